@@ -112,7 +112,6 @@ def _refuse_subinterpreters() -> None:
 # `firsttouch run`, which only starts a program and may end without NumPy.
 if TYPE_CHECKING or not _command_line.is_this_process():
     _refuse_subinterpreters()  # before anything native is loaded
-    from firsttouch import _registration as _registration
     from firsttouch import custom as custom
     from firsttouch._firsttouch import __version__ as __version__  # where it is missing, this says so
     from firsttouch.allocators import (
@@ -151,7 +150,6 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         modules = _public_modules()
         if "use" not in globals():
-            _import_module("firsttouch._registration")
             for module in modules:
                 public = {*__all__, *_UNSTARRED}.intersection(module.__all__)
                 globals().update({each: getattr(module, each) for each in public})

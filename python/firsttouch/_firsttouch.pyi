@@ -5,14 +5,11 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import disjoint_base
 
-from firsttouch.buffers.kinds import OwnScratch
-
 __all__ = [
     "BACKEND",
     "Allocator",
     "Buffer",
     "FixedBuffer",
-    "Mark",
     "NumbaBuffers",
     "ProfileRegion",
     "Scope",
@@ -44,7 +41,6 @@ __all__ = [
     "home",
     "home_buffer",
     "home_enter",
-    "home_kinds",
     "home_leave",
     "inspect",
     "install",
@@ -64,7 +60,6 @@ __all__ = [
     "numpy_default",
     "overruns",
     "own",
-    "own_buffer",
     "pagemap",
     "parse_size",
     "placed_pages",
@@ -76,7 +71,6 @@ __all__ = [
     "reserve_used",
     "run_on_node",
     "scratch",
-    "scratch_from_table",
     "set_bar",
     "set_memory_bound",
     "set_small_limit",
@@ -240,23 +234,12 @@ class Allocator:
         device: object = None,
     ) -> npt.NDArray[typing.Any]: ...
 
-@typing.final
-class Mark:
-    """A position in a buffer, to be rewound to.
-
-    See Also
-    --------
-    Buffer.mark : Returns it.
-    Buffer.rewind : Takes it.
-
-    """
-
 @disjoint_base
 class Buffer(Allocator):
     """Scratch memory: the base class of all buffers.
 
-    Scopes take their memory from a buffer, and so do its own constructors, outside all scopes. A buffer is for one
-    thread or asyncio task at a time.
+    Scopes take their memory from a buffer, and so do its own constructors, outside all scopes. Several threads may use
+    one, but in turn: give each its own where that matters.
 
     See Also
     --------
@@ -268,48 +251,15 @@ class Buffer(Allocator):
 
     @property
     def used(self) -> int:
-        """Bytes of live blocks."""
+        """Bytes of live blocks in the buffer's own memory."""
     @property
     def capacity(self) -> int:
-        """Bytes that the buffer holds, in use or not."""
+        """Bytes of the buffer's own memory, in use or not."""
     @property
     def peak(self) -> int:
         """Peak of `used` since the buffer was made or reset."""
     def reset(self) -> None:
-        """Release all memory that no live array needs, and forget the peak.
-
-        Raises
-        ------
-        RuntimeError
-            If scopes are open, or marks were not rewound.
-
-        """
-    def mark(self) -> Mark:
-        """Return the current position; what the buffer's constructors make from here on lies above it.
-
-        Returns
-        -------
-        firsttouch.buffers.Mark
-
-        """
-    def rewind(self, mark: Mark) -> None:
-        """Rewind to an earlier position, so that the memory of dead arrays above it is used again.
-
-        Parameters
-        ----------
-        mark : Mark
-            What :meth:`mark` returned.
-
-        Raises
-        ------
-        ValueError
-            If `mark` is of another buffer, or has been rewound already.
-
-        Notes
-        -----
-        Arrays that are alive stay valid.
-
-        """
+        """Release all memory that no live array needs, and forget the peak."""
     def alloc(self, nbytes: _Size, alignment: _Size = 64) -> memoryview:
         """Allocate raw memory.
 
@@ -341,11 +291,11 @@ class ScratchBuffer(Buffer):
     Parameters
     ----------
     chunk_size : int or str, optional
-        Bytes per chunk. Requests above an eighth of it get memory of their own from `upstream`.
+        Bytes per chunk. Requests of an eighth of it or more go to `upstream`.
     upstream : AllocatorLike, optional
         Where chunks come from. The default is the process's own pool.
     limit : int or str, optional
-        Bytes that the buffer may hold. The default is no limit.
+        Bytes that the buffer may hold, large arrays included. The default is no limit.
     debug : bool, optional
         Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
         recorded.
@@ -364,7 +314,8 @@ class ScratchBuffer(Buffer):
 
     Notes
     -----
-    Allocating bumps a pointer. Arrays that outlive their scope stay where they are, and the buffer works around them.
+    Allocating bumps a pointer. A chunk whose arrays are all gone starts again; one with arrays that outlive their scope
+    is theirs until they are gone, too.
 
     Examples
     --------
@@ -381,7 +332,7 @@ class ScratchBuffer(Buffer):
 
     def __new__(
         cls,
-        chunk_size: _Size = "1 MiB",
+        chunk_size: _Size = "128 KiB",
         upstream: object = None,
         limit: _Size | None = None,
         debug: bool = False,
@@ -482,7 +433,7 @@ class scratch(typing.Generic[_P, _R]):
 
     Parameters
     ----------
-    buffer_or_function : Buffer, OwnScratch or callable, optional
+    buffer_or_function : Buffer or callable, optional
         Buffer to use, or the function to decorate. The default buffer is that of this thread or asyncio task.
     result : {"copy", "keep"}, optional
         Of a decorated function: whether arrays that it returns are copied to ordinary memory, or left where they are.
@@ -507,9 +458,8 @@ class scratch(typing.Generic[_P, _R]):
 
     Notes
     -----
-    Allocating bumps a pointer, and memory that dies in the scope is used again at once, which keeps a loop of
-    temporaries in the processor's cache. An array that outlives the scope is never taken away: its memory is set aside
-    until it dies.
+    Allocating bumps a pointer. Arrays of an eighth of a chunk and more (16 KiB) come from the pool, which is as fast
+    for them. An array that outlives the scope is never taken away: its chunk is not used again until it dies.
 
     Examples
     --------
@@ -533,7 +483,7 @@ class scratch(typing.Generic[_P, _R]):
     @typing.overload
     def __new__(
         cls,
-        buffer_or_function: Buffer | OwnScratch | None = None,
+        buffer_or_function: Buffer | None = None,
         /,
         *,
         result: typing.Literal["copy", "keep"] = "copy",
@@ -563,55 +513,8 @@ class scratch(typing.Generic[_P, _R]):
     @typing.overload
     def __get__(self, instance: object, owner: type | None = None, /) -> typing.Callable[..., _R]: ...
 
-def scratch_from_table(address: int) -> Buffer:
-    """Return a buffer on the scratch memory of a C library.
-
-    Parameters
-    ----------
-    address : int
-        Address of a table of four pointers: a context, which is the first argument of each function,
-        ``void *allocate(context, size_t size, size_t alignment)``, ``uint64_t mark(context)`` and
-        ``void rewind(context, uint64_t mark)``.
-
-    Returns
-    -------
-    firsttouch.buffers.Buffer
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `address` cannot be that of a table.
-
-    See Also
-    --------
-    OwnScratch : Scratch memory written in Python.
-
-    Notes
-    -----
-    The functions are called by one thread at a time and must not run Python code. The library has to stay loaded.
-
-    Examples
-    --------
-    >>> import ctypes
-    >>> memory = np.zeros(4096, "u1")
-    >>> allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)(
-    ...     lambda context, size, alignment: None
-    ... )
-    >>> mark = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(lambda context: 0)
-    >>> rewind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)(lambda context, mark: None)
-    >>> table = (ctypes.c_void_p * 4)(
-    ...     None, *(ctypes.cast(function, ctypes.c_void_p) for function in (allocate, mark, rewind))
-    ... )
-    >>> buffer = ft.buffers.scratch_from_table(ctypes.addressof(table))
-    >>> buffer.used
-    0
-
-    """
-
-def own_buffer(object: object) -> Buffer: ...
 def home() -> object: ...
-def home_buffer() -> Buffer: ...
-def home_kinds() -> dict[typing.Hashable, Buffer]: ...
+def home_buffer(fixed: bool) -> Buffer: ...
 def home_enter(buffer: Buffer) -> object: ...
 def home_leave(home: object, buffer: Buffer) -> None: ...
 def parse_size(text: str) -> int: ...

@@ -27,12 +27,6 @@ PRINTED = {
         "allocations and frees are even: True and more than 5: True\n"
     ),
     "own_in_numba": "requests of at least 800000 bytes: 2 - and y[-1] is 199999.0\n",
-    "own_scratch": (
-        "the sum is 3000.0 - and at least 16000 bytes are taken: True\n"
-        "taken after the block: 0\n"
-        "mean and deviation: 0.0 1.0 - and taken: 0\n"
-        "MemoryError: True\n"
-    ),
     "scratch_of_tasks": (
         "the strongest frequencies: [100, 101, 102, 103]\n"
         "buffers: 4\n"
@@ -70,7 +64,6 @@ def printed(name: str, *arguments: str) -> str:
         "own_in_python",
         pytest.param("own_in_c", marks=needs_compiler),
         pytest.param("own_in_numba", marks=needs_numba),
-        "own_scratch",
         "scratch_of_tasks",
     ],
 )

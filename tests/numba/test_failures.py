@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.buffers.default import own_buffer
 from tests.numba.compiling import njit, numba
-from tests.scratch.own_bump import Bump
 
 scratch_buffer = pytest.importorskip("firsttouch.numba").scratch_buffer
 
@@ -81,17 +79,6 @@ def test_small_fixed_buffers_are_used_to_the_last() -> None:
     assert one(tiny, 100) == 100
     with pytest.raises(MemoryError):
         one(tiny, 1000)
-
-
-def test_custom_scratch_memory_comes_back_after_each_call() -> None:
-    own = Bump()
-    buffer = own_buffer(own, "test")
-    for _ in range(100):
-        assert filling(buffer, 5) == 10
-    assert buffer.used == 0
-    with pytest.raises(MemoryError, match=r"Bump\.allocate\(8000, 64\) has no room"):
-        filling(buffer, 1000)
-    assert filling(buffer, 5) == 10
 
 
 @njit

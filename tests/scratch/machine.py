@@ -3,8 +3,6 @@
 import contextlib
 import contextvars
 import gc
-import mmap
-import threading
 import traceback
 import weakref
 from collections.abc import Callable, Generator
@@ -22,29 +20,6 @@ CHUNK = 32 << 10
 SIZES = (0, 1, 40, 1_000, 1_500, 4_000, 4_096, 5_000, 20_000, 40_000, 150_000)
 
 
-class Bump:
-    """Scratch memory of one's own, which spoils what was rewound."""
-
-    def __init__(self) -> None:
-        self.memory = np.frombuffer(mmap.mmap(-1, 1 << 20), np.uint8)
-        self.start, self.top = int(self.memory.ctypes.data), 0
-
-    def allocate(self, nbytes: int, alignment: int) -> int:
-        address = -(-(self.start + self.top) // alignment) * alignment
-        if address + nbytes > self.start + self.memory.size:
-            return 0
-        self.top = address + nbytes - self.start
-        return address
-
-    def mark(self) -> int:
-        return self.top
-
-    def rewind(self, mark: int) -> None:
-        assert mark <= self.top
-        self.memory[mark : self.top] = 0xDD
-        self.top = mark
-
-
 #: Every kind of buffer; `None` is the default one of whoever enters.
 BUFFERS: dict[str, Callable[[], Any]] = {
     "growing": lambda: ft.ScratchBuffer(CHUNK),
@@ -54,7 +29,6 @@ BUFFERS: dict[str, Callable[[], Any]] = {
     "fixed": lambda: ft.FixedBuffer(6 * CHUNK),
     "fixed on bytes": lambda: ft.FixedBuffer(memoryview(bytearray(300_001))[7:]),
     "default": lambda: None,
-    "own": Bump,
 }
 
 
@@ -63,8 +37,6 @@ class Open(NamedTuple):
 
     scratch: Any
     scope: Any
-    name: str
-    thread: int
 
 
 class World:
@@ -76,7 +48,6 @@ class World:
         self.buffers = {name: make() for name, make in BUFFERS.items()}
         self.kept: list[tuple[Any, int]] = []
         self.open: list[Open] = []
-        self.marks: list[tuple[str, Any]] = []
         self.generators: list[Generator[Any]] = []
         self.errors: list[tuple[BaseException, Any, int]] = []
         self.seeds = 0
@@ -97,16 +68,8 @@ class World:
         return self.seeds
 
     def enter(self, name: str) -> None:
-        thread, buffer = threading.get_ident(), self.buffers[name]
-        taken = name != "default" and any(each.name == name and each.thread != thread for each in self.open)
-        scratch = ft.scratch(buffer)
-        try:
-            scope = scratch.__enter__()
-        except RuntimeError:
-            assert taken or self.generators  # which may be in scopes, too
-            return
-        assert not taken
-        self.open.append(Open(scratch, scope, name, thread))
+        scratch = ft.scratch(self.buffers[name])
+        self.open.append(Open(scratch, scratch.__enter__()))
 
     def leave(self, number: int) -> None:
         if self.open:
@@ -124,7 +87,7 @@ class World:
                 raise KeyError(size)
         except KeyError as error:
             self.errors.append((error, weakref.ref(array), self.kept.pop()[1]))
-        except (MemoryError, RuntimeError):  # it is full, or another thread's
+        except MemoryError:  # it is full
             pass
 
     def inside(self, name: str, sizes: list[int]) -> Generator[Any]:
@@ -152,8 +115,6 @@ class World:
                 generator.close()
         while self.open:
             self.leave(len(self.open) - 1)
-        for name, mark in reversed(self.marks):
-            self.buffers[name].rewind(mark)
         self.check()
         self.generators.clear()
         self.errors.clear()

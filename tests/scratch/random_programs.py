@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import firsttouch as ft
-from tests.scratch.own_bump import Bump
 from tests.scratch.random_arrays import Arrays, fill, intact
 
 
@@ -33,13 +32,13 @@ class Program(Arrays):
             ft.ScratchBuffer("256 KiB", limit="2 MiB"),
             ft.FixedBuffer("512 KiB", debug=debug),
             ft.FixedBuffer(mmap.mmap(-1, 1 << 18)),
-            Bump(1 << 18),
+            ft.ScratchBuffer(upstream=ft.malloc()),
         ]
         self.steps: list[Callable[[], None]] = [
             *[self.make, self.drop] * 8,
             *[self.enter, self.leave, self.leave_any] * 3,
             *[self.begin, self.end, self.call, self.resize, self.write, self.view, self.elsewhere, self.hand_over] * 2,
-            *[self.remember, self.forget, self.in_thread, self.reset, self.rewind, self.pickled, self.replace],
+            *[self.remember, self.forget, self.in_thread, self.reset, self.pickled, self.replace],
         ]
 
     def manager(self) -> Any:
@@ -123,19 +122,11 @@ class Program(Arrays):
             self.worker.submit(context.run, step).result()
 
     def reset(self) -> None:
-        buffer = self.random.choice(self.buffers[1:5])
-        with contextlib.suppress(RuntimeError):  # a scope is open
-            buffer.reset()
-
-    def rewind(self) -> None:
-        buffer = self.random.choice(self.buffers[1:5])
-        mark = buffer.mark()
-        self.make()
-        buffer.rewind(mark)
+        self.random.choice(self.buffers[1:]).reset()
 
     def replace(self) -> None:
         """A buffer goes while its arrays live; another comes."""
-        self.buffers[5] = Bump(1 << 18)
+        self.buffers[5] = ft.ScratchBuffer(upstream=ft.malloc())
         self.buffers[1] = ft.ScratchBuffer("64 KiB", debug=self.random.random() < 0.5)
 
     def forked(self) -> None:

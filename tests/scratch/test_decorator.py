@@ -1,8 +1,13 @@
-"""@scratch: a scope for each call of a function, of whatever kind, and its result on ordinary memory."""
+"""@scratch: a scope for each call of a function, of whatever kind, its result, and what escapes otherwise."""
 
 import dataclasses
+import functools
+import gc
 import inspect
+import linecache
 import pickle
+import warnings
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,11 +15,18 @@ import pytest
 
 import firsttouch as ft
 from tests.probe import fill, intact
-from tests.scratch.arrays import LARGE, MIDDLE, Kept, churn
+from tests.scratch.arrays import Kept, churn
 
 pytestmark = pytest.mark.quick
 
-BUFFER = ft.ScratchBuffer()
+
+MIDDLE = 1_000
+
+
+"""Numbers whose arrays lie in a chunk."""
+
+
+BUFFER = ft.ScratchBuffer("1 MiB")
 
 
 def on_scratch(array: Any) -> bool:
@@ -50,7 +62,7 @@ def test_its_locals_are_gone_and_its_result_is_ordinary() -> None:
         arrays = [np.empty(size, np.uint8) for size in sizes]
         for array in arrays:
             fill(array, array.size)
-        return arrays, {"first": np.full(N, 7.0)}
+        return arrays, {"first": np.full(MIDDLE, 7.0)}
 
     arrays, named = made()
     assert BUFFER.used == 0
@@ -105,30 +117,27 @@ def test_a_view_of_an_argument_is_one_still() -> None:
     assert outer() == (7, True)
 
 
-N = 1_000
-
-
 def locked() -> Any:
-    x = np.full(N, 7.0)
+    x = np.full(MIDDLE, 7.0)
     x.flags.writeable = False
     return x
 
 
 RESULTS: dict[str, tuple[Any, bool]] = {
-    "alone": (lambda: np.full(N, 7.0), True),
+    "alone": (lambda: np.full(MIDDLE, 7.0), True),
     "read-only": (locked, True),
-    "in Fortran's order": (lambda: np.full((N // 100, 100), 7.0, order="F"), True),
-    "of structures": (lambda: np.full(N, 7, [("a", "f8"), ("b", "i8")]), True),
-    "of objects": (lambda: np.full(N, 7, object), True),
-    "a view": (lambda: np.full((N, 2), 7.0)[::2, 1], True),
-    "in a tuple": (lambda: (np.full(N, 7.0), 1), True),
+    "in Fortran's order": (lambda: np.full((MIDDLE // 100, 100), 7.0, order="F"), True),
+    "of structures": (lambda: np.full(MIDDLE, 7, [("a", "f8"), ("b", "i8")]), True),
+    "of objects": (lambda: np.full(MIDDLE, 7, object), True),
+    "a view": (lambda: np.full((MIDDLE, 2), 7.0)[::2, 1], True),
+    "in a tuple": (lambda: (np.full(MIDDLE, 7.0), 1), True),
     "twice": (lambda: (locked(),) * 2, True),
-    "in lists and dicts": (lambda: [{"x": (np.full(N, 7.0),)}, 2], True),
-    "in a dataclass": (lambda: Holder(np.full(N, 7.0)), False),
-    "in a set": (lambda: frozenset([Holder(np.full(N, 7.0))]), False),
-    "of a subclass": (lambda: np.ma.masked_array(np.full(N, 7.0)), False),
-    "larger than its memory": (lambda: np.broadcast_to(np.full(N, 7.0), (9, N)), False),
-    "with its view": (lambda: (x := np.full(N, 7.0), x[1:]), False),
+    "in lists and dicts": (lambda: [{"x": (np.full(MIDDLE, 7.0),)}, 2], True),
+    "in a dataclass": (lambda: Holder(np.full(MIDDLE, 7.0)), False),
+    "in a set": (lambda: frozenset([Holder(np.full(MIDDLE, 7.0))]), False),
+    "of a subclass": (lambda: np.ma.masked_array(np.full(MIDDLE, 7.0)), False),
+    "larger than its memory": (lambda: np.broadcast_to(np.full(MIDDLE, 7.0), (9, MIDDLE)), False),
+    "with its view": (lambda: (x := np.full(MIDDLE, 7.0), x[1:]), False),
 }
 
 
@@ -164,7 +173,7 @@ def test_results_are_copied_where_that_changes_nothing_else(name: str) -> None:
 def test_lists_and_dicts_stay_the_same_objects() -> None:
     @ft.scratch(BUFFER)
     def extended(x: Any) -> Any:
-        x.append(np.full(N, 7.0))
+        x.append(np.full(MIDDLE, 7.0))
         x.append(x)
         return x
 
@@ -184,10 +193,10 @@ def test_the_finalizer_of_a_dataclass_waits_for_it() -> None:
         def __del__(self) -> None:
             gone.append(self.array.sum())
 
-    handle = ft.scratch(BUFFER)(lambda: Handle(np.ones(N)))()
+    handle = ft.scratch(BUFFER)(lambda: Handle(np.ones(MIDDLE)))()
     assert not gone
     del handle
-    assert gone == [N]
+    assert gone == [MIDDLE]
 
 
 def test_a_base_that_leads_back_to_its_array() -> None:
@@ -195,8 +204,8 @@ def test_a_base_that_leads_back_to_its_array() -> None:
         """Memory of one's own, as shared or device memory has wrappers."""
 
         def __init__(self) -> None:
-            self.__array_interface__ = np.ones(N).__array_interface__ | {"data": None, "strides": None}
-            self.held = bytearray(8 * N)
+            self.__array_interface__ = np.ones(MIDDLE).__array_interface__ | {"data": None, "strides": None}
+            self.held = bytearray(8 * MIDDLE)
             self.__array_interface__["data"] = self.held
             self.base = np.asarray(self)
 
@@ -204,7 +213,7 @@ def test_a_base_that_leads_back_to_its_array() -> None:
 
     @ft.scratch(BUFFER)
     def found() -> Any:
-        memory.held[0] = int(np.ones(N).sum() > 0)
+        memory.held[0] = int(np.ones(MIDDLE).sum() > 0)
         return memory.base, [memory.base]
 
     assert found()[0] is memory.base
@@ -228,10 +237,10 @@ def test_calls_inside_calls() -> None:
 
 def test_a_result_goes_to_the_scope_around_it() -> None:
     kept = Kept()
-    outer = ft.ScratchBuffer()
+    outer = ft.ScratchBuffer("1 MiB")
     with ft.scratch(outer):
-        array = doubled(np.ones(MIDDLE, np.uint8))
-        assert outer.used >= MIDDLE
+        array = doubled(np.ones(5 * MIDDLE, np.uint8))
+        assert outer.used >= 5 * MIDDLE
         kept.add(array)
     churn()
     assert kept.intact()
@@ -271,6 +280,238 @@ def test_a_generator_that_is_returned_runs_outside() -> None:
 
 def test_many_calls_leave_nothing_behind() -> None:
     for _ in range(2_000):
-        doubled(np.ones(LARGE // 8), times=1)
+        doubled(np.ones(MIDDLE), times=1)
     assert ft.default_buffer().used == 0
-    assert ft.default_buffer().capacity <= 4 << 20
+    assert ft.default_buffer().capacity <= 2 * (128 << 10)
+
+
+class Methods:
+    """Every kind of function that a class can have."""
+
+    scale = 3
+
+    @ft.scratch
+    def plain(self, x: Any) -> Any:
+        return x * self.scale
+
+    @classmethod
+    @ft.scratch
+    def of_class(cls, x: Any) -> Any:
+        return x * cls.scale
+
+    @staticmethod
+    @ft.scratch(result="copy")
+    def static(x: Any) -> Any:
+        return x * 3
+
+    @property
+    @ft.scratch
+    def value(self) -> Any:
+        return np.full(MIDDLE, self.scale)
+
+    @functools.cached_property
+    @ft.scratch
+    def cached(self) -> Any:
+        return np.full(MIDDLE, self.scale)
+
+    @ft.scratch(BUFFER)
+    def __call__(self, x: Any) -> Any:
+        return self.plain(x)
+
+
+@pytest.mark.parametrize("name", ["plain", "of_class", "static", "__call__"])
+def test_methods_of_every_kind(name: str) -> None:
+    function = getattr(Methods(), name)
+    x = np.ones(MIDDLE)
+    for _ in range(3):
+        found = function(x)
+        assert (found == 3).all()
+        assert not on_scratch(found)
+    assert BUFFER.used == 0 == ft.default_buffer().used
+
+
+def test_properties_lambdas_and_partials() -> None:
+    methods = Methods()
+    assert (methods.value == 3).all()
+    assert methods.cached is methods.cached
+    assert (Methods.plain(methods, np.ones(MIDDLE)) == 3).all()
+    assert (ft.scratch(lambda x: x + 1)(np.ones(MIDDLE)) == 2).all()
+    assert (ft.scratch(functools.partial(np.add, 1.0))(np.ones(MIDDLE)) == 2).all()
+    negative: Any = np.negative
+    assert (ft.scratch(BUFFER)(negative)(np.ones(MIDDLE)) == -1).all()
+    assert (ft.scratch(ft.FixedBuffer("1 MiB"))(lambda: np.ones(MIDDLE))() == 1).all()
+
+
+def numbers() -> Iterator[int]:
+    yield 1
+
+
+async def waits() -> None: ...
+
+
+async def later() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (numbers, "generator numbers.*between its yields.*with scratch"),
+        (later, "generator later.*with scratch"),
+        (waits, "coroutine waits.*with scratch"),
+        (functools.partial(numbers), "generator numbers"),
+        (functools.partial(functools.partial(waits)), "coroutine waits"),
+        (Methods, "the class Methods"),
+        (classmethod(lambda cls: 1), "below @classmethod"),
+        (staticmethod(lambda: 1), "below @staticmethod"),
+        (5, "not int"),
+        ("text", "not str"),
+    ],
+)
+@pytest.mark.parametrize("way", [ft.scratch, ft.scratch(), ft.scratch(escape="warn"), ft.scratch(BUFFER)])
+def test_what_can_not_be_decorated_says_what_to_do(way: Any, function: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        way(function)
+
+
+CACHE: dict[str, Any] = {}
+
+
+def library(x: Any) -> Any:
+    """Somebody else's function, which caches an array made on the way."""
+    if "window" not in CACHE:
+        CACHE["window"] = np.full(MIDDLE, 0.5)
+    return x * CACHE["window"]
+
+
+@pytest.fixture(autouse=True)
+def _cleared() -> Any:
+    yield
+    CACHE.clear()
+
+
+def test_a_library_that_caches_what_it_made_inside() -> None:
+    buffer = ft.ScratchBuffer("1 MiB")
+
+    @ft.scratch(buffer)
+    def step(x: Any) -> Any:
+        return library(x)
+
+    for _ in range(50):
+        assert (step(np.ones(MIDDLE)) == 0.5).all()
+        churn(1)
+    assert (CACHE["window"] == 0.5).all()
+    assert 8 * MIDDLE <= buffer.used < 9 * MIDDLE
+    CACHE.clear()
+    assert buffer.used == 0
+
+
+def test_an_error_names_how_many_and_the_function_and_the_arrays_are_valid() -> None:
+    buffer = ft.ScratchBuffer("1 MiB")
+
+    @ft.scratch(buffer, escape="raise")
+    def step() -> Any:
+        CACHE["a"], CACHE["b"] = np.arange(5_000), {"deep": [np.ones((20, 30))]}
+        return CACHE["a"] + 1
+
+    with pytest.raises(ft.buffers.EscapeError, match=r"2 arrays.*step\(\).*39.06 KiB.*debug=True names") as error:
+        step()
+    assert [survivor.nbytes for survivor in error.value.survivors] == [40_000, 4_800]
+    churn()
+    assert (CACHE["a"] == np.arange(5_000)).all()
+    CACHE.clear()
+    assert buffer.used == 0
+    assert ft.get_allocator() == ft.numpy_default()
+
+
+def test_a_warning_points_to_the_line_of_the_call() -> None:
+    @ft.scratch(escape="warn")
+    def step() -> None:
+        CACHE["a"] = np.ones(1_000)
+
+    with pytest.warns(ft.buffers.EscapeWarning, match=r"an array.*step\(\)") as caught:
+        step()
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert "step()" in linecache.getline(__file__, warning.lineno)
+
+
+def test_the_line_that_made_it_in_debug_mode() -> None:
+    @ft.scratch(escape="raise", debug=True)
+    def step() -> None:
+        CACHE["a"] = np.ones(1_000)
+
+    with pytest.raises(ft.buffers.EscapeError, match=r"made at .*test_decorator\.py:\d+") as error:
+        step()
+    line = int(str(error.value).split("test_decorator.py:")[1].split()[0].rstrip(".;,"))
+    assert "np.ones(1_000)" in linecache.getline(__file__, line)
+
+
+def test_what_is_returned_and_what_only_the_collector_finds_is_no_escape() -> None:
+    class Ring:
+        def __init__(self) -> None:
+            self.array, self.ring = np.ones(MIDDLE), self
+
+    @ft.scratch(escape="raise")
+    def step(out: Any) -> Any:
+        Ring()
+        out[:] = np.ones(MIDDLE)
+        return [np.ones(MIDDLE), out[3:]]
+
+    out = np.zeros(MIDDLE)
+    found = step(out)
+    assert np.shares_memory(found[1], out)
+    assert found[0].all()
+
+
+@pytest.mark.parametrize("held", [lambda: np.ma.ones(1_000), lambda: (x for x in np.ones(1_000)), lambda: {1: [Own()]}])
+def test_a_result_that_can_not_be_copied_counts(held: Any) -> None:
+    with pytest.raises(ft.buffers.EscapeError):
+        ft.scratch(escape="raise")(held)()
+    with pytest.warns(ft.buffers.EscapeWarning):
+        kept = ft.scratch(escape="warn")(held)()
+    churn()
+    assert kept is not None
+
+
+class Own:
+    def __init__(self) -> None:
+        self.array = np.ones(1_000)
+
+
+def test_keeping_says_nothing() -> None:
+    @ft.scratch(escape="keep")
+    def step() -> None:
+        CACHE["a"] = np.ones(1_000)
+
+    with warnings.catch_warnings(action="error"):
+        step()
+
+
+@pytest.mark.parametrize("escape", ["warn", "raise"])
+def test_a_block_can_only_keep_and_says_so(escape: Any) -> None:
+    scratch = ft.scratch(escape=escape)
+    with pytest.raises((TypeError, ValueError), match=rf"escape=.{escape}.*decorator.*local name.*alive"), scratch:
+        pass
+    assert ft.get_allocator() == ft.numpy_default()
+
+
+def test_through_many_scopes() -> None:
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
+
+    @ft.scratch(buffer)
+    def deep(levels: int) -> None:
+        here = kept.make()
+        if levels:
+            with ft.scratch(buffer):
+                deep(levels - 1)
+        raise KeyError(here.size)
+
+    with pytest.raises(KeyError):
+        deep(10)
+    churn()
+    assert kept.intact()
+    kept.clear()
+    gc.collect()
+    assert buffer.used == 0
+    assert ft.get_allocator() == ft.numpy_default()

@@ -156,32 +156,13 @@ class Program(RuleBasedStateMachine):
             self.world.at(place, generator.close)
 
     @rule(name=made_here)
-    def mark(self, name: str) -> None:
-        self.world.marks.append((name, self.world.buffers[name].mark()))
-
-    @rule(number=numbers)
-    def rewind(self, number: int) -> None:
-        if self.world.marks:
-            name, mark = self.world.marks[number % len(self.world.marks)]
-            self.world.buffers[name].rewind(mark)
-            at = self.world.marks.index((name, mark))
-            self.world.marks[at:] = [each for each in self.world.marks[at:] if each[0] != name]
-
-    @rule(name=made_here)
     def reset(self, name: str) -> None:
-        busy = any(each.name == name for each in self.world.open) or any(each[0] == name for each in self.world.marks)
-        try:
-            self.world.buffers[name].reset()
-        except RuntimeError:
-            assert busy or self.world.generators
-        else:
-            assert not busy
+        self.world.buffers[name].reset()
 
     @rule(name=names)
     def another_buffer(self, name: str) -> None:
-        """The old one is dropped, whatever lives on it, unless a scope or a mark is still to be left."""
-        if not any(each.name == name for each in self.world.open) and name not in dict(self.world.marks):
-            self.world.buffers[name] = BUFFERS[name]()
+        """The old one is dropped, whatever lives on it."""
+        self.world.buffers[name] = BUFFERS[name]()
 
     @invariant()
     def everything_is_intact(self) -> None:

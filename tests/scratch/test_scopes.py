@@ -1,6 +1,13 @@
-"""A scope as a block of code: its arrays come from the buffer, and their memory is reused afterwards."""
+"""A scope: NumPy uses a buffer here, until it ends, in whatever order, and wherever that is."""
 
+import asyncio
+import contextvars
+import gc
 import math
+import random
+import threading
+import tracemalloc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -12,8 +19,12 @@ from tests.scratch.arrays import CHUNK, LARGE, MIDDLE, SMALL, Kept, churn
 
 pytestmark = pytest.mark.quick
 
+
 NUMPY = ft.numpy_default()
+
+
 PROTOTYPE = np.ones((200, 300))
+
 
 #: How each constructor makes something of at least MIDDLE bytes.
 CALLS: dict[str, Any] = {
@@ -36,7 +47,7 @@ CALLS: dict[str, Any] = {
 
 
 def test_arrays_come_from_the_buffer_and_their_memory_is_free_at_the_end() -> None:
-    buffer = ft.ScratchBuffer()
+    buffer = ft.ScratchBuffer("1 MiB")
     with ft.scratch(buffer) as s:
         assert s.buffer is buffer
         opened = s.is_open
@@ -60,10 +71,11 @@ def test_every_constructor_has_its_test() -> None:
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("place", ["scope", "buffer"])
 def test_every_constructor(name: str, place: str) -> None:
-    buffer = ft.ScratchBuffer()
+    buffer = ft.ScratchBuffer("1 MiB")
     with ft.scratch(buffer) as s:
         array = CALLS[name](getattr(s if place == "scope" else buffer, name))
-        assert buffer.used >= array.nbytes >= MIDDLE
+        assert array.nbytes >= MIDDLE
+        assert buffer.used >= array.nbytes or array.nbytes >= CHUNK // 8
         assert array.ctypes.data % 64 == 0
         assert array.flags.owndata or name == "linspace"
         assert array.flags.writeable
@@ -74,7 +86,7 @@ def test_every_constructor(name: str, place: str) -> None:
 
 
 def test_constructors_give_small_arrays_too_and_numpy_keeps_its_own() -> None:
-    with ft.scratch(ft.ScratchBuffer()) as s:
+    with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
         array = s.ones(3)
         assert s.buffer.used >= 24
         assert array.ctypes.data % 64 == 0
@@ -84,9 +96,9 @@ def test_constructors_give_small_arrays_too_and_numpy_keeps_its_own() -> None:
         assert small.sum() == SMALL
 
 
-@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1023, 1024, 4096, CHUNK // 8, CHUNK // 8 + 1, CHUNK, 5 * CHUNK])
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1023, 1024, 4096, CHUNK // 8 - 1, CHUNK // 8, CHUNK, 5 * CHUNK])
 def test_every_size_is_there_aligned_and_zeroed_where_that_was_asked(size: int) -> None:
-    with ft.scratch(ft.ScratchBuffer()) as s:
+    with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
         for make in (s.zeros, np.zeros):
             for _ in range(3):
                 dirty = s.full(size, 0xEE, np.uint8)
@@ -102,7 +114,7 @@ def test_every_size_is_there_aligned_and_zeroed_where_that_was_asked(size: int) 
 @pytest.mark.parametrize("alignment", [1, 64, 128, 4096, 1 << 16, 1 << 21])
 @pytest.mark.parametrize("size", [0, 1, 1000, MIDDLE, LARGE])
 def test_raw_memory(size: int, alignment: int) -> None:
-    with ft.scratch(ft.ScratchBuffer()) as s:
+    with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
         views = [s.alloc(size, alignment) for _ in range(3)]
         for value, view in enumerate(views):
             assert (view.nbytes, view.format, view.readonly, view.contiguous) == (size, "B", False, True)
@@ -113,7 +125,7 @@ def test_raw_memory(size: int, alignment: int) -> None:
 
 
 def test_scopes_nest_and_each_ends_with_its_own() -> None:
-    buffer, kept = ft.ScratchBuffer(), Kept()
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
     with ft.scratch(buffer) as outer:
         kept.make()
         with ft.scratch(buffer) as inner:
@@ -136,7 +148,7 @@ def test_scopes_nest_and_each_ends_with_its_own() -> None:
 
 
 def test_the_same_scratch_object_again_and_inside_itself() -> None:
-    scratch, kept = ft.scratch(ft.ScratchBuffer()), Kept()
+    scratch, kept = ft.scratch(ft.ScratchBuffer("1 MiB")), Kept()
     for _ in range(3):
         with scratch as first, scratch as second, scratch as third:
             assert len({id(first), id(second), id(third)}) == 3
@@ -146,7 +158,7 @@ def test_the_same_scratch_object_again_and_inside_itself() -> None:
 
 
 def test_an_exception_passes_and_the_scope_ends() -> None:
-    buffer = ft.ScratchBuffer()
+    buffer = ft.ScratchBuffer("1 MiB")
     with pytest.raises(ZeroDivisionError), ft.scratch(buffer) as s:
         math.log(len(np.ones(MIDDLE)) // 0)
     assert not s.is_open
@@ -155,17 +167,17 @@ def test_an_exception_passes_and_the_scope_ends() -> None:
 
 
 def test_inside_and_around_other_blocks() -> None:
-    pool, buffer = ft.pool(), ft.ScratchBuffer()
+    pool, buffer = ft.pool(), ft.ScratchBuffer("1 MiB")
     with ft.use(pool):
         with ft.scratch(buffer):
-            inside = np.ones(MIDDLE)
+            inside = np.ones(5_000)
             with ft.use(pool):
                 assert ft.get_allocator(np.ones(MIDDLE)) == pool
                 with ft.scratch(buffer):
-                    assert ft.get_allocator(np.ones(MIDDLE)) != pool
+                    assert ft.get_allocator(np.ones(5_000)) == buffer
                 assert ft.get_allocator(np.ones(MIDDLE)) == pool
             assert buffer.used >= inside.nbytes
-            assert ft.get_allocator(np.ones(MIDDLE)) != pool
+            assert ft.get_allocator(np.ones(5_000)) == buffer
         assert ft.get_allocator() == pool
     assert ft.get_allocator() == NUMPY
 
@@ -174,9 +186,9 @@ def test_under_an_installed_pool() -> None:
     ft.install()
     installed, kept = ft.get_allocator(), Kept()
     with ft.scratch() as s:
-        kept.make()
+        kept.make(5_000)
         kept.make(LARGE)
-        assert s.buffer.used >= MIDDLE
+        assert s.buffer.used >= 5_000
         churn()
     churn()
     assert ft.get_allocator() == installed
@@ -185,7 +197,7 @@ def test_under_an_installed_pool() -> None:
 
 def test_arrays_grow_and_shrink_where_they_are_and_elsewhere() -> None:
     kept, grown = Kept(), []
-    with ft.scratch(ft.ScratchBuffer()) as s:
+    with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
         for make in (np.empty, s.empty):
             array: Any = make(MIDDLE, np.uint8)
             grown.append(array)
@@ -214,3 +226,301 @@ def test_what_a_scope_says_of_itself() -> None:
     for buffer in (ft.ScratchBuffer("256 KiB"), ft.FixedBuffer("64 KiB")):
         assert f"{type(buffer).__name__}(" in repr(buffer)
         assert repr(buffer) in repr(ft.scratch(buffer))
+
+
+def leave(scratch: Any) -> None:
+    scratch.__exit__(None, None, None)
+
+
+def serving(*buffers: Any) -> Any:
+    """Which of the buffers serves NumPy now."""
+    before = [buffer.used for buffer in buffers]
+    array = np.ones(2_000, np.uint8)
+    assert array.any()
+    return next((buffer for buffer, used in zip(buffers, before, strict=True) if buffer.used > used), None)
+
+
+def test_the_outer_one_first() -> None:
+    buffers, kept = [ft.ScratchBuffer("1 MiB") for _ in range(3)], Kept()
+    one, two, three = (ft.scratch(buffer) for buffer in buffers)
+    for scratch in (one, two, three):
+        scratch.__enter__()
+        kept.make()
+    leave(one)
+    assert serving(*buffers) is buffers[2]
+    leave(three)
+    assert serving(*buffers) is buffers[1]
+    churn()
+    leave(two)
+    assert serving(*buffers) is None
+    assert ft.get_allocator() == NUMPY
+    assert kept.intact()
+    kept.clear()
+    assert [buffer.used for buffer in buffers] == [0, 0, 0]
+
+
+def test_two_on_one_buffer_the_outer_one_first() -> None:
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
+    outer, inner = ft.scratch(buffer), ft.scratch(buffer)
+    one = outer.__enter__()
+    kept.make()
+    two = inner.__enter__()
+    kept.make()
+    leave(outer)
+    assert (one.is_open, two.is_open) == (False, True)
+    kept.make()
+    churn()
+    assert kept.intact()
+    leave(inner)
+    churn()
+    assert kept.intact()
+    kept.clear()
+    assert buffer.used == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_order(seed: int) -> None:
+    dice, kept = random.Random(seed), Kept()
+    buffers = [ft.ScratchBuffer("64 KiB"), ft.ScratchBuffer("1 MiB"), ft.FixedBuffer("4 MiB")]
+    open_: list[tuple[Any, Any]] = []
+    for _ in range(60):
+        if dice.random() < 0.5:
+            buffer = dice.choice(buffers)
+            open_.append((ft.scratch(buffer), buffer))
+            open_[-1][0].__enter__()
+        elif open_:
+            leave(open_.pop(dice.randrange(len(open_)))[0])
+        assert serving(*buffers) is (open_[-1][1] if open_ else None)
+        kept.make(dice.choice([2000, 9000, MIDDLE]))
+        if dice.random() < 0.4:
+            kept.arrays.pop(dice.randrange(len(kept)))
+        churn(1)
+        assert kept.intact()
+    while open_:
+        leave(open_.pop(dice.randrange(len(open_)))[0])
+    assert ft.get_allocator() == NUMPY
+    kept.clear()
+    assert [buffer.used for buffer in buffers] == [0, 0, 0]
+
+
+def test_a_second_time_nothing_happens() -> None:
+    buffer = ft.ScratchBuffer("1 MiB")
+    scratch = ft.scratch(buffer)
+    with scratch as s:
+        pass
+    leave(scratch)
+    leave(scratch)
+    assert not s.is_open
+    buffer.reset()
+    with ft.scratch(buffer) as other:
+        leave(scratch)
+        assert other.is_open
+        assert serving(buffer) is buffer
+
+
+def test_from_another_thread() -> None:
+    """It is flagged at once; its own thread goes on with who serves next."""
+    buffer, outer, kept = ft.ScratchBuffer("1 MiB"), ft.ScratchBuffer("1 MiB"), Kept()
+    with ft.scratch(outer):
+        scratch = ft.scratch(buffer)
+        s = scratch.__enter__()
+        kept.make()
+        thread = threading.Thread(target=leave, args=(scratch,))
+        thread.start()
+        thread.join()
+        assert not s.is_open
+        assert serving(buffer, outer) is outer
+        with ft.scratch(buffer):
+            churn()
+        assert serving(buffer, outer) is outer
+    assert kept.intact()
+    assert serving(buffer, outer) is None
+    assert ft.get_allocator() == NUMPY
+
+
+def test_from_another_context() -> None:
+    buffer, other, kept = ft.ScratchBuffer("1 MiB"), ft.ScratchBuffer("1 MiB"), Kept()
+    scratch = ft.scratch(buffer)
+    contextvars.copy_context().run(scratch.__enter__)
+    with ft.scratch(other):
+        leave(scratch)
+        kept.make()
+        assert serving(buffer, other) is other
+    assert ft.get_allocator() == NUMPY
+    churn()
+    assert kept.intact()
+
+
+def test_a_block_of_use_that_outlives_its_scope() -> None:
+    """Leaving selects the nearest open scope, but takes nothing from whoever came in after it."""
+    pool, buffer = ft.pool(), ft.ScratchBuffer("1 MiB")
+    scratch, use = ft.scratch(buffer), ft.use(pool)
+    scratch.__enter__()
+    use.__enter__()
+    leave(scratch)
+    assert ft.get_allocator() == pool
+    use.__exit__(None, None, None)
+    assert serving(buffer) is None
+
+
+def test_a_scope_that_ended_serves_no_more() -> None:
+    with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
+        array = s.ones(MIDDLE)
+    for ask in (lambda: s.empty(3), lambda: s.zeros(3), lambda: s.copy(array), lambda: s.alloc(10), lambda: s.eye(200)):
+        with pytest.raises(RuntimeError, match=r"ended.*with firsttouch\.scratch\(\) as s"):
+            ask()
+    with pytest.raises(RuntimeError, match="ended"):
+        ft.empty(10, allocator=s)
+    assert array.sum() == MIDDLE
+    assert ft.get_allocator() == NUMPY
+
+
+def test_where_a_scope_ended_elsewhere_get_allocator_names_who_serves() -> None:
+    context, scratch = contextvars.copy_context(), ft.scratch()
+    context.run(scratch.__enter__)
+    assert context.run(ft.get_allocator) != NUMPY
+    leave(scratch)
+    assert context.run(ft.get_allocator) == NUMPY
+
+
+def suspended(*buffer: Any) -> Any:
+    with ft.scratch(*buffer):
+        yield
+
+
+def test_a_result_that_came_through_an_ended_scope_inside() -> None:
+    @ft.scratch
+    def call() -> Any:
+        with ft.scratch():
+            context = contextvars.copy_context()
+        return context.run(np.ones, LARGE, np.uint8)
+
+    for _ in range(3):
+        array = call()
+        assert (array == 1).all()
+        array.resize(2 * LARGE, refcheck=False)
+        assert array[:LARGE].all()
+        assert not array[LARGE:].any()
+        del array
+
+
+@pytest.mark.parametrize("what", ["the scope", "the allocator"])
+def test_a_scope_that_ended_stays_so(what: str) -> None:
+    with ft.scratch() as s:
+        held: Any = s if what == "the scope" else ft.get_allocator()
+    del s
+    for _ in range(3):
+        with ft.scratch(), ft.scratch(), pytest.raises(RuntimeError, match="has ended"):
+            held.empty(MIDDLE)
+
+
+def test_a_context_inside_keeps_the_scopes_around_it() -> None:
+    with ft.scratch(), ft.scratch():
+        context = contextvars.copy_context()
+    buffer = ft.default_buffer()
+    with ft.scratch():
+        array = context.run(np.ones, MIDDLE, np.uint8)
+        assert buffer.used == 0
+    del array
+
+
+def test_a_buffer_is_gone_with_its_last_array_whatever_was_nested() -> None:
+    storage = bytearray(2 * MIDDLE)
+    with ft.scratch(ft.FixedBuffer(storage)), ft.scratch():
+        np.ones(MIDDLE // 8)
+    gc.collect()
+    storage.extend(b"it can move again")
+
+
+def test_leaving_elsewhere_takes_nobody_along() -> None:
+    plain = ft.get_allocator()
+    context = contextvars.copy_context()
+    ended = suspended()
+    context.run(next, ended)
+    ended.close()  # here, so that it is still the current one there
+    with ft.use(ft.calloc()):
+        other = suspended()
+        next(other)
+        context.run(other.close)
+    assert context.run(ft.get_allocator) == plain == ft.get_allocator()
+
+
+def test_tasks_may_share_a_context_manager() -> None:
+    manager = ft.scratch()
+
+    async def task(number: int) -> bool:
+        await asyncio.sleep(0.01 * number)
+        with manager as s:
+            await asyncio.sleep(0.025)
+            was = s.is_open
+        return was and not s.is_open
+
+    async def main() -> None:
+        assert all(await asyncio.gather(*map(task, range(5))))
+
+    asyncio.run(main())
+
+
+def test_a_decorated_function_that_knows_itself_is_collected() -> None:
+    class Held:
+        pass
+
+    def make() -> "weakref.ref[Held]":
+        held = Held()
+
+        @ft.scratch
+        def call(turns: int) -> int:
+            return call(turns - 1) if turns and held is not None else 0
+
+        call(2)
+        return weakref.ref(held)
+
+    gone = make()
+    gc.collect()
+    assert gone() is None
+
+
+def started(*buffer: Any) -> Any:
+    generator = suspended(*buffer)
+    next(generator)
+    return generator
+
+
+def test_scopes_that_overlap_for_ever_keep_nothing() -> None:
+    def turns(number: int) -> int:
+        generator = started()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(number):
+            following = started()
+            generator.close()
+            generator = following
+        return tracemalloc.get_traced_memory()[0] - before
+
+    tracemalloc.start()
+    try:
+        turns(10)
+        assert turns(2000) < 20_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_scopes_around_serve_whatever_ended_between(closed: int) -> None:
+    buffer = ft.ScratchBuffer("1 MiB")
+    with ft.scratch(buffer):
+        between = [started() for _ in range(3)]
+        between.pop(closed).close()
+        inner = started(ft.FixedBuffer(100))
+        context = contextvars.copy_context()
+        for each in between:
+            each.close()
+        inner.close()
+        assert buffer.used == 0
+        array = context.run(np.ones, MIDDLE, np.uint8)
+        assert buffer.used >= MIDDLE
+        assert ft.get_allocator() != ft.numpy_default()
+    array.resize(2 * MIDDLE, refcheck=False)
+    assert array[:MIDDLE].all()
+    del array
+    assert buffer.used == 0
+    assert ft.get_allocator() == ft.numpy_default()

@@ -6,7 +6,7 @@ use firsttouch::allocator::{AllocError, Allocator, Limit, Request};
 use firsttouch::description::Value;
 use firsttouch::expression;
 use firsttouch::factory::{self, Argument, Error, Given};
-use firsttouch::owners::{self, Keeper};
+use firsttouch::owners;
 use firsttouch::spec::Spec;
 use firsttouch::sync::first::First;
 use std::ffi::{CStr, c_char, c_void};
@@ -74,7 +74,7 @@ unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<dyn 
         let allocator = make()?;
         // One that keeps a list of its blocks stays until none lives, even where its last reference is gone.
         if owners::keeps_list(&*allocator) {
-            owners::enter(Keeper::Allocator(allocator.clone()));
+            owners::enter(allocator.clone());
         }
         let handle = Box::new(Handle { allocator, references: AtomicUsize::new(1) });
         // SAFETY: not null, so it can be written.

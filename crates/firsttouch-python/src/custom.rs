@@ -228,8 +228,6 @@ thread_local! {
     static ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
     /// Whether Python was asked to raise its like in this thread.
     static ON_ITS_WAY: Cell<bool> = const { Cell::new(false) };
-    /// What `mark` or `rewind` of custom scratch memory raised where nobody could be told.
-    static SCOPE_ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 /// Keeps the exception of an allocation of this thread for whoever requested it.
@@ -285,17 +283,6 @@ pub fn interrupt(py: Python<'_>, error: &PyErr) {
             ON_ITS_WAY.set(true);
         }
     }
-}
-
-/// An error that the beginning or the end of a scope left behind, once.
-pub fn raise_scope_error() -> PyResult<()> {
-    SCOPE_ERROR.with(|last| last.borrow_mut().take()).map_or(Ok(()), Err)
-}
-
-/// Keeps what the beginning or the end of a scope raised.
-pub fn keep_scope_error(error: PyErr) {
-    let before = SCOPE_ERROR.with(|last| last.borrow_mut().replace(error));
-    drop(before); // its end may run code of its own
 }
 
 /// A block on its way back.

@@ -7,7 +7,6 @@ use crate::allocators::process_pool::{process_pool, small_limit};
 use crate::handlers::front::installed;
 use crate::python::errors::{PyOSError, PyValueError};
 use crate::python::values::{Dict, ToPython};
-use crate::scratch::custom;
 use firsttouch::adaptors::Guarded;
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::failure;
@@ -82,12 +81,6 @@ fn resume_later() {
     unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) };
 }
 
-#[pyfunction]
-fn after_fork_in_child(py: Python<'_>) {
-    custom::forget_ending(py);
-    resume_later();
-}
-
 /// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork.
 #[pyfunction]
 fn trim_before_fork(py: Python<'_>) {
@@ -101,7 +94,7 @@ fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let at_fork = PyDict::new(py);
     at_fork.set_item("before", wrap_pyfunction!(trim_before_fork, module)?)?;
     at_fork.set_item("after_in_parent", wrap_pyfunction!(resume_later, module)?)?;
-    at_fork.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
+    at_fork.set_item("after_in_child", wrap_pyfunction!(resume_later, module)?)?;
     register_at_fork.call((), Some(&at_fork)).map(drop)
 }
 

@@ -9,9 +9,7 @@ use crate::address_map;
 use crate::address_map::Holder;
 use crate::allocator::Allocator;
 use crate::heap;
-use crate::scratch::{Backing, Scope};
 use crate::sync::lock::Lock;
-use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -23,15 +21,6 @@ const OUTSIDE: usize = 0;
 const ON_ANYTHING: usize = 1 << 16;
 const PLACES: usize = 64;
 
-/// An owner that lists its blocks.
-#[derive(Clone)]
-pub enum Keeper {
-    /// An allocator that answers [`Allocator::owns`].
-    Allocator(Arc<dyn Allocator>),
-    /// A scratch buffer.
-    Backing(Arc<dyn Backing>),
-}
-
 /// The owner of a live block.
 pub enum Owner {
     /// None of ours: the C library, or another library.
@@ -40,8 +29,8 @@ pub enum Owner {
     Gone,
     /// The allocator that its segment names.
     Segment(&'static dyn Allocator),
-    /// A keeper.
-    Keeper(Keeper),
+    /// A keeper: an allocator that answers [`Allocator::owns`].
+    Keeper(Arc<dyn Allocator>),
 }
 
 /// Whether an allocator keeps a list of its blocks, as adaptors do.
@@ -53,19 +42,10 @@ fn thin<T: ?Sized>(pointer: *const T) -> usize {
     pointer.cast::<()>() as usize
 }
 
-/// The upstream of an allocator or scope.
-fn below(allocator: &dyn Allocator) -> Option<Arc<dyn Allocator>> {
-    let any: &dyn Any = allocator;
-    match any.downcast_ref::<Scope>() {
-        Some(scope) => scope.backing().upstream(),
-        None => allocator.upstream().cloned(),
-    }
-}
-
 /// The allocator at the bottom of a stack, as segments name it, and the height of the stack.
 fn ground_of(allocator: &dyn Allocator) -> (usize, usize) {
-    if let Some(upstream) = below(allocator) {
-        let (ground, height) = ground_of(&*upstream);
+    if let Some(upstream) = allocator.upstream() {
+        let (ground, height) = ground_of(&**upstream);
         return (ground, height + 1);
     }
     let owns = keeps_list(allocator);
@@ -76,50 +56,13 @@ fn ground_of(allocator: &dyn Allocator) -> (usize, usize) {
     }
 }
 
-impl Keeper {
-    fn ground(&self) -> (usize, usize) {
-        match self {
-            Self::Allocator(allocator) => ground_of(&**allocator),
-            Self::Backing(backing) => backing.upstream().map_or((OUTSIDE, ON_ANYTHING), |upstream| {
-                let (ground, height) = ground_of(&*upstream);
-                (ground, height + 1)
-            }),
-        }
-    }
-
-    fn owns(&self, address: NonNull<u8>) -> bool {
-        match self {
-            Self::Allocator(allocator) => allocator.owns(address) == Some(true),
-            Self::Backing(backing) => backing.usable_size(address).is_some(),
-        }
-    }
-
-    /// Whether live blocks exist that nothing else could deallocate.
-    fn has_living(&self) -> bool {
-        match self {
-            Self::Allocator(allocator) => allocator.must_stay(),
-            Self::Backing(backing) => backing.used() > 0,
-        }
-    }
-
-    fn holders(&self) -> usize {
-        match self {
-            Self::Allocator(allocator) => Arc::strong_count(allocator),
-            Self::Backing(backing) => Arc::strong_count(backing),
-        }
-    }
-
-    fn address(&self) -> usize {
-        match self {
-            Self::Allocator(allocator) => thin(Arc::as_ptr(allocator)),
-            Self::Backing(backing) => thin(Arc::as_ptr(backing)),
-        }
-    }
+fn is_same(one: &Arc<dyn Allocator>, other: &Arc<dyn Allocator>) -> bool {
+    thin(Arc::as_ptr(one)) == thin(Arc::as_ptr(other))
 }
 
 #[derive(Clone)]
 struct Entry {
-    keeper: Keeper,
+    keeper: Arc<dyn Allocator>,
     ground: usize,
     /// If two keepers list an address, the higher one handed out the block, on memory from the lower one.
     height: usize,
@@ -153,7 +96,7 @@ impl Place {
 
     /// From `position` on, the first keeper on `ground` of at least this height, the position behind it, and whether
     /// there are others.
-    fn next(&self, position: usize, ground: usize, height: usize) -> Option<(Keeper, usize, usize, bool)> {
+    fn next(&self, position: usize, ground: usize, height: usize) -> Option<(Arc<dyn Allocator>, usize, usize, bool)> {
         let entries = self.entries.lock();
         let mut matching = entries.iter().enumerate().skip(position).filter_map(|(at, entry)| {
             entry.as_ref().filter(|entry| entry.ground == ground && entry.height >= height).map(|entry| (at, entry))
@@ -167,15 +110,15 @@ impl Place {
         &self,
         ground: usize,
         address: NonNull<u8>,
-        mut best: Option<(Keeper, usize)>,
-    ) -> Option<(Keeper, usize)> {
+        mut best: Option<(Arc<dyn Allocator>, usize)>,
+    ) -> Option<(Arc<dyn Allocator>, usize)> {
         if self.is_empty() {
             return best;
         }
         let mut from = 0;
         while let Some((keeper, height, behind, more)) = self.next(from, ground, best.as_ref().map_or(0, |best| best.1))
         {
-            if keeper.owns(address) {
+            if keeper.owns(address) == Some(true) {
                 best = Some((keeper, height));
             }
             if !more {
@@ -195,11 +138,12 @@ impl Place {
 
     /// Removes the keeper at a position if it is referenced only here and has no live blocks.
     fn take_idle(&self, position: usize) -> Option<Entry> {
-        let entry = self.at(position)?.filter(|entry| entry.keeper.holders() == 2 && !entry.keeper.has_living())?;
+        let entry =
+            self.at(position)?.filter(|entry| Arc::strong_count(&entry.keeper) == 2 && !entry.keeper.must_stay())?;
         let mut entries = self.entries.lock();
         let still = entries.get_mut(position)?;
         // The list's reference and ours: with another one, acquired meanwhile, it stays.
-        let same = |there: &mut Entry| there.keeper.address() == entry.keeper.address() && entry.keeper.holders() == 2;
+        let same = |there: &mut Entry| is_same(&there.keeper, &entry.keeper) && Arc::strong_count(&entry.keeper) == 2;
         let gone = still.take_if(same)?;
         self.count.fetch_sub(1, Release);
         Some(gone)
@@ -207,11 +151,11 @@ impl Place {
 }
 
 /// Registers a keeper, until it is no longer referenced and [`sweep`] is called.
-pub fn enter(keeper: Keeper) {
-    let (ground, height) = keeper.ground();
+pub fn enter(keeper: Arc<dyn Allocator>) {
+    let (ground, height) = ground_of(&*keeper);
     let place = place(ground);
     let mut entries = place.entries.lock();
-    if entries.iter().flatten().any(|entry| entry.keeper.address() == keeper.address()) {
+    if entries.iter().flatten().any(|entry| is_same(&entry.keeper, &keeper)) {
         drop(entries);
         return;
     }
@@ -242,7 +186,7 @@ pub fn find(address: NonNull<u8>) -> Owner {
 
 /// The keeper of the live block at `address`, on `ground` or on memory of unknown origin.
 #[inline(never)]
-fn find_keeper(address: NonNull<u8>, ground: usize) -> Option<Keeper> {
+fn find_keeper(address: NonNull<u8>, ground: usize) -> Option<Arc<dyn Allocator>> {
     let mut kept = place(OUTSIDE).highest(OUTSIDE, address, None);
     if ground != OUTSIDE {
         kept = place(ground).highest(ground, address, kept);

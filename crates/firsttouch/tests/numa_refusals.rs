@@ -11,8 +11,8 @@ use firsttouch::failure::last_reason;
 use firsttouch::os::{Call, fail_after, headroom, huge_page_size};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::pages::receipt::{Outcome, Reason, sums};
-use firsttouch::scratch::{self, Buffer, Scope};
-use firsttouch::sources::{Malloc, PlacedPages};
+use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::sources::PlacedPages;
 use std::sync::Arc;
 
 const SIZE: usize = 8 << 20;
@@ -87,12 +87,9 @@ fn more_than_is_available_is_an_error_before_anything_is_touched() {
 fn who_stands_on_it_keeps_the_reason() {
     alone("who_stands_on_it_keeps_the_reason", || {
         let pages = || PlacedPages::new(Placement { populate: Populate::Best, ..Placement::default() });
-        let buffer = Buffer::growing(pages(), scratch::Options::default()).unwrap();
-        let above: [Arc<dyn Allocator>; 3] = [
-            Pool::over(pages(), Options::default()),
-            Guarded::new(pages(), GuardedOptions::default()),
-            Scope::outside(buffer, Arc::new(Malloc)),
-        ];
+        let buffer = Buffer::growing(pages(), BufferOptions::default()).unwrap();
+        let above: [Arc<dyn Allocator>; 3] =
+            [Pool::over(pages(), Options::default()), Guarded::new(pages(), GuardedOptions::default()), buffer];
         for allocator in above {
             let error = allocator.allocate(Request::bytes(headroom() + (256 << 20))).unwrap_err();
             if matches!(error.limit, Limit::Memory { .. } | Limit::Commit { .. }) {

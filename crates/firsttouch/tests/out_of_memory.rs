@@ -16,7 +16,7 @@ use firsttouch::arena::Arena;
 use firsttouch::os::page_size;
 use firsttouch::pages::placement::{Placement, Populate};
 use firsttouch::residency::{footprint, query, summarize};
-use firsttouch::scratch::{self, Buffer, Scope};
+use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -110,7 +110,7 @@ fn allocators() {
     let placement = Placement { populate: Populate::Threads(1), ..Placement::default() };
     let site: fn() -> u64 = || 1;
     let options = GuardedOptions { side: Side::Before, keep: 8 << 20 };
-    let buffer = |upstream| Buffer::growing(upstream, scratch::Options::default()).unwrap();
+    let buffer = |upstream| Buffer::growing(upstream, BufferOptions::default()).unwrap();
     let all: [(&str, Arc<dyn Allocator>); 15] = [
         ("malloc", Arc::new(Malloc)),
         ("calloc", Calloc::new()),
@@ -125,8 +125,8 @@ fn allocators() {
         ("guarded", Guarded::new(pool(), GuardedOptions::default())),
         ("guarded before", Guarded::new(Arc::new(Malloc), options)),
         ("filled", Filled::new(pool(), Some(1), Some(2))),
-        ("scope", Scope::open(buffer(pool()), None, pool())),
-        ("outside of scopes", Scope::outside(buffer(Arc::new(Malloc)), pool())),
+        ("scratch", buffer(pool())),
+        ("scratch over malloc", buffer(Arc::new(Malloc))),
     ];
     for (name, allocator) in all {
         assert!(blocks(allocator.as_ref()), "{name}");

@@ -1,8 +1,8 @@
 //! Typed queries of an allocator: whether it recognizes its blocks, and which requests it serves.
 
 use firsttouch::allocator::Allocator;
-use firsttouch::owners::{self, Keeper, keeps_list};
-use firsttouch::scratch::Scope;
+use firsttouch::owners::{self, keeps_list};
+use firsttouch::scratch::{Buffer, Scope};
 use firsttouch::sources::PreloadedPool;
 use std::any::Any;
 use std::sync::Arc;
@@ -23,8 +23,14 @@ pub fn small_limit(allocator: &dyn Allocator, usual: usize) -> usize {
 pub fn register_owner(allocator: &Arc<dyn Allocator>) {
     let any: &dyn Any = &**allocator;
     if let Some(scope) = any.downcast_ref::<Scope>() {
-        owners::enter(Keeper::Backing(scope.backing().clone()));
-    } else if keeps_list(&**allocator) {
-        owners::enter(Keeper::Allocator(allocator.clone()));
+        let buffer: Arc<dyn Allocator> = scope.buffer().clone();
+        return register_owner(&buffer);
+    }
+    if keeps_list(&**allocator) {
+        owners::enter(allocator.clone());
+    }
+    // Large blocks of a buffer are its upstream's.
+    if let (true, Some(upstream)) = (any.is::<Buffer>(), allocator.upstream()) {
+        register_owner(upstream);
     }
 }

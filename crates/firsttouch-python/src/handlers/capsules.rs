@@ -4,8 +4,9 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::{process_pool, small_limit};
+use crate::allocators::queries::can_tell;
 use crate::handlers::door;
-use crate::handlers::front::{ensure_front, installed, process_allocator};
+use crate::handlers::front::{ensure_front, installed};
 use crate::handlers::handler::{Handler, Kind};
 use crate::numpy::abi::{CAPSULE, OWNDATA, handler_in};
 use crate::numpy::c_api::NumPy;
@@ -15,7 +16,7 @@ use crate::python::immortal::make_immortal;
 use crate::python::once::Once;
 use crate::python::values::Name;
 use firsttouch::allocator::Allocator;
-use firsttouch::owners::{self, Keeper, Owner, keeps_list};
+use firsttouch::owners::{self, Owner, keeps_list};
 use firsttouch::scratch::Scope;
 use firsttouch::sync::first::First;
 use pyo3::ffi;
@@ -29,13 +30,18 @@ const NUMPYS_SMALL: usize = 1024;
 
 unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
     // SAFETY: the capsule was made below around a boxed handler, and its last array is gone.
-    unsafe {
+    let handler = unsafe {
         let pointer = ffi::PyCapsule_GetPointer(capsule, CAPSULE.as_ptr());
-        if !pointer.is_null() {
-            drop(Box::from_raw(pointer.cast::<Handler>()));
-            owners::sweep();
+        if pointer.is_null() {
+            return;
         }
-    }
+        Box::from_raw(pointer.cast::<Handler>())
+    };
+    // Attached, or PyO3 would keep the capsule that a scope's handler holds until somebody else is.
+    let held = &mut Some(handler);
+    Python::try_attach(|_| drop(held.take()));
+    drop(held.take());
+    owners::sweep();
 }
 
 fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
@@ -158,6 +164,14 @@ pub fn nearest_open<'py>(capsule: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAn
     Ok(at)
 }
 
+/// The allocator that serves from `capsule` outwards, whose blocks are found by their address; `None` stands for what serves
+/// the process.
+pub fn who_serves(capsule: Bound<'_, PyAny>) -> PyResult<Option<Arc<dyn Allocator>>> {
+    let nearest = nearest_open(capsule)?;
+    let handler = handler(&nearest)?.filter(|handler| handler.kind != Kind::Front);
+    Ok(handler.map(|handler| handler.allocator().clone()).filter(|allocator| can_tell(&**allocator)))
+}
+
 /// What served before the scope of this capsule, if it is an ended scope's.
 fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     let handler = handler(capsule)?;
@@ -247,8 +261,7 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
 /// A live block begins there, whoever's.
 unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
     let made = match owners::find(address) {
-        Owner::Keeper(Keeper::Allocator(owner)) => owner,
-        Owner::Keeper(Keeper::Backing(owner)) => Scope::outside(owner, process_allocator()),
+        Owner::Keeper(owner) => owner,
         // SAFETY: a live block begins there (`of_block`, with an array's own data).
         Owner::Segment(_) => unsafe { owners::shared(address) }?,
         Owner::Gone | Owner::Nobody => return None,
@@ -259,14 +272,6 @@ unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
 /// Who made the live block that will be given back through `capsule`.
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>>) -> PyResult<PyAllocator> {
     let handler = handler(capsule)?.filter(|handler| handler.kind != Kind::Front);
-    if let Some((scope, block)) = handler.and_then(Handler::serving_scope).zip(block) {
-        if let Some(owner) = scope.elsewhere(block) {
-            return Ok(PyAllocator::ours(owner));
-        }
-        if scope.knows(block) {
-            return Ok(PyAllocator::ours(scope.clone()));
-        }
-    }
     // SAFETY: the block lives.
     if let Some(ours) = block.and_then(|block| unsafe { made_by(block) }) {
         return Ok(ours);

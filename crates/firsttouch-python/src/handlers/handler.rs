@@ -8,14 +8,14 @@
 
 use crate::allocators::allocator::has_slabs;
 use crate::allocators::queries;
-use crate::handlers::observed;
+use crate::handlers::{capsules, front, observed};
 use crate::numpy::abi::{Functions, RawAllocator, RawHandler};
 use crate::python::guarded::Guarded;
 use firsttouch::address_map;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::glibc;
-use firsttouch::owners::{self, Keeper, Owner};
-use firsttouch::scratch::Scope;
+use firsttouch::owners::{self, Owner};
+use firsttouch::scratch::{Buffer, Scope};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -53,10 +53,10 @@ pub struct Handler {
     next: Functions,
     /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
     charge: AtomicPtr<Arc<dyn Allocator>>,
-    /// The allocator in charge, where that is a scope or a buffer: it takes its own blocks back itself.
-    scope: Option<Arc<Scope>>,
-    /// What served before the scope: the capsule of another handler.
-    before: Option<Guarded<Py<PyAny>>>,
+    /// The scratch buffer that it serves from, if it does: that takes its own blocks back itself.
+    buffer: Option<Arc<Buffer>>,
+    /// The scope whose handler it is, and the capsule of what served before.
+    scope: Option<(Arc<Scope>, Guarded<Py<PyAny>>)>,
     pub kind: Kind,
     /// Whether blocks that are nobody else's are its allocator's, which can't tell: the C library's.
     has_rest: bool,
@@ -87,6 +87,8 @@ impl Handler {
     ) -> Box<Self> {
         queries::register_owner(&allocator);
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
+        let scope = any.clone().downcast::<Scope>().ok();
+        let buffer = scope.as_ref().map(|scope| scope.buffer().clone()).or_else(|| any.downcast::<Buffer>().ok());
         let has_rest = kind == Kind::Context && small == 0 && !queries::can_tell(&*allocator);
         let mut name = [0; 127];
         let text = if matches!(kind, Kind::Front | Kind::NumPy) { NUMPYS_NAME } else { NAME };
@@ -96,8 +98,8 @@ impl Handler {
             small: AtomicUsize::new(small),
             next,
             charge: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
-            scope: any.downcast::<Scope>().ok(),
-            before,
+            buffer,
+            scope: scope.zip(before),
             kind,
             has_rest,
         });
@@ -185,12 +187,7 @@ impl Handler {
 
     /// The scope whose handler it is, and what served before.
     pub fn scope(&self) -> Option<(&Arc<Scope>, &Guarded<Py<PyAny>>)> {
-        self.scope.as_ref().zip(self.before.as_ref())
-    }
-
-    /// The allocator in charge, where that is a scope, or a buffer outside all scopes.
-    pub fn serving_scope(&self) -> Option<&Arc<Scope>> {
-        self.scope.as_ref()
+        self.scope.as_ref().map(|(scope, before)| (scope, before))
     }
 
     fn allocate(&self, request: Request) -> *mut c_void {
@@ -198,15 +195,35 @@ impl Handler {
             // SAFETY: nobody uses the block, if there is one.
             glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
             glibc::allocated(request.size());
-            return self.give(request); // observed as a whole
+            return give(&**self.allocator(), request); // observed as a whole
         }
-        observed::allocate(self, request.size(), || self.give(request))
+        match self.scope() {
+            Some((scope, before)) if !scope.serves() => self.pass_on(before, request),
+            _ => observed::allocate(self, request.size(), || give(&**self.allocator(), request)),
+        }
     }
 
-    /// A block of the handler's own allocator, or null.
-    #[inline]
-    fn give(&self, request: Request) -> *mut c_void {
-        guarded(|| self.allocator().allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
+    /// A request of a context that knows a scope which has ended, or is another thread's: the nearest open scope around it
+    /// gets it, or whoever served before them all.
+    #[cold]
+    fn pass_on(&self, before: &Guarded<Py<PyAny>>, request: Request) -> *mut c_void {
+        let around = Python::try_attach(|py| {
+            let before = before.lock(py).clone_ref(py);
+            capsules::who_serves(before.into_bound(py)).ok().flatten()
+        });
+        if let Some(allocator) = around.flatten() {
+            return give(&*allocator, request);
+        }
+        if let Some(front) = front::serving().filter(|front| request.size() >= front.small()) {
+            return front.allocate(request);
+        }
+        // SAFETY: NumPy's own functions, with their context.
+        unsafe {
+            match request.is_zeroed() {
+                true => (self.next.calloc)(self.next.ctx, request.size(), 1),
+                false => (self.next.malloc)(self.next.ctx, request.size()),
+            }
+        }
     }
 
     /// # Safety
@@ -258,6 +275,12 @@ impl Drop for Handler {
         // SAFETY: nobody uses the handler any more, and the box was made by `make` or `replace`.
         unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
     }
+}
+
+/// A block of an allocator, or null.
+#[inline]
+fn give(allocator: &dyn Allocator, request: Request) -> *mut c_void {
+    guarded(|| allocator.allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
 }
 
 /// No panic crosses into NumPy (law 7); one becomes a failed request.
@@ -339,15 +362,12 @@ unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: us
         } else {
             observed::freed(pointer);
         }
-        if handler.scope.as_ref().is_some_and(|scope| scope.try_deallocate(address)) {
+        if handler.buffer.as_ref().is_some_and(|buffer| buffer.try_deallocate(address)) {
             return;
         }
         match owners::find(address) {
             Owner::Segment(owner) => owner.deallocate(address),
-            Owner::Keeper(Keeper::Allocator(owner)) => owner.deallocate(address),
-            Owner::Keeper(Keeper::Backing(owner)) => {
-                let _ = owner.deallocate(address);
-            }
+            Owner::Keeper(owner) => owner.deallocate(address),
             Owner::Gone => {}
             Owner::Nobody if handler.has_rest => handler.allocator().deallocate(address),
             Owner::Nobody => (handler.next.free)(handler.next.ctx, pointer, size),
@@ -360,8 +380,8 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return malloc(ctx, size) };
-        if let Some(scope) = handler.scope.as_ref().filter(|scope| scope.knows(address)) {
-            return handler.reallocate(&**scope, address, size);
+        if let Some(buffer) = handler.buffer.as_ref().filter(|buffer| buffer.owns(address) == Some(true)) {
+            return handler.reallocate(&**buffer, address, size);
         }
         match owners::find(address) {
             // The handler's allocator may align more than the owner, which was not told.
@@ -370,13 +390,7 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
                 handler.move_out((address, owner.usable_size(address)), size, stays, || owner.deallocate(address))
             }
             Owner::Segment(owner) => handler.reallocate(owner, address, size),
-            Owner::Keeper(Keeper::Allocator(owner)) => handler.reallocate(&*owner, address, size),
-            Owner::Keeper(Keeper::Backing(owner)) => {
-                let (old, stays) = (owner.usable_size(address).unwrap_or(0), || owner.resize_in_place(address, size));
-                handler.move_out((address, old), size, stays, || {
-                    let _ = owner.deallocate(address);
-                })
-            }
+            Owner::Keeper(owner) => handler.reallocate(&*owner, address, size),
             Owner::Gone => match owners::left_behind(address) {
                 0 => null_mut(), // how much of it may be read nobody knows
                 old => handler.move_out((address, old), size, || false, || ()),

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // Safety: a chunk is freed once neither a cursor nor an array holds it (law 8).
 
 use crate::numba::runtime::{self, MemInfo};
-use firsttouch::allocator::Request;
-use firsttouch::scratch::{Backing, Refused, Slot};
+use firsttouch::allocator::{AllocError, Allocator, Request};
+use firsttouch::scratch::Buffer;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 pub struct Chunk {
     address: NonNull<u8>,
     size: usize,
-    backing: Arc<dyn Backing>,
+    buffer: Arc<Buffer>,
     /// Bytes of all chunks of the cursor that were set aside.
     aside: Arc<AtomicUsize>,
     /// Whether this one is among them.
@@ -31,14 +31,14 @@ unsafe impl Sync for Chunk {}
 
 impl Chunk {
     /// Memory from a buffer.
-    pub fn new(backing: &Arc<dyn Backing>, aside: &Arc<AtomicUsize>, size: usize) -> Result<Arc<Self>, Refused> {
+    pub fn new(buffer: &Arc<Buffer>, aside: &Arc<AtomicUsize>, size: usize) -> Result<Arc<Self>, AllocError> {
         let request = Request::bytes(size);
         request.check()?;
-        let block = backing.allocate(Slot::OUTSIDE, request)?;
+        let block = buffer.allocate(request)?;
         Ok(Arc::new(Self {
             address: block.address,
             size,
-            backing: backing.clone(),
+            buffer: buffer.clone(),
             aside: aside.clone(),
             counted: AtomicBool::new(false),
             floor: AtomicUsize::new(0),
@@ -90,7 +90,7 @@ impl Drop for Chunk {
     fn drop(&mut self) {
         self.forget();
         // SAFETY: the block is this chunk's, and all its users held the chunk (law 8: nothing dangles).
-        unsafe { self.backing.deallocate(self.address) };
+        unsafe { self.buffer.deallocate(self.address) };
     }
 }
 

@@ -9,7 +9,7 @@ use crate::numba::chunks::{ArrayCount, Chunk};
 use crate::numba::failure::{Failure, FailureReport};
 use crate::numba::frame::MarkFrame;
 use crate::numba::runtime::MemInfo;
-use firsttouch::scratch::{Backing, Refused};
+use firsttouch::scratch::Buffer;
 use pyo3::ffi;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -42,12 +42,12 @@ pub struct Cursor {
     pub(super) first: *mut MarkFrame,
     generations: usize,
     pub(super) chunks: Vec<Arc<Chunk>>,
-    pub(super) backing: Arc<dyn Backing>,
+    pub(super) buffer: Arc<Buffer>,
     pub(super) aside: Arc<AtomicUsize>,
 }
 
 impl Cursor {
-    pub fn new(backing: Arc<dyn Backing>, object: *mut ffi::PyObject) -> Self {
+    pub fn new(buffer: Arc<Buffer>, object: *mut ffi::PyObject) -> Self {
         Self {
             top: 0,
             end: 0,
@@ -62,7 +62,7 @@ impl Cursor {
             first: null_mut(),
             generations: 0,
             chunks: Vec::new(),
-            backing,
+            buffer,
             aside: Arc::default(),
         }
     }
@@ -129,7 +129,7 @@ impl Cursor {
 
     /// Memory of an array's own.
     fn allocate_apart(&mut self, size: usize) -> Result<usize, Failure> {
-        let chunk = Chunk::new(&self.backing, &self.aside, size)?;
+        let chunk = Chunk::new(&self.buffer, &self.aside, size)?;
         let address = chunk.start();
         let none = || Failure::Memory("no memory is left to count an array".into());
         let hold = ArrayCount::new(vec![chunk]).ok_or_else(none)?;
@@ -155,9 +155,9 @@ impl Cursor {
     fn enter_new(&mut self, size: usize) -> Result<bool, Failure> {
         let mut wanted = CHUNK << self.chunks.len().min(4);
         let chunk = loop {
-            match Chunk::new(&self.backing, &self.aside, wanted) {
+            match Chunk::new(&self.buffer, &self.aside, wanted) {
                 Ok(chunk) => break chunk,
-                Err(Refused::Failed(_) | Refused::Fragmented) if wanted / 2 >= size.max(SMALLEST) => wanted /= 2,
+                Err(_) if wanted / 2 >= size.max(SMALLEST) => wanted /= 2,
                 Err(_) => return Ok(false),
             }
         };

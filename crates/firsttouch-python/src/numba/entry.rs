@@ -10,7 +10,7 @@ use crate::python::errors::{PyMemoryError, PyRuntimeError};
 use crate::python::guarded::Guarded;
 use crate::python::once::Once;
 use crate::scratch::buffer::PyBuffer;
-use firsttouch::scratch::{Backing, Owner};
+use firsttouch::scratch::{Buffer, Owner};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ptr::null_mut;
@@ -41,7 +41,7 @@ unsafe impl Send for RunningCalls {}
 
 impl CursorHandle {
     /// A call of compiled code begins.
-    pub fn enter(&self, owner: &Bound<'_, PyAny>, backing: &Arc<dyn Backing>) -> PyResult<*mut Cursor> {
+    pub fn enter(&self, owner: &Bound<'_, PyAny>, buffer: &Arc<Buffer>) -> PyResult<*mut Cursor> {
         let mut calls = self.calls.lock(owner.py());
         // SAFETY: no more than asking for the number of this thread.
         let here = unsafe { libc::pthread_self() } as usize;
@@ -57,7 +57,7 @@ impl CursorHandle {
             return Err(PyRuntimeError::new_err(in_use(owner.py(), user, here)));
         }
         if self.cursor.load(Relaxed).is_null() {
-            self.cursor.store(Box::into_raw(Box::new(Cursor::new(backing.clone(), owner.as_ptr()))), Relaxed);
+            self.cursor.store(Box::into_raw(Box::new(Cursor::new(buffer.clone(), owner.as_ptr()))), Relaxed);
         }
         let address = self.cursor.load(Relaxed);
         // SAFETY: made above, dropped with the handle; no other thread uses it, as none but this one runs calls.
@@ -120,7 +120,7 @@ pub fn enter_buffer(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
     let py = buffer.py();
     let new = || Py::new(py, JitHandle(CursorHandle::default())).map(Py::into_any);
     let handle = buffer.get().jit.get_or_make(py, new)?.bind(py).cast::<JitHandle>()?;
-    handle.get().0.enter(buffer.as_any(), buffer.get().backing())
+    handle.get().0.enter(buffer.as_any(), buffer.get().buffer())
 }
 
 pub fn leave_buffer(buffer: &Bound<'_, PyBuffer>) {

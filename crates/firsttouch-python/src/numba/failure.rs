@@ -2,8 +2,8 @@
 //! takes its message from here, in the same thread.
 
 use crate::python::callbacks::callback;
+use firsttouch::allocator::AllocError;
 use firsttouch::failure;
-use firsttouch::scratch::Refused;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 
@@ -52,17 +52,10 @@ impl FailureReport {
     }
 }
 
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Failed(error) => {
-                failure::pass_on(error); // with the reason that custom scratch memory gave
-                Self::Memory(failure::last_reason().unwrap_or_else(|| error.to_string()))
-            }
-            Refused::Fragmented => {
-                Self::Memory("the buffer is fragmented: live arrays keep too much of its memory".into())
-            }
-        }
+impl From<AllocError> for Failure {
+    fn from(error: AllocError) -> Self {
+        failure::pass_on(error); // with the reason that an upstream in Python gave
+        Self::Memory(failure::last_reason().unwrap_or_else(|| error.to_string()))
     }
 }
 

@@ -1,54 +1,38 @@
-//! The base class of buffers: an allocator whose memory scopes share.
+//! Buffers as Python objects: an allocator whose memory scopes share. One kind grows, the other has a fixed size.
 
 use crate::allocators::allocator::PyAllocator;
+use crate::allocators::factories::bytes;
 use crate::allocators::process_pool::process_pool;
-use crate::custom::raise_scope_error;
-use crate::python::errors::{PyRuntimeError, PyTypeError, PyValueError};
-use crate::python::guarded::Guarded;
-use crate::python::values::ToPython;
-use crate::scratch::diagnostics;
-use crate::scratch::raw_memory::raw;
-use crate::scratch::scope::ScopeCache;
-use crate::scratch::thread_or_task::ThreadOrTask;
-use firsttouch::scratch::{Backing, Scope, Slot};
+use crate::allocators::queries::can_tell;
+use crate::custom::kept_error;
+use crate::handlers::capsules;
+use crate::handlers::handler::Handler;
+use crate::numpy::c_api::NumPy;
+use crate::numpy::tracemalloc;
+use crate::python::call_sites;
+use crate::python::callbacks::callback;
+use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
+use crate::python::global_allocator::ensure_memory;
+use crate::python::values::{self, Name, ToPython};
+use crate::scratch::decorator;
+use crate::scratch::scope::EndedScopes;
+use crate::scratch::storage::{self, Storage};
+use firsttouch::adaptors::Tracked;
+use firsttouch::allocator::{Allocator, Request, find};
+use firsttouch::failure;
+use firsttouch::numa::policy::Policy;
+use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::sources::PlacedPages;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// The open scopes of an explicit buffer, and the thread or task that opened them.
-#[derive(Default)]
-struct BufferUse {
-    depth: usize,
-    who: Option<ThreadOrTask>,
-}
-
-/// A position in a buffer, to be rewound to.
-///
-/// See Also
-/// --------
-/// Buffer.mark : Returns it.
-/// Buffer.rewind : Takes it.
-#[pyclass(module = "firsttouch", frozen)]
-pub struct Mark {
-    buffer: usize,
-    number: u64,
-}
-
-#[pymethods]
-impl Mark {
-    fn __repr__(&self) -> ToPython<String> {
-        ToPython(format!("<mark {} of the buffer at {:#x}>", self.number, self.buffer))
-    }
-}
-
-/// The number of the last mark of any buffer: one of a buffer that is gone is no other's.
-static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// Scratch memory: the base class of all buffers.
 ///
-/// Scopes take their memory from a buffer, and so do its own constructors, outside all scopes. A buffer is for one
-/// thread or asyncio task at a time.
+/// Scopes take their memory from a buffer, and so do its own constructors, outside all scopes. Several threads may use one,
+/// but in turn: give each its own where that matters.
 ///
 /// See Also
 /// --------
@@ -57,167 +41,55 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 /// firsttouch.scratch : Opens a scope on a buffer.
 #[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
 pub struct PyBuffer {
-    backing: Arc<dyn Backing>,
-    turn: Guarded<BufferUse>,
-    /// The marks that were taken and not rewound.
-    marks: Guarded<Vec<(u64, Slot)>>,
+    buffer: Arc<Buffer>,
     /// What calls from compiled code need; made by them.
     pub jit: PyOnceLock<Py<PyAny>>,
-    pub ended_scopes: ScopeCache,
+    pub ended_scopes: EndedScopes,
     pub debug: bool,
 }
 
 impl PyBuffer {
-    /// A buffer in front of `backing`.
-    pub fn new(backing: Arc<dyn Backing>, debug: bool) -> PyClassInitializer<Self> {
-        let outside = Scope::outside(backing.clone(), process_pool().clone());
-        PyClassInitializer::from(PyAllocator::ours(outside)).add_subclass(Self {
-            backing,
-            turn: Guarded::default(),
-            marks: Guarded::default(),
-            jit: PyOnceLock::new(),
-            ended_scopes: ScopeCache::default(),
+    fn new(buffer: Arc<Buffer>, debug: bool) -> PyClassInitializer<Self> {
+        let (jit, ended_scopes) = (PyOnceLock::new(), EndedScopes::default());
+        PyClassInitializer::from(PyAllocator::ours(buffer.clone())).add_subclass(Self {
+            buffer,
+            jit,
+            ended_scopes,
             debug,
         })
     }
 
-    /// Where its memory comes from.
-    pub fn backing(&self) -> &Arc<dyn Backing> {
-        &self.backing
-    }
-
-    /// One thread or task at a time has scopes on it; another gets an error that names both.
-    pub fn take_turn(&self, py: Python<'_>) -> PyResult<()> {
-        let now = ThreadOrTask::now(py)?;
-        let other = {
-            let mut turn = self.turn.lock(py);
-            match turn.who.take_if(|who| *who != now) {
-                Some(who) if who.is_here() => turn.who.insert(who).clone_ref(py),
-                gone => {
-                    // Of a forked child's parent: nobody will end its scopes here.
-                    turn.depth = if gone.is_some() { 1 } else { turn.depth + 1 };
-                    let before = turn.who.replace(now);
-                    drop(turn);
-                    drop((gone, before)); // a task's end may run code of its own
-                    return Ok(());
-                }
-            }
-        };
-        Err(PyRuntimeError::new_err(format!(
-            "{} is in use by {}, so {} cannot enter it: give each a buffer of its own, or none (scratch() without one \
-             takes that of the thread or task)",
-            self.backing.expression(),
-            other.name(py)?,
-            now.name(py)?
-        )))
-    }
-
-    /// Ends the innermost use.
-    pub fn end_turn(&self, py: Python<'_>) {
-        let who = {
-            let mut turn = self.turn.lock(py);
-            turn.depth = turn.depth.saturating_sub(1);
-            if turn.depth == 0 { turn.who.take() } else { None }
-        };
-        drop(who); // a task's end may run code of its own
+    /// The buffer in Rust.
+    pub fn buffer(&self) -> &Arc<Buffer> {
+        &self.buffer
     }
 }
 
 #[pymethods]
 impl PyBuffer {
-    /// Bytes of live blocks.
+    /// Bytes of live blocks in the buffer's own memory.
     #[getter]
     fn used(&self) -> ToPython<usize> {
-        ToPython(self.backing.used())
+        ToPython(self.buffer.used())
     }
 
-    /// Bytes that the buffer holds, in use or not.
+    /// Bytes of the buffer's own memory, in use or not.
     #[getter]
     fn capacity(&self) -> ToPython<usize> {
-        ToPython(self.backing.capacity())
+        ToPython(self.buffer.capacity())
     }
 
     /// Peak of `used` since the buffer was made or reset.
     #[getter]
     fn peak(&self) -> ToPython<usize> {
-        ToPython(self.backing.peak())
+        ToPython(self.buffer.peak())
     }
 
     /// Release all memory that no live array needs, and forget the peak.
-    ///
-    /// Raises
-    /// ------
-    /// RuntimeError
-    ///     If scopes are open, or marks were not rewound.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
-        self.backing.reset().map_err(|open| {
-            let scopes = if open == 1 { "a scope is".to_owned() } else { format!("{open} scopes are") };
-            let marks = self.marks.lock(py).len();
-            let of_marks = if marks == 0 { String::new() } else { format!(" ({marks} by mark(), without a rewind())") };
-            PyRuntimeError::new_err(format!(
-                "reset() of {}: {scopes} open on it{of_marks}; leave first",
-                self.backing.expression()
-            ))
-        })?;
-        diagnostics::damage(py, self.backing.damage())
-    }
-
-    /// Return the current position; what the buffer's constructors make from here on lies above it.
-    ///
-    /// Returns
-    /// -------
-    /// firsttouch.buffers.Mark
-    fn mark(slf: &Bound<'_, Self>) -> PyResult<Mark> {
-        let this = slf.get();
-        let slot = this.backing.open(); // custom scratch memory runs code of its own
-        raise_scope_error().inspect_err(|_| {
-            this.backing.close(slot);
-        })?;
-        let number = LAST.fetch_add(1, Relaxed) + 1;
-        this.marks.lock(slf.py()).push((number, slot));
-        Ok(Mark { buffer: slf.as_ptr() as usize, number })
-    }
-
-    /// Rewind to an earlier position, so that the memory of dead arrays above it is used again.
-    ///
-    /// Parameters
-    /// ----------
-    /// mark : Mark
-    ///     What :meth:`mark` returned.
-    ///
-    /// Raises
-    /// ------
-    /// ValueError
-    ///     If `mark` is of another buffer, or has been rewound already.
-    ///
-    /// Notes
-    /// -----
-    /// Arrays that are alive stay valid.
-    fn rewind(slf: &Bound<'_, Self>, mark: &Bound<'_, PyAny>) -> PyResult<()> {
-        let this = slf.get();
-        let mark = mark.cast::<Mark>().map(Bound::get).map_err(|_| {
-            let kind = mark.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
-            PyTypeError::new_err(format!("rewind() takes a Mark, as mark() of this buffer returns it, not {kind}"))
-        })?;
-        if mark.buffer != slf.as_ptr() as usize {
-            return Err(PyValueError::new_err(format!(
-                "rewind() got a mark of another buffer: {} has to be rewound to one that its own mark() returned",
-                this.backing.expression()
-            )));
-        }
-        let ended = {
-            let mut marks = this.marks.lock(slf.py());
-            let at = marks.iter().position(|(number, _)| *number == mark.number).ok_or_else(|| {
-                PyValueError::new_err(format!(
-                    "rewind() got mark {}, which was rewound before, or lies above one that was: rewind to the newest \
-                     first",
-                    mark.number
-                ))
-            })?;
-            marks.split_off(at)
-        };
-        let ended: Vec<_> = ended.into_iter().rev().map(|(_, slot)| this.backing.close(slot)).collect();
-        ended.iter().try_for_each(|closed| diagnostics::damage(slf.py(), closed.damage))
+        let damage = self.buffer.damage();
+        self.buffer.reset();
+        decorator::raise_damage(py, damage)
     }
 
     /// Allocate raw memory.
@@ -251,6 +123,225 @@ impl PyBuffer {
     }
 
     fn __repr__(&self) -> ToPython<String> {
-        ToPython(self.backing.expression())
+        ToPython(self.buffer.expression())
+    }
+}
+
+/// `nbytes` at a multiple of `alignment`, 64 if not given, in a memoryview.
+pub fn raw<'py>(
+    allocator: &Bound<'py, PyAllocator>,
+    nbytes: &Bound<'py, PyAny>,
+    alignment: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = allocator.py();
+    let size = bytes("nbytes", nbytes)?;
+    let align = alignment.map_or(Ok(64), |given| bytes("alignment", given))?;
+    let request = Request::bytes(size).aligned(align).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let numpy = NumPy::get(py)?;
+    let capsule = capsules::named(py, allocator.get())?;
+    let native = capsules::handler(capsule)?.map(Handler::allocator);
+    let native = native.ok_or_else(|| PyRuntimeError::new_err("this allocator cannot give raw memory"))?;
+    drop(kept_error()); // of an earlier allocation, whose caller did not ask
+    let block = native.allocate(request).map_err(|error| {
+        if let Some(own) = kept_error() {
+            return own;
+        }
+        let known = failure::last().filter(|last| *last == error).and_then(|_| failure::last_reason());
+        PyMemoryError::new_err(known.unwrap_or_else(|| error.to_string()))
+    })?;
+    let dtype = py.import(Name("numpy"))?.getattr(Name("dtype"))?.call1(values::arguments(py, ("u1",))?)?;
+    // SAFETY: the block is the handler's and large enough; where there is no array it goes back at once.
+    #[allow(unsafe_code)]
+    unsafe {
+        let array = numpy.owning(&[size as isize], &dtype, block.address.as_ptr().cast(), capsule);
+        let array = array.inspect_err(|_| native.deallocate(block.address))?;
+        tracemalloc::track(block.address.as_ptr().cast(), size);
+        Bound::from_owned_ptr_or_err(py, ffi::PyMemoryView_FromObject(array.as_ptr()))
+    }
+}
+
+fn site(debug: bool) -> Option<fn() -> u64> {
+    if debug { Some(call_sites::site) } else { None }
+}
+
+/// What a buffer stands on, by the words of Python's part: `function` of its module takes what was given, and `numa=`.
+fn chosen(
+    buffer: &str,
+    function: &'static str,
+    given: Option<&Bound<'_, PyAny>>,
+    numa: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Arc<dyn Allocator>> {
+    let Some(any) = given.or(numa) else { return Ok(process_pool().clone()) };
+    let found = callback(any.py(), function)?.call1((given, numa))?;
+    found.cast::<PyAllocator>()?.get().require_native(&format!("{buffer}()"))
+}
+
+/// Scratch memory that grows by chunks.
+///
+/// Parameters
+/// ----------
+/// chunk_size : int or str, optional
+///     Bytes per chunk. Requests of an eighth of it or more go to `upstream`.
+/// upstream : AllocatorLike, optional
+///     Where chunks come from. The default is the process's own pool.
+/// limit : int or str, optional
+///     Bytes that the buffer may hold. The default is no limit.
+/// debug : bool, optional
+///     Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
+///     recorded.
+/// numa : int or str, optional
+///     Instead of an upstream: a pool on a node or by a policy, as for :func:`firsttouch.pool`.
+///
+/// Raises
+/// ------
+/// TypeError, ValueError
+///     If an argument is not one of the above, or both `upstream` and `numa` are given.
+///
+/// See Also
+/// --------
+/// FixedBuffer : A buffer that does not grow.
+/// scratch : Open a scope on a buffer.
+///
+/// Notes
+/// -----
+/// Allocating bumps a pointer. A chunk whose arrays are all gone starts again; one with arrays that outlive their scope is
+/// theirs until they are gone, too.
+#[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
+pub struct ScratchBuffer;
+
+/// Bytes of a chunk of the default buffer that checks: large arrays are to be checked, too, up to an eighth of this.
+const CHECKED: usize = 16 << 20;
+
+/// The default buffer of a thread or a task.
+pub fn default(py: Python<'_>, debug: bool) -> PyResult<Py<PyBuffer>> {
+    let mut options = BufferOptions { debug, site: site(debug), ..BufferOptions::default() };
+    if debug {
+        options.chunk_size = CHECKED;
+    }
+    let made = Py::new(py, growing(py, process_pool().clone(), options)?)?;
+    Ok(made.into_bound(py).into_super().unbind())
+}
+
+fn growing(
+    py: Python<'_>,
+    upstream: Arc<dyn Allocator>,
+    options: BufferOptions,
+) -> PyResult<PyClassInitializer<ScratchBuffer>> {
+    ensure_memory(py)?;
+    let debug = options.debug;
+    // Large blocks are the upstream's, and have to be found by their address.
+    let upstream = if can_tell(&*upstream) { upstream } else { Tracked::new(upstream, None) };
+    let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
+    Ok(PyBuffer::new(buffer, debug).add_subclass(ScratchBuffer))
+}
+
+#[pymethods]
+impl ScratchBuffer {
+    #[new]
+    #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false, *, numa=None))]
+    #[pyo3(text_signature = "(chunk_size='128 KiB', upstream=None, limit=None, debug=False, *, numa=None)")]
+    fn new(
+        py: Python<'_>,
+        chunk_size: Option<&Bound<'_, PyAny>>,
+        upstream: Option<&Bound<'_, PyAny>>,
+        limit: Option<&Bound<'_, PyAny>>,
+        debug: bool,
+        numa: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let mut options = BufferOptions { debug, site: site(debug), ..BufferOptions::default() };
+        if let Some(given) = chunk_size {
+            options.chunk_size = bytes("chunk_size", given)?;
+        }
+        options.limit = limit.map(|given| bytes("limit", given)).transpose()?;
+        growing(py, chosen("ScratchBuffer", "buffer_upstream", upstream, numa)?, options)
+    }
+}
+
+/// Bytes of a fixed buffer, where none are given.
+const DEFAULT: usize = 1 << 20;
+
+/// Scratch memory of one size; what does not fit raises :exc:`MemoryError`.
+///
+/// Parameters
+/// ----------
+/// nbytes_or_array : int, str or buffer, optional
+///     Size in bytes, or contiguous writable memory to use: an array, a memory map, shared memory. It is kept alive
+///     until the last array on it is gone.
+/// debug : bool, optional
+///     As for :class:`ScratchBuffer`.
+/// numa : int or str, optional
+///     Where memory that is not given comes from, as for :func:`firsttouch.pool`.
+///
+/// Raises
+/// ------
+/// TypeError, ValueError
+///     If an argument is not one of the above, the memory is used by another buffer, or both memory and `numa` are
+///     given.
+///
+/// See Also
+/// --------
+/// ScratchBuffer : A buffer that grows.
+///
+/// Notes
+/// -----
+/// Its memory is bounded whatever the program does. In a forked child, a buffer on shared memory is closed.
+#[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
+pub struct FixedBuffer {
+    policy: Option<Policy>,
+}
+
+fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
+    let has = |given: &Bound<'_, PyAny>, name| given.hasattr(Name(name)).unwrap_or(false);
+    // Arrays have __index__, too, but numbers no length.
+    let is_size = |given: &Bound<'_, PyAny>| {
+        given.is_instance_of::<PyString>() || has(given, "__index__") && !has(given, "__len__")
+    };
+    let size = match given {
+        None => DEFAULT,
+        Some(given) if is_size(given) => bytes("nbytes_or_array", given)?,
+        Some(lender) => return storage::lent(lender),
+    };
+    if size == 0 {
+        return Err(PyValueError::new_err("FixedBuffer(0) has no room: give a number of bytes, or \"1 MiB\""));
+    }
+    storage::of_pool(pool, size).map_err(|error| PyMemoryError::new_err(error.to_string()))
+}
+
+/// The default buffer of a fixed size of a thread or a task.
+pub fn default_fixed(py: Python<'_>) -> PyResult<Py<PyBuffer>> {
+    let made = Py::new(py, FixedBuffer::new(py, None, false, None)?)?;
+    Ok(made.into_bound(py).into_super().unbind())
+}
+
+#[pymethods]
+impl FixedBuffer {
+    #[new]
+    #[pyo3(signature = (nbytes_or_array=None, debug=false, *, numa=None))]
+    #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False, *, numa=None)")]
+    fn new(
+        py: Python<'_>,
+        nbytes_or_array: Option<&Bound<'_, PyAny>>,
+        debug: bool,
+        numa: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        ensure_memory(py)?;
+        let pool = match numa {
+            None => process_pool().clone(),
+            Some(_) => chosen("FixedBuffer", "storage", nbytes_or_array, numa)?,
+        };
+        let policy = find::<PlacedPages>(&pool).and_then(|pages| pages.placement().policy);
+        let Storage { address, size, shared, keep } = storage(pool, nbytes_or_array)?;
+        // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
+        #[allow(unsafe_code)]
+        let buffer = unsafe { Buffer::fixed(address, size, shared, debug, site(debug), keep) };
+        Ok(PyBuffer::new(buffer, debug).add_subclass(Self { policy }))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> ToPython<String> {
+        let buffer = slf.as_super().get().buffer.describe();
+        ToPython(match slf.get().policy {
+            None => buffer.to_string(),
+            Some(policy) => buffer.named("numa", policy.to_string()).to_string(),
+        })
     }
 }

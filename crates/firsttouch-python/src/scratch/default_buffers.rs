@@ -3,9 +3,8 @@
 use crate::python::errors::PyRuntimeError;
 use crate::python::guarded::Guarded;
 use crate::python::once::{Interned, Once};
-use crate::python::values::{Dict, Name};
-use crate::scratch::buffer::PyBuffer;
-use crate::scratch::{buffers, thread_or_task};
+use crate::python::values::Name;
+use crate::scratch::buffer::{self, PyBuffer};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -16,25 +15,77 @@ static KEY: Interned = Interned::new("firsttouch.scratch");
 /// The homes of tasks, in a weak dictionary.
 static TASKS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
+/// asyncio's `_get_running_loop` and `current_task`, once the program has loaded it.
+static ASYNCIO: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+static ASYNCIO_NAME: Interned = Interned::new("asyncio");
+static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+
+fn asyncio(py: Python<'_>) -> PyResult<Option<&[Py<PyAny>; 2]>> {
+    if let Some(found) = ASYNCIO.get(py) {
+        return Ok(Some(found));
+    }
+    let modules = MODULES.get_or_make(py, || {
+        let modules = py.import(Name("sys"))?.getattr(Name("modules"))?;
+        PyResult::Ok(modules.cast_into::<PyDict>()?.unbind())
+    })?;
+    let Some(loaded) = modules.bind(py).get_item(ASYNCIO_NAME.get(py)?)? else { return Ok(None) };
+    // While asyncio is being imported, no loop runs.
+    let (Some(running), Some(task)) =
+        (loaded.getattr_opt(Name("_get_running_loop"))?, loaded.getattr_opt(Name("current_task"))?)
+    else {
+        return Ok(None);
+    };
+    let _ = ASYNCIO.set(py, [running.unbind(), task.unbind()]);
+    Ok(ASYNCIO.get(py))
+}
+
+/// The task that runs in this thread.
+fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let Some([running, current]) = asyncio(py)? else { return Ok(None) };
+    let running = running.bind(py).call0()?;
+    if running.is_none() {
+        return Ok(None);
+    }
+    let task = current.bind(py).call1((running,))?;
+    Ok((!task.is_none()).then_some(task))
+}
+
 #[derive(Default)]
 struct BufferSlots {
     plain: Option<Py<PyBuffer>>,
     debug: Option<Py<PyBuffer>>,
+    fixed: Option<Py<PyBuffer>>,
     /// Those that `using_buffer` put in the default's place, the innermost last.
     instead: Vec<Py<PyBuffer>>,
+}
+
+/// Which of the default buffers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Plain,
+    Debug,
+    Fixed,
+}
+
+impl BufferSlots {
+    fn place(&mut self, kind: Kind) -> &mut Option<Py<PyBuffer>> {
+        match kind {
+            Kind::Plain => &mut self.plain,
+            Kind::Debug => &mut self.debug,
+            Kind::Fixed => &mut self.fixed,
+        }
+    }
 }
 
 /// The buffers of one thread or task.
 #[pyclass(frozen)]
 pub struct DefaultBuffers {
     own: Guarded<BufferSlots>,
-    /// Buffers of the kinds that users registered.
-    kinds: Py<PyDict>,
 }
 
 impl DefaultBuffers {
     fn new(py: Python<'_>) -> PyResult<Py<Self>> {
-        Py::new(py, Self { own: Guarded::default(), kinds: Dict::new(py)?.done().unbind() })
+        Py::new(py, Self { own: Guarded::default() })
     }
 
     /// The homes of tasks: made before a call needs it.
@@ -74,25 +125,30 @@ impl DefaultBuffers {
 
     /// The home of who runs now.
     pub fn here(py: Python<'_>) -> PyResult<Bound<'_, Self>> {
-        match thread_or_task::task(py)? {
+        match task(py)? {
             Some(task) => Self::of_task(&task),
             None => Self::of_thread(py),
         }
     }
 
-    /// The default buffer.
-    pub fn buffer<'py>(&self, py: Python<'py>, debug: bool) -> PyResult<Bound<'py, PyBuffer>> {
+    /// The default buffer, or one that `using_buffer` put in its place.
+    pub fn buffer<'py>(&self, py: Python<'py>, kind: Kind) -> PyResult<Bound<'py, PyBuffer>> {
         {
-            let own = self.own.lock(py);
-            let plain = if debug { own.debug.as_ref() } else { own.instead.last().or(own.plain.as_ref()) };
-            if let Some(found) = plain {
-                return Ok(found.bind(py).clone());
+            let mut own = self.own.lock(py);
+            let instead = if kind == Kind::Plain { own.instead.last() } else { None };
+            if let Some(found) = instead
+                .map(|found| found.clone_ref(py))
+                .or_else(|| own.place(kind).as_ref().map(|found| found.clone_ref(py)))
+            {
+                return Ok(found.into_bound(py));
             }
         }
-        let made = buffers::default(py, debug)?;
+        let made = match kind {
+            Kind::Fixed => buffer::default_fixed(py)?,
+            Kind::Plain | Kind::Debug => buffer::default(py, kind == Kind::Debug)?,
+        };
         let mut own = self.own.lock(py);
-        let place = if debug { &mut own.debug } else { &mut own.plain };
-        Ok(place.get_or_insert(made).bind(py).clone())
+        Ok(own.place(kind).get_or_insert(made).bind(py).clone())
     }
 }
 
@@ -102,16 +158,10 @@ pub fn look_up(py: Python<'_>) -> PyResult<()> {
     DefaultBuffers::tasks(py).map(drop)
 }
 
-/// The default buffer of this thread or task.
+/// The default buffer of this thread or task, of a fixed size or one that grows.
 #[pyfunction]
-fn home_buffer(py: Python<'_>) -> PyResult<Bound<'_, PyBuffer>> {
-    DefaultBuffers::here(py)?.get().buffer(py, false)
-}
-
-/// The buffers of registered kinds of this thread or task, by their kinds.
-#[pyfunction]
-fn home_kinds(py: Python<'_>) -> PyResult<Py<PyDict>> {
-    Ok(DefaultBuffers::here(py)?.get().kinds.clone_ref(py))
+fn home_buffer(py: Python<'_>, fixed: bool) -> PyResult<Bound<'_, PyBuffer>> {
+    DefaultBuffers::here(py)?.get().buffer(py, if fixed { Kind::Fixed } else { Kind::Plain })
 }
 
 /// Puts `buffer` in the place of the default one of this thread or task; its home, for `home_leave`.
@@ -140,7 +190,6 @@ fn home_leave(home: &Bound<'_, DefaultBuffers>, buffer: &Bound<'_, PyBuffer>) {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(home_buffer, module)?)?;
-    module.add_function(wrap_pyfunction!(home_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(home, module)?)?;
     module.add_function(wrap_pyfunction!(home_enter, module)?)?;
     module.add_function(wrap_pyfunction!(home_leave, module)?)

@@ -1,14 +1,12 @@
-//! Scopes as Python objects, and the cache of ended scopes that nothing refers to: reopening one costs a third of making
-//! one.
+//! Scopes: NumPy uses a buffer here, from entering until leaving.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::process_pool::process_pool;
-use crate::handlers::capsules;
+use crate::handlers::capsules::{self, nearest_open};
 use crate::numpy::c_api::NumPy;
-use crate::python::errors::PyRuntimeError;
 use crate::python::guarded::Guarded;
-use crate::scratch::raw_memory::raw;
-use firsttouch::scratch::Scope;
+use crate::scratch::buffer::{PyBuffer, raw};
+use firsttouch::allocator::Allocator;
+use firsttouch::scratch::{Owner, Scope};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -20,52 +18,15 @@ use std::sync::Arc;
 #[pyclass(name = "Scope", module = "firsttouch", extends = PyAllocator, frozen, weakref)]
 pub struct PyScope {
     scope: Arc<Scope>,
-    buffer: Guarded<Option<Py<PyAllocator>>>,
-}
-
-impl PyScope {
-    pub fn new(scope: &Arc<Scope>) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(PyAllocator::ours(scope.clone()))
-            .add_subclass(Self { scope: scope.clone(), buffer: Guarded::default() })
-    }
-
-    /// Sets the buffer that it takes memory from.
-    pub fn belong_to(&self, py: Python<'_>, buffer: Py<PyAllocator>) {
-        let old = self.buffer.lock(py).replace(buffer);
-        drop(old);
-    }
-
-    /// Whether anything but the caller refers to it, or to an array that it made.
-    pub fn is_known(this: &Bound<'_, Self>) -> bool {
-        let capsule = this.as_super().get().capsule().get(this.py());
-        capsules::references(this.as_any()) > 1
-            || capsule.is_some_and(|capsule| capsules::references(capsule.bind(this.py())) > 1)
-    }
-
-    /// The references from this object to its scope.
-    pub fn reference_count(this: &Bound<'_, Self>) -> usize {
-        // As a scope, as an allocator, and by the handler of its constructors.
-        2 + usize::from(this.as_super().get().capsule().get(this.py()).is_some())
-    }
-
-    /// Drops the buffer where nothing else refers to the scope or to what it made. Returns whether that was so.
-    pub fn forget(this: &Bound<'_, Self>) -> bool {
-        if Self::is_known(this) {
-            return false;
-        }
-        let buffer = this.get().buffer.lock(this.py()).take();
-        drop(buffer);
-        true
-    }
+    buffer: Py<PyBuffer>,
 }
 
 #[pymethods]
 impl PyScope {
     /// Buffer that the scope takes memory from.
     #[getter]
-    fn buffer(&self, py: Python<'_>) -> PyResult<Py<PyAllocator>> {
-        let buffer = self.buffer.lock(py).as_ref().map(|buffer| buffer.clone_ref(py));
-        buffer.ok_or_else(|| PyRuntimeError::new_err("this scope was never entered"))
+    fn buffer(&self, py: Python<'_>) -> Py<PyBuffer> {
+        self.buffer.clone_ref(py)
     }
 
     /// Whether the block is still running.
@@ -106,103 +67,159 @@ impl PyScope {
 
     fn __repr__(&self) -> String {
         let state = if self.scope.is_open() { "open" } else { "ended" };
-        format!("<{state} scope on {}>", self.scope.backing().expression())
+        format!("<{state} scope on {}>", self.scope.buffer().expression())
     }
 }
 
+/// A scope as NumPy's contexts know it: the capsule of its handler.
+struct Seat {
+    scope: Arc<Scope>,
+    capsule: Py<PyAny>,
+    /// Who made it.
+    owner: Owner,
+}
+
+/// References to a seat's scope: its own, and its handler's, as the scope and as the allocator in charge.
+const OWN_REFERENCES: usize = 3;
 /// Ended scopes kept for each buffer: nesting is seldom deeper.
 const MAX_KEPT: usize = 8;
 
-/// A scope with what represents it in NumPy and in Python.
-pub struct ScopeParts {
-    pub scope: Arc<Scope>,
-    /// Its handler's capsule, as NumPy's contexts know it.
-    pub capsule: Py<PyAny>,
-    /// The capsule of what served before it.
-    pub before: Py<PyAny>,
-    /// What a `with` statement handed out, if it was one.
-    pub object: Option<Py<PyScope>>,
-}
-
-/// Ended scopes of one buffer.
+/// Seats of one buffer whose scopes ended. Opening one again takes a third of the time of making one.
 #[derive(Default)]
-pub struct ScopeCache(Guarded<Vec<ScopeParts>>);
+pub struct EndedScopes(Guarded<Vec<Seat>>);
 
-impl ScopeParts {
-    /// Whether an array, a context or a variable still refers to it, or to a scope in the cache that was inside it.
-    fn is_known(&self, py: Python<'_>, kept: &[Self]) -> bool {
-        let inside = || kept.iter().filter(|other| other.before.is(&self.capsule));
-        // Those know it by themselves, by their handlers, and by their scopes.
-        let by_handlers = inside().filter(|other| other.handlers_before(py).is_some_and(|it| it.is(&self.capsule)));
-        let by_scopes = inside().filter(|other| other.scope.outer().is_some_and(|it| Arc::ptr_eq(&it, &self.scope)));
-        let capsule = self.capsule.bind(py);
-        let known = capsules::references(capsule) > 1 + (inside().count() + by_handlers.count()) as isize
-            || self.object.as_ref().is_some_and(|object| PyScope::is_known(object.bind(py)))
-            || Arc::strong_count(&self.scope) > self.reference_count(py) + by_scopes.count();
-        known || inside().any(|other| other.is_known(py, kept))
+impl EndedScopes {
+    /// A seat of this thread that no array, context or variable knows any more.
+    fn take(&self, py: Python<'_>) -> Option<Seat> {
+        let (here, mut kept) = (Owner::current(), self.0.lock(py));
+        let known = |seat: &Seat| {
+            capsules::references(seat.capsule.bind(py)) > 1 || Arc::strong_count(&seat.scope) > OWN_REFERENCES
+        };
+        let at = kept.iter().rposition(|seat| seat.owner.is_same_thread(here) && !known(seat))?;
+        Some(kept.swap_remove(at))
     }
 
-    /// What its handler says served before it: less than it was made with, once a scope around it ended first.
-    fn handlers_before(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let handler = capsules::handler(self.capsule.bind(py)).ok().flatten()?;
-        handler.scope().map(|(_, before)| before.lock(py).clone_ref(py))
-    }
-
-    /// The references from the parts themselves to the scope.
-    fn reference_count(&self, py: Python<'_>) -> usize {
-        let object = self.object.as_ref().map_or(0, |object| PyScope::reference_count(object.bind(py)));
-        // Itself, the handler, and the allocator in its charge.
-        3 + object
-    }
-
-    /// Whether nothing but this buffer, NumPy and the process's pool is around it: all else has to be let go of.
-    fn is_among_its_own(&self, py: Python<'_>) -> PyResult<bool> {
-        let numpy = NumPy::get(py)?;
-        let mut at = self.before.bind(py).clone();
-        for _ in 0..MAX_KEPT {
-            if at.is(numpy.default_capsule(py)) {
-                return Ok(true);
-            }
-            let Some(handler) = capsules::handler(&at)? else { return Ok(false) };
-            let Some((scope, before)) = handler.scope() else {
-                return Ok(Arc::ptr_eq(handler.allocator(), process_pool()));
-            };
-            if !scope.serves() || !Arc::ptr_eq(scope.backing(), self.scope.backing()) {
-                return Ok(false);
-            }
-            let before = before.lock(py).clone_ref(py);
-            at = before.into_bound(py);
-        }
-        Ok(false)
-    }
-}
-
-impl ScopeCache {
-    /// A scope of this thread in front of the same capsule, if there is one.
-    pub fn take(&self, before: &Bound<'_, PyAny>) -> Option<ScopeParts> {
-        let py = before.py();
-        let mut kept = self.0.lock(py);
-        let at = (0..kept.len()).rev().find(|&at| {
-            let parts = &kept[at];
-            let here = parts.before.is(before) && parts.scope.owner().is_some_and(|owner| owner.is_current());
-            here && !parts.is_known(py, &kept)
-        })?;
-        Some(kept.remove(at))
-    }
-
-    /// Keeps an ended scope. The oldest goes where there are too many.
-    pub fn put(&self, py: Python<'_>, mut parts: ScopeParts) {
-        if parts.object.as_ref().is_some_and(|object| !PyScope::forget(object.bind(py))) {
-            parts.object = None; // a program refers to it, and may keep it
-        }
-        if !parts.is_among_its_own(py).unwrap_or(false) {
-            return;
+    /// Keeps a seat. One that has to keep what served before it, for contexts that still know it, ends with them instead.
+    fn put(&self, py: Python<'_>, seat: Seat) -> PyResult<()> {
+        let Some((_, before)) = capsules::handler(seat.capsule.bind(py))?.and_then(|handler| handler.scope()) else {
+            return Ok(());
+        };
+        let plain = NumPy::get(py)?.default_capsule(py).unbind();
+        if capsules::references(seat.capsule.bind(py)) == 1 {
+            let gone = std::mem::replace(&mut *before.lock(py), plain);
+            drop(gone); // no borrow lives: the end of an allocator may run code of its own
+        } else if !before.lock(py).is(&plain) {
+            return Ok(());
         }
         let oldest = {
             let mut kept = self.0.lock(py);
-            kept.push(parts);
+            kept.push(seat);
             if kept.len() > MAX_KEPT { Some(kept.remove(0)) } else { None }
         };
-        drop(oldest); // dropping it may run Python code
+        drop(oldest);
+        Ok(())
+    }
+}
+
+impl Seat {
+    /// A seat on `buffer`, after which `before` serves again.
+    fn new(buffer: &Bound<'_, PyBuffer>, before: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = before.py();
+        if let Some((_, chain)) = capsules::handler(before)?.and_then(|handler| handler.scope()) {
+            // Where each scope is opened before the last one is left, the chain would have no end.
+            let next = chain.lock(py).clone_ref(py);
+            let next = nearest_open(next.into_bound(py))?.unbind();
+            let gone = std::mem::replace(&mut *chain.lock(py), next);
+            drop(gone);
+        }
+        if let Some(seat) = buffer.get().ended_scopes.take(py) {
+            if let Some((_, place)) = capsules::handler(seat.capsule.bind(py))?.and_then(|handler| handler.scope()) {
+                let gone = std::mem::replace(&mut *place.lock(py), before.clone().unbind());
+                drop(gone);
+            }
+            return Ok(seat);
+        }
+        let scope = Arc::new(Scope::new(buffer.get().buffer().clone()));
+        let capsule = capsules::of_scope(py, &scope, before)?.unbind();
+        Ok(Self { scope, capsule, owner: Owner::current() })
+    }
+}
+
+/// A scope that was entered.
+pub struct EnteredScope {
+    seat: Seat,
+    buffer: Py<PyBuffer>,
+    /// The scope of the object that a `with` statement handed out.
+    object: Option<Arc<Scope>>,
+    /// The number of the buffer's next request when it was entered.
+    since: u64,
+}
+
+/// Opens a scope on `buffer` and lets it serve this context.
+pub fn enter(buffer: &Bound<'_, PyBuffer>) -> PyResult<EnteredScope> {
+    let py = buffer.py();
+    let numpy = NumPy::get(py)?;
+    let before = nearest_open(numpy.current(py)?)?;
+    let seat = Seat::new(buffer, &before)?;
+    seat.scope.open();
+    numpy.set_current(seat.capsule.bind(py)).inspect_err(|_| seat.scope.close())?;
+    let since = buffer.get().buffer().serial();
+    Ok(EnteredScope { seat, buffer: buffer.clone().unbind(), object: None, since })
+}
+
+impl EnteredScope {
+    /// The object that a `with` statement hands out.
+    pub fn object(&mut self, py: Python<'_>) -> PyResult<Py<PyScope>> {
+        let buffer = self.buffer.bind(py);
+        let scope = Arc::new(Scope::new(buffer.get().buffer().clone()));
+        let allocator = PyAllocator::ours(scope.clone());
+        let capsule = capsules::named(py, buffer.as_super().get())?;
+        let _ = allocator.capsule().set(py, capsule.clone().unbind());
+        let object = PyScope { scope: scope.clone(), buffer: self.buffer.clone_ref(py) };
+        let object = Py::new(py, PyClassInitializer::from(allocator).add_subclass(object))?;
+        scope.open();
+        self.object = Some(scope);
+        Ok(object)
+    }
+
+    /// The buffer that it takes memory from.
+    pub fn buffer<'a>(&'a self, py: Python<'a>) -> &'a PyBuffer {
+        self.buffer.bind(py).get()
+    }
+
+    /// The number of the first request since it was entered, among all of its buffer's.
+    pub fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// Whether this thread entered it.
+    pub fn is_own(&self) -> bool {
+        self.seat.scope.is_own()
+    }
+
+    /// Whether it is the scope of this capsule.
+    pub fn has(&self, capsule: &Bound<'_, PyAny>) -> bool {
+        self.seat.capsule.is(capsule)
+    }
+
+    /// Ends the scope, and lets the nearest open one serve, or who served before them all. Where somebody else serves by
+    /// now, or this is another context, nothing changes.
+    pub fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.seat.scope.close();
+        if let Some(object) = &self.object {
+            object.close();
+        }
+        let numpy = NumPy::get(py)?;
+        let current = numpy.current(py)?;
+        let next = nearest_open(current.clone())?;
+        if !next.is(&current) {
+            numpy.set_current(&next)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what was made for it, for the next scope on its buffer.
+    pub fn keep(self, py: Python<'_>) -> PyResult<()> {
+        self.buffer.bind(py).get().ended_scopes.put(py, self.seat)
     }
 }

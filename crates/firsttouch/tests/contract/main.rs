@@ -20,11 +20,10 @@ mod zero;
 use common::reentrant::Reentrant;
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
-use firsttouch::arena::Arena;
 use firsttouch::numa::policy::{Policy, Which};
 use firsttouch::os::{Pretence, pretend};
 use firsttouch::pages::placement::{Page, Placement, Populate};
-use firsttouch::scratch::{self, Buffer, MarkBacking, Scope};
+use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,22 +83,9 @@ fn over(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
     Pool::over(upstream, Options::default())
 }
 
-/// A scope on a buffer that grows by chunks from `upstream`.
-fn scope(upstream: Arc<dyn Allocator>, options: scratch::Options) -> Arc<dyn Allocator> {
-    Scope::open(Buffer::growing(upstream, options).unwrap(), None, pool())
-}
-
-/// A scope in a scope, each on a buffer of its own.
-fn scope_in_scope() -> Arc<dyn Allocator> {
-    let around = Scope::open(Buffer::growing(pool(), scratch::Options::default()).unwrap(), None, pool());
-    Scope::open(Buffer::growing(Arc::new(Malloc), scratch::Options::default()).unwrap(), Some(around), pool())
-}
-
-/// A scope that has ended: whoever served before it serves.
-fn ended() -> Arc<dyn Allocator> {
-    let scope = Scope::open(Buffer::growing(pool(), scratch::Options::default()).unwrap(), None, pool());
-    scope.close();
-    scope
+/// A buffer that grows by chunks from `upstream`.
+fn buffer(upstream: Arc<dyn Allocator>, options: BufferOptions) -> Arc<dyn Allocator> {
+    Buffer::growing(upstream, options).unwrap()
 }
 
 /// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
@@ -207,15 +193,12 @@ contract! {
     pool_tracked_pool: over(tracked(pool()));
     pool_guarded_pages: over(guarded(Pages::new(false)));
     tracked_pool_limited_malloc: tracked(over(limited(Arc::new(Malloc))));
-    scratch_pool: scope(pool(), scratch::Options::default());
-    scratch_malloc_debug: scope(Arc::new(Malloc), scratch::Options { debug: true, ..scratch::Options::default() });
-    scratch_large_chunks: scope(pool(), scratch::Options { chunk_size: 64 << 20, ..scratch::Options::default() });
-    scratch_small_chunks_calloc: scope(Calloc::new(), scratch::Options { chunk_size: 4096, ..scratch::Options::default() });
-    scratch_limited_guarded_pages: scope(limited(guarded(Pages::new(false))), scratch::Options::default());
-    scratch_in_scratch: scope_in_scope();
-    scratch_ended: ended();
-    scratch_arena: Scope::open(MarkBacking::new(Box::new(Arena::new()), "Arena()".into()), None, pool());
-    tracked_scratch_pool: tracked(scope(pool(), scratch::Options::default()));
+    scratch_pool: buffer(pool(), BufferOptions::default());
+    scratch_malloc_debug: buffer(Arc::new(Malloc), BufferOptions { debug: true, ..BufferOptions::default() });
+    scratch_large_chunks: buffer(pool(), BufferOptions { chunk_size: 64 << 20, ..BufferOptions::default() });
+    scratch_small_chunks_calloc: buffer(Calloc::new(), BufferOptions { chunk_size: 4096, ..BufferOptions::default() });
+    scratch_limited_guarded_pages: buffer(limited(guarded(Pages::new(false))), BufferOptions::default());
+    tracked_scratch_pool: tracked(buffer(pool(), BufferOptions::default()));
     reentrant: Reentrant::shared();
     tracked_reentrant: tracked(Reentrant::shared());
     limited_reentrant: limited(Reentrant::shared());
@@ -225,8 +208,8 @@ contract! {
     pool_reentrant: over(Reentrant::shared());
     pool_reentrant_at_once: Pool::over(Reentrant::shared(), Options { decay: Some(Duration::ZERO), ..Options::default() });
     limited_pool_filled_reentrant: limited(over(filled(Reentrant::shared())));
-    scratch_reentrant: scope(Reentrant::shared(), scratch::Options::default());
-    scratch_pool_reentrant: scope(over(Reentrant::shared()), scratch::Options::default());
+    scratch_reentrant: buffer(Reentrant::shared(), BufferOptions::default());
+    scratch_pool_reentrant: buffer(over(Reentrant::shared()), BufferOptions::default());
 }
 
 contract! {

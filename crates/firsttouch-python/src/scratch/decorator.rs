@@ -1,0 +1,476 @@
+//! `scratch`: a context manager, and a decorator, whose local arrays are freed before the scope ends.
+
+use crate::numpy::abi::{OWNDATA, WRITEABLE};
+use crate::numpy::c_api::NumPy;
+use crate::python::call_sites;
+use crate::python::callbacks::callback;
+use crate::python::errors::{PyRuntimeError, PyTypeError, PyValueError};
+use crate::python::guarded::Guarded;
+use crate::python::values::{self, Name, ToPython};
+use crate::scratch::buffer::PyBuffer;
+use crate::scratch::default_buffers::{DefaultBuffers, Kind};
+use crate::scratch::scope::{EnteredScope, PyScope, enter};
+use firsttouch::allocator::Allocator;
+use firsttouch::scratch::Damage;
+use pyo3::exceptions::PyMemoryError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::collections::HashSet;
+use std::ptr::NonNull;
+
+/// What happens to arrays that outlive the call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    Keep,
+    Warn,
+    Raise,
+}
+
+/// The options of the decorator.
+#[derive(Clone, Copy)]
+pub struct ResultOptions {
+    copy: bool,
+    escape: Escape,
+}
+
+impl ResultOptions {
+    pub fn new(result: &str, escape: &str) -> PyResult<Self> {
+        let copy = match result {
+            "copy" => true,
+            "keep" => false,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "result={result:?}: give \"copy\" (returned arrays go to ordinary memory) or \"keep\" (they stay)"
+                )));
+            }
+        };
+        let escape = match escape {
+            "keep" => Escape::Keep,
+            "warn" => Escape::Warn,
+            "raise" => Escape::Raise,
+            _ => return Err(PyValueError::new_err(format!("escape={escape:?}: give \"keep\", \"warn\" or \"raise\""))),
+        };
+        Ok(Self { copy, escape })
+    }
+
+    /// An error for an option that needs the decorator.
+    pub fn check_block(self) -> PyResult<()> {
+        let word = match self.escape {
+            Escape::Keep => return Ok(()),
+            Escape::Warn => "warn",
+            Escape::Raise => "raise",
+        };
+        Err(PyValueError::new_err(format!(
+            "escape={word:?} needs the decorator, @scratch(escape={word:?}): at the end of a `with` block every local \
+             name is still alive, so that its arrays can only be kept"
+        )))
+    }
+}
+
+/// Use scratch memory for a block of code, or for each call of a function.
+///
+/// ``with scratch() as s:`` serves the arrays of 1 KiB and more that NumPy makes in the block, and all that `s` makes.
+/// ``@scratch`` gives each call of a function a scope of its own.
+///
+/// Parameters
+/// ----------
+/// buffer_or_function : Buffer or callable, optional
+///     Buffer to use, or the function to decorate. The default buffer is that of this thread or asyncio task.
+/// result : {"copy", "keep"}, optional
+///     Of a decorated function: whether arrays that it returns are copied to ordinary memory, or left where they are.
+/// escape : {"keep", "warn", "raise"}, optional
+///     Of a decorated function: what happens if other arrays outlive the call. ``"warn"`` gives a
+///     :exc:`firsttouch.buffers.EscapeWarning`, ``"raise"`` a :exc:`firsttouch.buffers.EscapeError`.
+/// debug : bool, optional
+///     Whether the scope is on a buffer that checks for writes to freed memory and records the line that made each
+///     array.
+///
+/// Raises
+/// ------
+/// TypeError
+///     If an argument is not one of the above, or the function is a generator or coroutine function.
+/// ValueError
+///     If `result` or `escape` is not one of these words.
+///
+/// See Also
+/// --------
+/// ScratchBuffer, FixedBuffer : The buffers.
+/// default_buffer : The buffer of this thread or task.
+///
+/// Notes
+/// -----
+/// Allocating bumps a pointer. Arrays of an eighth of a chunk and more (16 KiB) come from the pool, which is as fast for them.
+/// An array that outlives the scope is never taken away: its chunk is not used again until it dies.
+#[pyclass(name = "scratch", module = "firsttouch", frozen, dict, weakref)]
+pub struct Scratch {
+    buffer: Option<Py<PyBuffer>>,
+    function: Option<Py<PyAny>>,
+    options: ResultOptions,
+    debug: bool,
+    entered: Guarded<Vec<EnteredScope>>,
+}
+
+/// Makes what the first manager would have made: PyO3 finds out once how to make objects with a dictionary.
+pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    let (buffer, function, entered) = (None, None, Guarded::default());
+    Py::new(py, Scratch { buffer, function, options: ResultOptions::new("copy", "keep")?, debug: false, entered })
+        .map(drop)
+}
+
+impl Scratch {
+    fn enter(&self, py: Python<'_>) -> PyResult<EnteredScope> {
+        let kind = if self.debug { Kind::Debug } else { Kind::Plain };
+        match &self.buffer {
+            Some(buffer) => enter(buffer.bind(py)),
+            None => enter(&DefaultBuffers::here(py)?.get().buffer(py, kind)?),
+        }
+    }
+
+    /// The one that serves here, as tasks may share it; else the last that this thread entered; else the last of all,
+    /// as of a generator that another thread closes.
+    fn last(&self, py: Python<'_>) -> Option<EnteredScope> {
+        let current = NumPy::get(py).and_then(|numpy| numpy.current(py)).ok();
+        let mut entered = self.entered.lock(py);
+        let here = |entered: &EnteredScope| current.as_ref().is_some_and(|current| entered.has(current));
+        let at = entered.iter().rposition(here).or_else(|| entered.iter().rposition(EnteredScope::is_own));
+        let at = at.or(entered.len().checked_sub(1))?;
+        Some(entered.remove(at))
+    }
+
+    fn decorated(&self, function: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
+        let py = function.py();
+        let made = Self {
+            buffer: self.buffer.as_ref().map(|buffer| buffer.clone_ref(py)),
+            function: Some(function.clone().unbind()),
+            options: self.options,
+            debug: self.debug,
+            entered: Guarded::default(),
+        };
+        let made = Py::new(py, made)?;
+        callback(py, "dress")?.call1((&made, function))?;
+        Ok(made)
+    }
+}
+
+/// A manager that goes while its block is open, as when Ctrl-C comes between `__enter__` and the block, ends it.
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        Python::try_attach(|py| {
+            let entered = std::mem::take(&mut *self.entered.lock(py));
+            for entered in entered.into_iter().rev() {
+                let closed = entered.close(py).and_then(|()| entered.keep(py));
+                closed.unwrap_or_else(|error| error.write_unraisable(py, None));
+            }
+        });
+    }
+}
+
+#[pymethods]
+impl Scratch {
+    #[new]
+    #[pyo3(signature = (buffer_or_function=None, /, *, result="copy", escape="keep", debug=false))]
+    fn new(
+        py: Python<'_>,
+        buffer_or_function: Option<&Bound<'_, PyAny>>,
+        result: &str,
+        escape: &str,
+        debug: bool,
+    ) -> PyResult<Py<Self>> {
+        let options = ResultOptions::new(result, escape)?;
+        let mut made = Self { buffer: None, function: None, options, debug, entered: Guarded::default() };
+        let Some(given) = buffer_or_function else { return Py::new(py, made) };
+        let Ok(buffer) = given.cast::<PyBuffer>() else {
+            callback(py, "function")?.call1((given,))?;
+            return made.decorated(given);
+        };
+        if debug && !buffer.get().debug {
+            return Err(PyValueError::new_err(format!(
+                "debug=True needs a buffer that was made with debug=True, and {} was not",
+                buffer.repr()?
+            )));
+        }
+        made.buffer = Some(buffer.clone().unbind());
+        Py::new(py, made)
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
+        if self.function.is_some() {
+            return Err(PyTypeError::new_err("a decorated function is not a context manager: call it"));
+        }
+        self.options.check_block()?;
+        let mut entered = self.enter(py)?;
+        let object = entered.object(py);
+        if object.is_err() {
+            entered.close(py)?; // no `with` block is there to leave it
+        } else {
+            self.entered.lock(py).push(entered);
+        }
+        object
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let Some(entered) = self.last(py) else { return Ok(false) };
+        entered.close(py)?;
+        let damage = entered.buffer(py).buffer().settle();
+        entered.keep(py)?;
+        if !error.is_none() {
+            explain(error)?;
+        }
+        raise_damage(py, damage)?;
+        Ok(false)
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = args.py();
+        let Some(function) = &self.function else {
+            if kwargs.is_some() || args.len() != 1 {
+                return Err(PyTypeError::new_err("scratch(...) decorates one function, or opens a `with` block"));
+            }
+            let function = args.get_item(0)?;
+            callback(py, "function")?.call1((&function,))?;
+            return Ok(self.decorated(&function)?.into_bound(py).into_any());
+        };
+        let entered = self.enter(py)?;
+        let returned = function.bind(py).call(args, kwargs);
+        // From here on memory is that of who is around: copies belong there.
+        let closed = entered.close(py);
+        let returned = returned.and_then(|value| if self.options.copy { copied(&entered, value) } else { Ok(value) });
+        let damage = entered.buffer(py).buffer().settle();
+        let left = match &returned {
+            Ok(value) if self.options.escape != Escape::Keep => Some(left_behind(&entered, value)?),
+            _ => None,
+        };
+        closed.and_then(|()| entered.keep(py))?;
+        let value = returned.inspect_err(|error| {
+            let _ = explain(error.value(py).as_any());
+        })?;
+        raise_damage(py, damage)?;
+        if let Some((left, buffer)) = left.filter(|(left, _)| !left.is_empty()) {
+            let word = if self.options.escape == Escape::Warn { "warn" } else { "raise" };
+            callback(py, "report")?.call1((function, left, word, buffer))?;
+        }
+        Ok(value)
+    }
+
+    /// A method, where a decorated function stands in a class.
+    fn __get__<'py>(
+        slf: &Bound<'py, Self>,
+        instance: Option<&Bound<'py, PyAny>>,
+        _owner: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(instance) = instance else { return Ok(slf.clone().into_any()) };
+        slf.py().import(Name("types"))?.getattr(Name("MethodType"))?.call1((slf, instance))
+    }
+
+    // The function may know what it was decorated to, as by recursion in a closure; it breaks such a cycle itself.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        visit.call(&self.buffer)
+    }
+
+    /// Pickles a decorated function as Python does: by its name.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        match &slf.get().function {
+            Some(_) => slf.getattr(Name("__qualname__")),
+            None => Err(PyTypeError::new_err("a scratch() that decorates nothing cannot be pickled")),
+        }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<ToPython<String>> {
+        Ok(ToPython(match (&self.function, &self.buffer) {
+            (Some(function), _) => format!("<scratch {}>", function.bind(py).repr()?),
+            (None, Some(buffer)) => format!("scratch({})", buffer.bind(py).repr()?),
+            (None, None) => "scratch()".into(),
+        }))
+    }
+}
+
+/// Containers inside one another that are looked into. What lies deeper stays where it is.
+const DEPTH: usize = 8;
+
+/// The arrays of a result that lie in a chunk of a scope's buffer: alone, or in tuples, lists and dicts.
+struct Found<'a, 'py> {
+    scope: &'a EnteredScope,
+    numpy: &'static NumPy,
+    /// Each array, the array that owns its memory, and its copy once there is one.
+    arrays: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)>,
+    containers: HashSet<usize>,
+}
+
+/// The array that owns the memory of `array`, through those that it is a view of. `None` where another object owns it.
+fn owner<'py>(numpy: &NumPy, array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let mut at = array.clone();
+    loop {
+        let fields = numpy.array(&at)?;
+        if fields.flags & OWNDATA != 0 {
+            return Some(at);
+        }
+        // SAFETY: the array keeps a reference to its base.
+        #[allow(unsafe_code)]
+        let base = unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) };
+        at = base?;
+    }
+}
+
+/// Whether the block of an array that owns its memory was made in a scope, and lies in a chunk of its buffer.
+fn pins(scope: &EnteredScope, numpy: &NumPy, owner: &Bound<'_, PyAny>) -> bool {
+    let Some(address) = numpy.array(owner).and_then(|fields| NonNull::new(fields.data.cast())) else { return false };
+    let block = scope.buffer(owner.py()).buffer().block(address);
+    block.is_some_and(|(_, serial)| serial >= scope.since())
+}
+
+/// The items of a tuple, a list or a dict's values, where `value` is exactly one.
+fn items<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        return Some(tuple.iter().collect());
+    }
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        return Some(list.iter().collect());
+    }
+    value.cast_exact::<PyDict>().ok().map(|dict| dict.values().iter().collect())
+}
+
+impl<'a, 'py> Found<'a, 'py> {
+    fn new(scope: &'a EnteredScope, numpy: &'static NumPy) -> Self {
+        Self { scope, numpy, arrays: Vec::new(), containers: HashSet::new() }
+    }
+
+    fn look(&mut self, value: &Bound<'py, PyAny>, depth: usize) {
+        if self.numpy.is_exact(value) {
+            let known = self.arrays.iter().any(|(array, ..)| array.is(value));
+            let owner = owner(self.numpy, value).filter(|_| !known);
+            if let Some(owner) = owner.filter(|owner| pins(self.scope, self.numpy, owner)) {
+                self.arrays.push((value.clone(), owner, None));
+            }
+        } else if depth > 0
+            && let Some(items) = items(value)
+            && self.containers.insert(value.as_ptr() as usize)
+        {
+            items.iter().for_each(|item| self.look(item, depth - 1));
+        }
+    }
+
+    /// Copies the arrays. Those that share memory with one another stay, as they would not in their copies, and so do views
+    /// that are larger than their memory.
+    fn copy(&mut self) -> PyResult<()> {
+        for at in 0..self.arrays.len() {
+            let (array, owner, _) = &self.arrays[at];
+            let alone = self.arrays.iter().filter(|(_, other, _)| other.is(owner)).count() == 1;
+            let nbytes = |array: &Bound<'py, PyAny>| array.getattr(Name("nbytes"))?.extract::<usize>();
+            if alone && (array.is(owner) || nbytes(array)? <= nbytes(owner)?) {
+                let copy = copy(self.numpy, array)?;
+                self.arrays[at].2 = Some(copy);
+            }
+        }
+        self.containers.clear();
+        Ok(())
+    }
+
+    /// The value with its copies: lists and dicts stay the same objects, tuples are made again.
+    fn replaced(&mut self, value: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.numpy.is_exact(value) {
+            return Ok(self.arrays.iter().find(|(array, ..)| array.is(value)).and_then(|(.., copy)| copy.clone()));
+        }
+        if depth == 0 || items(value).is_none() || !self.containers.insert(value.as_ptr() as usize) {
+            return Ok(None);
+        }
+        if let Ok(dict) = value.cast_exact::<PyDict>() {
+            for item in dict.items() {
+                let (key, item) = item.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
+                if let Some(new) = self.replaced(&item, depth - 1)? {
+                    dict.set_item(key, new)?;
+                }
+            }
+            return Ok(None);
+        }
+        let mut all = items(value).unwrap_or_default();
+        let mut changed = false;
+        for (at, item) in all.iter_mut().enumerate() {
+            let Some(new) = self.replaced(item, depth - 1)? else { continue };
+            if let Ok(list) = value.cast_exact::<PyList>() {
+                list.set_item(at, &new)?;
+            }
+            (*item, changed) = (new, true);
+        }
+        if changed && value.is_exact_instance_of::<PyTuple>() {
+            return PyTuple::new(value.py(), all).map(|tuple| Some(tuple.into_any()));
+        }
+        Ok(None)
+    }
+}
+
+/// A copy in the same order, read-only if the array is.
+fn copy<'py>(numpy: &NumPy, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let copy = numpy.copy(array)?;
+    if numpy.array(array).is_some_and(|fields| fields.flags & WRITEABLE == 0) {
+        copy.getattr(Name("flags"))?.setattr(Name("writeable"), false)?;
+    }
+    Ok(copy)
+}
+
+/// What a function returns, with copies of those of its arrays that would keep a chunk of the buffer alive.
+fn copied<'py>(scope: &EnteredScope, returned: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = NumPy::get(returned.py())?;
+    // The usual case needs no search: one array that owns its memory.
+    if numpy.is_exact(&returned) && numpy.array(&returned).is_some_and(|fields| fields.flags & OWNDATA != 0) {
+        return if pins(scope, numpy, &returned) { copy(numpy, &returned) } else { Ok(returned) };
+    }
+    let mut found = Found::new(scope, numpy);
+    found.look(&returned, DEPTH);
+    if found.arrays.is_empty() {
+        return Ok(returned);
+    }
+    found.copy()?;
+    Ok(found.replaced(&returned, DEPTH)?.unwrap_or(returned))
+}
+
+/// The blocks made in a scope that are live and not in what its function returns, as Python's half takes them:
+/// `(address, nbytes, "file:line" or None)`; and the buffer's expression.
+fn left_behind<'py>(scope: &EnteredScope, returned: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, String)> {
+    let py = returned.py();
+    py.import(Name("gc"))?.call_method0(Name("collect"))?;
+    let numpy = NumPy::get(py)?;
+    let mut found = Found::new(scope, numpy);
+    found.look(returned, DEPTH);
+    let address = |owner: &Bound<'_, PyAny>| numpy.array(owner).map(|fields| fields.data as usize);
+    let kept: HashSet<_> = found.arrays.iter().filter_map(|(_, owner, _)| address(owner)).collect();
+    let (list, buffer) = (values::list(py)?, scope.buffer(py).buffer());
+    for survivor in buffer.survivors(scope.since()).iter().filter(|survivor| !kept.contains(&survivor.address)) {
+        list.append(ToPython((survivor.address, survivor.size, line(py, survivor.site))))?;
+    }
+    Ok((list, buffer.expression()))
+}
+
+fn line(py: Python<'_>, site: u64) -> Option<String> {
+    call_sites::place(py, site).map(|(file, number)| format!("{file}:{number}"))
+}
+
+/// An error for a write to freed memory that a checked buffer found.
+pub fn raise_damage(py: Python<'_>, found: Option<Damage>) -> PyResult<()> {
+    let Some(damage) = found else { return Ok(()) };
+    let line = line(py, damage.site).map_or_else(String::new, |line| format!(", which {line} asked for"));
+    Err(PyRuntimeError::new_err(format!(
+        "scratch memory was written to after it was freed: byte {} of a block of {} bytes at {:#x}{line}",
+        damage.offset, damage.size, damage.address
+    )))
+}
+
+/// Adds what NumPy's `MemoryError` does not say itself: it knows nothing of buffers.
+fn explain(error: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !error.is_instance_of::<PyMemoryError>() || error.get_type().qualname()? != "_ArrayMemoryError" {
+        return Ok(());
+    }
+    callback(error.py(), "add_reason")?.call1((error,)).map(drop)
+}

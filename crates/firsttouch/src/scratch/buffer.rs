@@ -1,0 +1,636 @@
+//! A buffer: scratch memory in chunks from an upstream, or in storage of a fixed size.
+//!
+//! One lock guards everything; the upstream is never called under it. Requests of at least an eighth of a chunk go to the
+//! upstream, which knows their blocks: one that outlives its scope keeps no other memory.
+
+use super::chunk::{Chunk, Cut, Damage, GRANULE, Survivor};
+use crate::adaptors::Limited;
+use crate::address_map;
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::failure;
+use crate::heap::purger::{self, DeferredTrim, Purgeable};
+use crate::layout::round_up;
+use crate::size::Bytes;
+use crate::sync::brief_lock::BriefLock;
+use std::any::Any;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+/// Blocks of at least this fraction of a chunk are the upstream's.
+const LARGE: usize = 8;
+/// The largest chunk size allowed.
+const MOST: usize = 1 << 37;
+/// Chunks are aligned to pages, as those of most upstreams are anyway.
+const CHUNK_ALIGN: usize = 4096;
+/// Held are at most about so many times the bytes that live; more only where no gap of so many chunks is large enough.
+const WASTE: usize = 4;
+const LOOKS: usize = 16;
+/// Ticks of the background purger that a chunk may stay unused.
+const PATIENCE: u8 = 10;
+
+/// The options of a growing buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferOptions {
+    /// The size of a chunk in bytes.
+    pub chunk_size: usize,
+    /// The most bytes that may be held, in chunks and in blocks from the upstream; `None` for no limit.
+    pub limit: Option<usize>,
+    /// Whether freed memory is filled with a pattern and checked for writes.
+    pub debug: bool,
+    /// Called for every block; its result is recorded.
+    pub site: Option<fn() -> u64>,
+}
+
+/// Two or three chunks lie in a processor's second cache together, and blocks of 16 KiB and more, which the pool serves as
+/// fast and which may escape at no cost, go to the upstream.
+impl Default for BufferOptions {
+    fn default() -> Self {
+        Self { chunk_size: 128 << 10, limit: None, debug: false, site: None }
+    }
+}
+
+/// The error returned for invalid [`BufferOptions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferOptionsError {
+    /// The chunk size is zero, or larger than the memory of any machine.
+    ChunkSize(usize),
+    /// The limit is smaller than a chunk.
+    Limit {
+        /// The limit in bytes.
+        limit: usize,
+        /// The chunk size in bytes.
+        chunk_size: usize,
+    },
+}
+
+impl fmt::Display for BufferOptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ChunkSize(given) => {
+                write!(f, "invalid chunk size {given}: it must be from 1 to {MOST} bytes (128 GiB)")
+            }
+            Self::Limit { limit, chunk_size } => write!(
+                f,
+                "a limit of {} is less than one chunk of {}: raise the limit or choose smaller chunks",
+                Bytes(*limit),
+                Bytes(*chunk_size)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BufferOptionsError {}
+
+/// Where the memory comes from.
+enum Source {
+    /// Chunks from an upstream.
+    Growing { upstream: Arc<dyn Allocator>, given: Arc<dyn Allocator>, options: BufferOptions, chunk: usize },
+    /// Storage of a fixed size: whether forked children share it, which process made the buffer, and what keeps it.
+    Fixed { size: usize, shared: bool, process: u32, keep: Option<Box<dyn Any + Send + Sync>> },
+}
+
+struct State {
+    /// In the order of their addresses.
+    chunks: Vec<Chunk>,
+    /// The one that blocks are cut off, and the one in which a block was last found, as most are found there again.
+    current: usize,
+    found: usize,
+    /// The number of chunks without live blocks.
+    empty: usize,
+    /// Bytes of live blocks, and the most there were.
+    used: usize,
+    peak: usize,
+    /// Bytes of chunks.
+    held: usize,
+    /// Whether this is a forked child and the storage is its parent's.
+    closed: bool,
+    /// Damage that was found and not reported yet.
+    damage: Option<Damage>,
+}
+
+/// See the module.
+pub struct Buffer {
+    me: Weak<Self>,
+    state: BriefLock<State>,
+    /// The number of requests so far.
+    serial: AtomicU64,
+    source: Source,
+    /// Requests of this size or alignment go to the upstream.
+    large: usize,
+    debug: bool,
+    site: Option<fn() -> u64>,
+}
+
+impl State {
+    /// The chunk with the byte at `address`.
+    #[inline]
+    fn find(&mut self, address: usize) -> Option<&mut Chunk> {
+        if !self.chunks.get(self.found).is_some_and(|chunk| chunk.range().contains(&address)) {
+            self.found = self.chunks.partition_point(|chunk| chunk.range().end <= address);
+        }
+        self.chunks.get_mut(self.found).filter(|chunk| chunk.range().contains(&address))
+    }
+
+    #[inline]
+    fn take(&mut self, cut: Cut) -> Option<NonNull<u8>> {
+        let chunk = self.chunks.get_mut(self.current)?;
+        let taken = chunk.take(cut)?;
+        let first = chunk.live() == 1;
+        self.count(first, cut.size);
+        Some(taken)
+    }
+
+    #[inline]
+    fn count(&mut self, first: bool, size: usize) {
+        self.empty -= usize::from(first);
+        self.used += size;
+        self.peak = self.peak.max(self.used);
+    }
+
+    /// Frees the live block at `address`; returns whether there is one.
+    #[inline]
+    fn give(&mut self, address: usize) -> bool {
+        let Some(chunk) = self.find(address) else { return false };
+        let Some(size) = chunk.give(address) else { return false };
+        let is_empty = chunk.live() == 0;
+        self.empty += usize::from(is_empty);
+        self.used -= size;
+        true
+    }
+
+    /// Goes on in the next chunk that has room for the block. One that is half full of survivors is left to them.
+    fn advance(&mut self, cut: Cut) -> Option<NonNull<u8>> {
+        let count = self.chunks.len();
+        for step in 1..=count {
+            let at = (self.current + step) % count;
+            let chunk = &mut self.chunks[at];
+            if chunk.live() == 0 {
+                self.damage = self.damage.or(chunk.compact());
+            }
+            if chunk.room() >= chunk.size() / 2 {
+                let before = std::mem::replace(&mut self.current, at);
+                if let Some(taken) = self.take(cut) {
+                    return Some(taken);
+                }
+                self.current = before;
+            }
+        }
+        // Before more is held of which little lives, gaps between survivors are used.
+        let is_wasteful = self.held > WASTE * (self.used + self.chunks.last()?.size());
+        (0..if is_wasteful { count.min(LOOKS) } else { 0 }).find_map(|step| {
+            let at = (self.current + step) % count;
+            self.damage = self.damage.or(self.chunks[at].compact());
+            let taken = self.chunks[at].take_in_gap(cut)?;
+            self.current = at;
+            let first = self.chunks[at].live() == 1;
+            self.count(first, cut.size);
+            Some(taken)
+        })
+    }
+
+    fn insert(&mut self, chunk: Chunk) {
+        let at = self.chunks.partition_point(|other| other.start() < chunk.start());
+        address_map::note_outside_all(chunk.range());
+        self.held += chunk.size();
+        self.chunks.insert(at, chunk);
+        self.current = at;
+        self.empty += 1;
+    }
+
+    /// Removes a chunk without live blocks that was unused for `patience` ticks.
+    fn remove(&mut self, patience: u8) -> Option<Chunk> {
+        if self.empty == 0 {
+            return None;
+        }
+        let at = self.chunks.iter().position(|chunk| chunk.live() == 0 && chunk.quiet >= patience)?;
+        let mut chunk = self.chunks.remove(at);
+        self.damage = self.damage.or(chunk.compact());
+        self.current = self.current.min(self.chunks.len().saturating_sub(1));
+        self.empty -= 1;
+        Some(chunk)
+    }
+}
+
+impl Buffer {
+    /// Makes a buffer that grows by chunks from `upstream`, which recognizes its blocks.
+    ///
+    /// # Errors
+    /// If the options contradict each other.
+    pub fn growing(upstream: Arc<dyn Allocator>, options: BufferOptions) -> Result<Arc<Self>, BufferOptionsError> {
+        let size = options.chunk_size;
+        let chunk = round_up(size, GRANULE * LARGE).filter(|_| (1..=MOST).contains(&size));
+        let chunk = chunk.ok_or(BufferOptionsError::ChunkSize(size))?;
+        let given = upstream.clone();
+        let upstream = match options.limit {
+            Some(limit) if limit < chunk => return Err(BufferOptionsError::Limit { limit, chunk_size: chunk }),
+            Some(limit) => Limited::new(upstream, limit),
+            None => upstream,
+        };
+        let BufferOptions { debug, site, .. } = options;
+        Ok(Self::enter(None, Source::Growing { upstream, given, options, chunk }, chunk / LARGE, debug, site))
+    }
+
+    /// Makes a buffer in `size` bytes of storage that `keep` keeps. If forked children share it, the buffer is closed in
+    /// them. `site` is called for every block, and its result is recorded.
+    ///
+    /// # Safety
+    /// Until `keep` is dropped, the storage is readable and writable, and used only by this buffer.
+    pub unsafe fn fixed(
+        storage: NonNull<u8>,
+        size: usize,
+        shared: bool,
+        debug: bool,
+        site: Option<fn() -> u64>,
+        keep: Box<dyn Any + Send + Sync>,
+    ) -> Arc<Self> {
+        // SAFETY: the storage is this buffer's alone until `keep` is dropped, which it is not while blocks live.
+        let chunk = unsafe { Chunk::new(storage, size, debug) };
+        let process = std::process::id();
+        let source = Source::Fixed { size, shared, process, keep: Some(keep) };
+        Self::enter(Some(chunk), source, usize::MAX, debug, site)
+    }
+
+    fn enter(chunk: Option<Chunk>, source: Source, large: usize, debug: bool, site: Option<fn() -> u64>) -> Arc<Self> {
+        let mut state = State {
+            chunks: Vec::new(),
+            current: 0,
+            found: 0,
+            empty: 0,
+            used: 0,
+            peak: 0,
+            held: 0,
+            closed: false,
+            damage: None,
+        };
+        if let Some(chunk) = chunk.filter(|_| state.chunks.try_reserve(1).is_ok()) {
+            state.insert(chunk);
+        }
+        let (state, serial) = (BriefLock::new(state), AtomicU64::new(0));
+        let buffer = Arc::new_cyclic(|me| Self { me: me.clone(), state, serial, source, large, debug, site });
+        let address: *const Self = Arc::as_ptr(&buffer);
+        // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
+        unsafe { purger::enter(address) };
+        buffer
+    }
+
+    /// Serves a request for which the current chunk has no room.
+    #[cold]
+    fn take_slowly(&self, cut: Cut, request: Request) -> Result<Block, AllocError> {
+        let asked = request.size();
+        let block = |address| Ok(Block { address, size: cut.size, zeroed: false });
+        let mut state = self.state.lock();
+        let Source::Growing { upstream, chunk, .. } = &self.source else {
+            let state = &mut *state;
+            if state.closed {
+                return Err(AllocError::new(asked, Limit::Forked));
+            }
+            let (capacity, used) = (state.held, state.used);
+            let Some(chunk) = state.chunks.first_mut() else {
+                return Err(AllocError::new(asked, Limit::Full { capacity, used, gap: 0, blocks: 0 }));
+            };
+            state.damage = state.damage.or(chunk.compact());
+            if let Some(taken) = chunk.take_in_gap(cut) {
+                let first = chunk.live() == 1;
+                state.count(first, cut.size);
+                return block(taken);
+            }
+            let (gap, blocks) = (chunk.largest_gap(), chunk.live() as u32);
+            return Err(AllocError::new(asked, Limit::Full { capacity, used, gap, blocks }));
+        };
+        if let Some(taken) = state.advance(cut) {
+            return block(taken);
+        }
+        drop(state);
+        let before = failure::now();
+        let memory = upstream.allocate(Request::bytes(*chunk).aligned(CHUNK_ALIGN).unwrap_or(Request::bytes(*chunk)));
+        let Ok(memory) = memory else {
+            failure::retract(before);
+            // Where there is no room for a chunk there may be some for a single block.
+            return self.allocate_large(request);
+        };
+        // SAFETY: the block was just allocated with this size, and goes back only once no block lies in it.
+        let fresh = unsafe { Chunk::new(memory.address, *chunk, self.debug) };
+        let mut state = self.state.lock();
+        if state.chunks.try_reserve(1).is_ok() {
+            state.insert(fresh);
+            if let Some(taken) = state.take(cut) {
+                drop(state);
+                purger::ensure();
+                return block(taken);
+            }
+        } else {
+            // SAFETY: it is not in use.
+            unsafe { upstream.deallocate(memory.address) };
+        }
+        Err(AllocError::new(asked, Limit::Upstream))
+    }
+
+    /// A block of the upstream's. Before a request fails, idle chunks go back (law 7).
+    fn allocate_large(&self, request: Request) -> Result<Block, AllocError> {
+        let Source::Growing { upstream, options, .. } = &self.source else {
+            return Err(AllocError::new(request.size(), Limit::Size));
+        };
+        let before = failure::now();
+        upstream
+            .allocate(request)
+            .or_else(|error| {
+                if self.give_back(0) == 0 {
+                    return Err(error);
+                }
+                failure::retract(before);
+                upstream.allocate(request)
+            })
+            .map_err(|error| match (error.limit, options.limit) {
+                (Limit::Budget { allowed, used }, Some(limit)) if allowed == limit => {
+                    let error =
+                        AllocError::new(request.size(), Limit::Buffer { allowed, held: used, used: self.used() });
+                    failure::remember(error);
+                    error
+                }
+                _ => error,
+            })
+    }
+
+    /// Returns chunks without live blocks to the upstream that were unused for `patience` ticks; how many bytes.
+    fn give_back(&self, patience: u8) -> usize {
+        let Source::Growing { upstream, .. } = &self.source else { return 0 };
+        let mut bytes = 0;
+        loop {
+            let Some(chunk) = self.state.lock().remove(patience) else { return bytes };
+            bytes += chunk.size();
+            // SAFETY: no block lies in it, and it is no longer listed.
+            unsafe { upstream.deallocate(chunk.start()) };
+            self.state.lock().held -= chunk.size();
+        }
+    }
+
+    /// A scope on this buffer ended: chunks that are empty now will go back after a while. Returns the damage that was found
+    /// in a checked buffer.
+    pub fn settle(&self) -> Option<Damage> {
+        let state = self.state.lock();
+        let keeps = state.empty > 0 && matches!(self.source, Source::Growing { .. });
+        drop(state);
+        if keeps && !purger::ensure() {
+            self.give_back(0);
+        }
+        if self.debug { self.damage() } else { None }
+    }
+
+    /// The damage that a checked buffer finds, and did not report yet.
+    pub fn damage(&self) -> Option<Damage> {
+        let mut state = self.state.lock();
+        let State { chunks, closed, damage, .. } = &mut *state;
+        if *closed {
+            return None;
+        }
+        let found = chunks.iter_mut().fold(damage.take(), |found, chunk| found.or(chunk.compact()));
+        found
+    }
+
+    /// Returns the memory that no live block needs, and forgets the peak.
+    pub fn reset(&self) {
+        let mut state = self.state.lock();
+        state.peak = state.used;
+        drop(state);
+        self.give_back(0);
+    }
+
+    /// Bytes of live blocks in the buffer's own memory.
+    pub fn used(&self) -> usize {
+        self.state.lock().used
+    }
+
+    /// The most bytes that were in use since the last reset.
+    pub fn peak(&self) -> usize {
+        self.state.lock().peak
+    }
+
+    /// Bytes of chunks or of the storage.
+    pub fn capacity(&self) -> usize {
+        self.state.lock().held
+    }
+
+    /// The number of the next request.
+    #[inline]
+    pub fn serial(&self) -> u64 {
+        self.serial.load(Relaxed)
+    }
+
+    /// The usable size of the live block at `address` and the number of its request, where it lies in the buffer's own
+    /// memory.
+    #[inline]
+    pub fn block(&self, address: NonNull<u8>) -> Option<(usize, u64)> {
+        let address = address.addr().get();
+        self.state.lock().find(address)?.block(address)
+    }
+
+    /// The live blocks in the buffer's own memory whose requests have at least this number, as far as there is memory to
+    /// list them.
+    pub fn survivors(&self, since: u64) -> Vec<Survivor> {
+        let (state, mut list) = (self.state.lock(), Vec::new());
+        for survivor in state.chunks.iter().flat_map(|chunk| chunk.survivors(since)) {
+            if list.try_reserve(1).is_err() {
+                break;
+            }
+            list.push(survivor);
+        }
+        list
+    }
+
+    /// Frees the block at `address` where it lies in the buffer's own memory; returns whether it does.
+    ///
+    /// # Safety
+    /// `address` is a live block of any allocator; if it is one of this buffer's, it is no longer in use.
+    #[inline]
+    pub unsafe fn try_deallocate(&self, address: NonNull<u8>) -> bool {
+        let address = address.addr().get();
+        let mut state = self.state.lock();
+        if state.closed { state.find(address).is_some() } else { state.give(address) }
+    }
+}
+
+// SAFETY: a chunk cuts a block off only where no live one lies, and goes back only without live blocks (law 8); zeroed
+// requests are cleared (law 2); all else is the upstream's.
+unsafe impl Allocator for Buffer {
+    fn describe(&self) -> Description {
+        match &self.source {
+            Source::Growing { given, options, .. } => Description::of("ScratchBuffer")
+                .with(options.chunk_size)
+                .named("upstream", given.describe())
+                .named("limit", options.limit)
+                .named("debug", self.debug),
+            Source::Fixed { size, .. } => Description::of("FixedBuffer").with(*size).named("debug", self.debug),
+        }
+    }
+
+    #[inline]
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        if request.size().max(request.align()) >= self.large {
+            return self.allocate_large(request);
+        }
+        let size = request.size().next_multiple_of(GRANULE);
+        let serial = self.serial.fetch_add(1, Relaxed);
+        let cut = Cut { size, align: request.align(), serial, site: self.site.map_or(0, |site| site()) };
+        let mut state = self.state.lock();
+        let taken = if state.closed { None } else { state.take(cut) };
+        drop(state);
+        let block = match taken {
+            Some(address) => Block { address, size, zeroed: false },
+            None => self.take_slowly(cut, request).inspect_err(|&error| failure::pass_on(error))?,
+        };
+        if request.is_zeroed() && !block.zeroed {
+            // SAFETY: the block was just allocated and is not in use yet.
+            unsafe { block.address.write_bytes(0, request.size()) };
+        }
+        Ok(Block { zeroed: request.is_zeroed(), ..block })
+    }
+
+    #[inline]
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: the caller's promise; what does not lie in the buffer's own memory is a block of the upstream's.
+        unsafe {
+            if !self.try_deallocate(address)
+                && let Source::Growing { upstream, .. } = &self.source
+            {
+                upstream.deallocate(address);
+            }
+        }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        match (self.block(address), &self.source) {
+            (Some((size, _)), _) => size,
+            // SAFETY: as for `deallocate`.
+            (None, Source::Growing { upstream, .. }) => unsafe { upstream.usable_size(address) },
+            (None, Source::Fixed { .. }) => 0,
+        }
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        let at = address.addr().get();
+        let mut state = self.state.lock();
+        let closed = state.closed;
+        if let Some(chunk) = state.find(at) {
+            let Some(rounded) = round_up(size.max(1), GRANULE) else { return false };
+            if closed || self.debug {
+                // The parent's records are not changed; a checked block keeps its end until it is freed.
+                return chunk.block(at).is_some_and(|(usable, _)| size <= usable);
+            }
+            let Some((done, old)) = chunk.resize(at, rounded) else { return false };
+            if done {
+                state.used = state.used - old + rounded;
+                state.peak = state.peak.max(state.used);
+            }
+            return done;
+        }
+        drop(state);
+        // SAFETY: as for `deallocate`.
+        matches!(&self.source, Source::Growing { upstream, .. } if unsafe { upstream.resize_in_place(address, size) })
+    }
+
+    fn trim(&self) -> usize {
+        self.give_back(0) + self.upstream().map_or(0, |upstream| upstream.trim())
+    }
+
+    fn in_segments(&self) -> bool {
+        self.upstream().is_some_and(|upstream| upstream.in_segments())
+    }
+
+    fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
+        match &self.source {
+            Source::Growing { upstream, .. } => Some(upstream),
+            Source::Fixed { .. } => None,
+        }
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.block(address).is_some())
+    }
+
+    fn must_stay(&self) -> bool {
+        self.used() > 0 // all else goes back to its upstream
+    }
+
+    fn calls_out(&self) -> bool {
+        self.upstream().is_some_and(|upstream| upstream.calls_out())
+    }
+
+    fn alignment(&self) -> usize {
+        GRANULE
+    }
+
+    fn small_limit(&self) -> usize {
+        0
+    }
+}
+
+impl Buffer {
+    fn trimmer(&self) -> Option<Arc<dyn DeferredTrim>> {
+        self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>)
+    }
+}
+
+impl DeferredTrim for Buffer {
+    fn run(&self, all: bool) {
+        self.give_back(if all { 0 } else { PATIENCE });
+    }
+}
+
+impl Purgeable for Buffer {
+    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
+        self.upstream()?;
+        let mut state = self.state.lock();
+        let mut due = false;
+        for chunk in state.chunks.iter_mut().filter(|chunk| chunk.live() == 0) {
+            chunk.quiet = chunk.quiet.saturating_add(1);
+            due |= chunk.quiet >= PATIENCE;
+        }
+        drop(state);
+        if due { self.trimmer() } else { None }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.upstream().is_none() || self.state.lock().empty == 0
+    }
+
+    fn trim_idle(&self) {
+        if !self.calls_out() {
+            self.give_back(0);
+        }
+    }
+
+    fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
+        if self.calls_out() { self.trimmer() } else { None }
+    }
+
+    fn hold(&self) {
+        self.state.hold();
+    }
+
+    unsafe fn release(&self) {
+        if let Source::Fixed { shared: true, process, .. } = self.source
+            && process != std::process::id()
+        {
+            // SAFETY: `hold` acquired the lock, and no other thread that could have a reference runs.
+            unsafe { self.state.held().closed = true };
+        }
+        // SAFETY: `hold` acquired it.
+        unsafe { self.state.release() }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        purger::leave(std::ptr::from_ref(self));
+        self.give_back(0);
+        let lives = self.state.lock().used > 0;
+        if let Source::Fixed { keep, .. } = &mut self.source
+            && lives
+        {
+            std::mem::forget(keep.take()); // law 8
+        }
+    }
+}

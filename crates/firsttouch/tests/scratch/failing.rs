@@ -1,0 +1,133 @@
+//! An upstream, or a system, that fails: at each call in turn, and from one call on. Nothing is lost, and what lives is
+//! as it was.
+
+#![allow(unsafe_code)] // Safety: what is not refused is passed on as it is.
+
+use crate::common::alone::alone;
+use crate::pieces::{Piece, chunks_of, fixed};
+use firsttouch::Request;
+use firsttouch::adaptors::{Options, Pool, Tracked};
+use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit};
+use firsttouch::os::{Call, fail_after};
+use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::sources::{Malloc, Pages};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+/// Serves so many requests, refuses so many, and serves again.
+struct Failing {
+    upstream: Arc<dyn Allocator>,
+    pass: AtomicI64,
+    fail: AtomicI64,
+}
+
+// SAFETY: requests are passed on or refused.
+unsafe impl Allocator for Failing {
+    fn describe(&self) -> Description {
+        Description::of("failing")
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        if self.pass.fetch_sub(1, Relaxed) <= 0 && self.fail.fetch_sub(1, Relaxed) > 0 {
+            return Err(AllocError::new(request.size(), Limit::Upstream));
+        }
+        self.upstream.allocate(request)
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
+        unsafe { self.upstream.deallocate(address) }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
+        unsafe { self.upstream.usable_size(address) }
+    }
+}
+
+/// Grows, shrinks, escapes; how many requests were refused.
+fn program(buffer: &Buffer) -> usize {
+    let mut refused = 0;
+    let mut take = |size, seed| {
+        let piece = Piece::new(buffer, Request::bytes(size).with_zeroed(seed % 3 == 0), seed);
+        if let Err(error) = &piece {
+            assert_eq!(error.asked, size);
+            refused += 1;
+        }
+        piece.ok()
+    };
+    let mut kept: Vec<Piece> = Vec::new();
+    for round in 0..3 {
+        kept.extend((0..30).filter_map(|n| take(3000 + n * 100, n as u64)));
+        kept.extend((0..3).filter_map(|n| take(20_000 + n * 1000, n as u64)));
+        if let Some(last) = kept.last_mut() {
+            last.resize(buffer, 30_000, 77);
+            last.resize(buffer, 10_000, 78);
+        }
+        let (stay, go): (Vec<_>, Vec<_>) = kept.into_iter().enumerate().partition(|(n, _)| n % 4 == round % 4);
+        go.into_iter().for_each(|(_, piece)| piece.give_back(buffer));
+        kept = stay.into_iter().map(|(_, piece)| piece).collect();
+        assert_eq!(buffer.settle(), None);
+        kept.iter().for_each(Piece::check);
+    }
+    kept.into_iter().for_each(|piece| piece.give_back(buffer));
+    assert_eq!(buffer.used(), 0);
+    buffer.reset();
+    refused
+}
+
+#[test]
+fn each_request_in_turn() {
+    for fail in [1, 2, 1000] {
+        for (pass, debug) in (0..12).flat_map(|pass| [(pass, false), (pass, true)]) {
+            let tracked = Tracked::new(Arc::new(Malloc), None);
+            let (pass, fail) = (AtomicI64::new(pass), AtomicI64::new(fail));
+            let failing = Arc::new(Failing { upstream: tracked.clone(), pass, fail });
+            let options = BufferOptions { debug, ..chunks_of(64 << 10) };
+            let buffer = Buffer::growing(failing.clone(), options).unwrap();
+            program(&buffer);
+            failing.fail.store(0, Relaxed);
+            assert_eq!((program(&buffer), buffer.capacity(), tracked.tally().live_blocks), (0, 0, 0));
+        }
+    }
+}
+
+#[test]
+fn a_system_that_fails() {
+    alone("failing::a_system_that_fails", || {
+        let upstreams: [fn() -> Arc<dyn Allocator>; 2] = [|| Pool::new(Options::default()), || Pages::new(true)];
+        for upstream in upstreams {
+            for (pass, fail) in (0..8).flat_map(|pass| [(pass, 1), (pass, i64::MAX / 2)]) {
+                let buffer = Buffer::growing(upstream(), chunks_of(64 << 10)).unwrap();
+                fail_after(&[Call::Map, Call::Unmap, Call::Discard, Call::Spawn], pass, fail);
+                program(&buffer);
+                fail_after(&[], 0, 0);
+                assert_eq!(program(&buffer), 0);
+            }
+        }
+    });
+}
+
+/// Without a background purger the end of a scope gives back what is idle.
+#[test]
+fn without_a_thread() {
+    alone("failing::without_a_thread", || {
+        fail_after(&[Call::Spawn], 0, i64::MAX / 2);
+        let tracked = Tracked::new(Arc::new(Malloc), None);
+        let buffer = Buffer::growing(tracked.clone(), chunks_of(64 << 10)).unwrap();
+        let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 8000, n)).collect();
+        assert!(tracked.tally().live_blocks > 3);
+        pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
+        buffer.settle();
+        assert_eq!(tracked.tally().live_blocks, 0);
+        fail_after(&[], 0, 0);
+    });
+}
+
+#[test]
+fn full_storage_serves_again_after_frees() {
+    let buffer = fixed(100_000, false, true);
+    assert!(program(&buffer) > 0);
+    assert!(program(&buffer) > 0);
+}

@@ -1,0 +1,108 @@
+//! Law 6 for scratch buffers: in a child the lock is free and blocks are in place; shared storage is its parent's.
+
+use crate::common::alone::alone;
+use crate::common::forked::fork;
+use crate::pieces::{Dice, Piece, chunks_of, fixed};
+use firsttouch::adaptors::{Options, Pool, Tracked};
+use firsttouch::allocator::{AllocError, Limit};
+use firsttouch::scratch::Buffer;
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::scope;
+
+fn some(buffer: &Buffer, seed: u64) {
+    let mut dice = Dice(seed);
+    let pieces: Vec<_> =
+        (0..12).filter_map(|n| Piece::new(buffer, Request::bytes(dice.roll(30_000)), seed + n).ok()).collect();
+    pieces.into_iter().for_each(|piece| piece.give_back(buffer));
+    buffer.settle();
+}
+
+#[test]
+fn a_storm() {
+    alone("forks::a_storm", || {
+        let growing = Buffer::growing(Pool::new(Options::default()), chunks_of(64 << 10)).unwrap();
+        for buffer in [growing, fixed(200_000, false, true)] {
+            let (buffer, stop) = (&*buffer, AtomicBool::new(false));
+            let mine: Vec<_> = (0..6).map(|n| Piece::bytes(buffer, 700 << n, n)).collect();
+            scope(|threads| {
+                for seed in 0..2 {
+                    let stop = &stop;
+                    threads.spawn(move || {
+                        while !stop.load(Relaxed) {
+                            some(buffer, seed * 1000);
+                        }
+                    });
+                }
+                for round in 0..60 {
+                    let child = fork(|| {
+                        mine.iter().for_each(Piece::check);
+                        some(buffer, round);
+                        buffer.reset();
+                        mine.iter().for_each(Piece::check);
+                    });
+                    some(buffer, round);
+                    child.join();
+                }
+                stop.store(true, Relaxed);
+            });
+            mine.into_iter().for_each(|piece| piece.give_back(buffer));
+            assert_eq!(buffer.used(), 0);
+        }
+    });
+}
+
+#[test]
+fn buffers_come_and_go_meanwhile() {
+    alone("forks::buffers_come_and_go_meanwhile", || {
+        let stop = AtomicBool::new(false);
+        scope(|threads| {
+            threads.spawn(|| {
+                while !stop.load(Relaxed) {
+                    some(&Buffer::growing(Pool::new(Options::default()), chunks_of(64 << 10)).unwrap(), 5);
+                }
+            });
+            (0..60).for_each(|round| fork(|| some(&fixed(100_000, true, false), round)).join());
+            stop.store(true, Relaxed);
+        });
+    });
+}
+
+#[test]
+fn shared_storage_is_closed_in_a_child() {
+    alone("forks::shared_storage_is_closed_in_a_child", || {
+        let buffer = fixed(100_000, true, true);
+        let piece = Piece::bytes(&buffer, 1000, 1);
+        let child = fork(|| {
+            let closed = AllocError::new(64, Limit::Forked);
+            assert_eq!(Piece::new(&buffer, Request::bytes(64), 2).err(), Some(closed));
+            assert!(closed.to_string().contains("forked child"));
+            // The parent owns it: a free is taken and changes nothing.
+            let mut same = Piece::copy(&piece);
+            assert!(same.resize(&buffer, 500, 1) && !same.resize(&buffer, 2000, 1));
+            assert_eq!(same.usable, 1024);
+            same.give_back(&buffer);
+            piece.check();
+            assert_eq!((buffer.settle(), buffer.used()), (None, 1024));
+            fork(|| assert_eq!(Piece::new(&buffer, Request::bytes(64), 2).err(), Some(closed))).join();
+        });
+        Piece::bytes(&buffer, 1000, 2).give_back(&buffer);
+        child.join();
+        piece.give_back(&buffer);
+        assert_eq!(buffer.settle(), None);
+    });
+}
+
+/// What lies idle before a fork would be copied if it were written again.
+#[test]
+fn idle_chunks_go_before_a_fork() {
+    alone("forks::idle_chunks_go_before_a_fork", || {
+        let tracked = Tracked::new(Arc::new(firsttouch::sources::Malloc) as Arc<dyn Allocator>, None);
+        let buffer = Buffer::growing(tracked.clone(), chunks_of(1 << 20)).unwrap();
+        some(&buffer, 1);
+        assert_eq!(tracked.tally().live_blocks, 1);
+        fork(|| assert_eq!(tracked.tally().live_blocks, 0)).join();
+        some(&buffer, 1);
+    });
+}

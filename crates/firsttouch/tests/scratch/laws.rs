@@ -1,0 +1,197 @@
+//! What is used again, and how much is held.
+
+use crate::pieces::{Piece, chunks_of, fixed};
+use firsttouch::adaptors::Tracked;
+use firsttouch::allocator::{AllocError, Limit};
+use firsttouch::scratch::{Buffer, BufferOptions, BufferOptionsError};
+use firsttouch::sources::Malloc;
+use firsttouch::{Allocator, Request};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const KIB: usize = 1 << 10;
+
+/// A buffer, and what its upstream sees of it.
+fn growing(options: BufferOptions) -> (Arc<Buffer>, Arc<Tracked>) {
+    let tracked = Tracked::new(Arc::new(Malloc), None);
+    (Buffer::growing(tracked.clone(), options).unwrap(), tracked)
+}
+
+#[test]
+fn options_that_contradict_each_other() {
+    let error =
+        |chunk_size, limit| Buffer::growing(Arc::new(Malloc), BufferOptions { limit, ..chunks_of(chunk_size) }).err();
+    assert_eq!(error(0, None), Some(BufferOptionsError::ChunkSize(0)));
+    assert_eq!(error(usize::MAX, None), Some(BufferOptionsError::ChunkSize(usize::MAX)));
+    let limit = BufferOptionsError::Limit { limit: 1000, chunk_size: 4096 };
+    assert_eq!(error(4000, Some(1000)), Some(limit));
+    assert!(limit.to_string().contains("less than one chunk of 4 KiB"));
+    assert_eq!(error(4000, Some(4096)), None);
+}
+
+#[test]
+fn how_it_is_made() {
+    let options = BufferOptions { limit: Some(1 << 20), ..chunks_of(4096) };
+    let expression = "ScratchBuffer(4096, upstream=malloc(), limit=1048576, debug=False)";
+    assert_eq!(Buffer::growing(Arc::new(Malloc), options).unwrap().expression(), expression);
+    assert_eq!(fixed(1000, false, true).expression(), "FixedBuffer(1000, debug=True)");
+}
+
+/// A free of the topmost block lowers the top, past those below it that were freed before.
+#[test]
+fn the_top_comes_down() {
+    let (buffer, _) = growing(chunks_of(64 * KIB));
+    let [first, second, third, fourth] = [1, 2, 3, 4].map(|n| Piece::bytes(&buffer, 1000, n));
+    let (at_second, at_fourth) = (second.at(), fourth.at());
+    third.give_back(&buffer);
+    let fifth = Piece::bytes(&buffer, 1000, 5);
+    assert_eq!(fifth.at(), at_fourth + 1024, "what lies below a live block is not used");
+    fifth.give_back(&buffer);
+    fourth.give_back(&buffer);
+    second.give_back(&buffer);
+    assert_eq!(Piece::bytes(&buffer, 64, 6).at(), at_second);
+    first.check();
+    first.give_back(&buffer);
+}
+
+/// A chunk without live blocks starts again, in whichever order they went.
+#[test]
+fn a_chunk_starts_again() {
+    let (buffer, tracked) = growing(chunks_of(64 * KIB));
+    for round in 0..1000 {
+        let mut pieces: Vec<_> = (0..40).map(|n| Piece::bytes(&buffer, 1 + n * 64, n as u64)).collect();
+        pieces.rotate_left(round % 40);
+        pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
+    }
+    assert_eq!((buffer.capacity(), tracked.tally().allocations), (64 * KIB, 1));
+}
+
+/// `x = x * 0.5 + 1`, ten thousand times.
+#[test]
+fn a_loop_in_one_scope_holds_two_chunks() {
+    for size in [100, 2000, 8000] {
+        let (buffer, _) = growing(chunks_of(64 * KIB));
+        let mut x = Piece::bytes(&buffer, size, 0);
+        for n in 1..10_000 {
+            let half = Piece::bytes(&buffer, size, n);
+            let next = Piece::bytes(&buffer, size, n + 1);
+            half.give_back(&buffer);
+            std::mem::replace(&mut x, next).give_back(&buffer);
+        }
+        assert!(buffer.capacity() <= 2 * 64 * KIB, "{} of {size}", buffer.capacity());
+        x.give_back(&buffer);
+    }
+}
+
+/// Small blocks that are kept, one in each of many turns, gather in chunks that are filled up.
+#[test]
+fn survivors_gather() {
+    let (buffer, _) = growing(chunks_of(64 * KIB));
+    let mut kept = Vec::new();
+    for n in 0..20_000 {
+        let temporary = Piece::bytes(&buffer, 1000, n);
+        if n % 100 == 0 {
+            kept.push(Piece::bytes(&buffer, 1000, n));
+        }
+        temporary.give_back(&buffer);
+    }
+    assert!(buffer.capacity() <= 4 * buffer.used(), "{} for {}", buffer.capacity(), buffer.used());
+    kept.into_iter().for_each(|piece| piece.give_back(&buffer));
+}
+
+#[test]
+fn large_blocks_are_the_upstreams() {
+    let (buffer, tracked) = growing(chunks_of(64 * KIB));
+    let small = Piece::bytes(&buffer, 8 * KIB - 64, 1);
+    let mut large = Piece::bytes(&buffer, 8 * KIB, 2);
+    let aligned = Piece::new(&buffer, Request::bytes(64).aligned(16 * KIB).unwrap(), 3).unwrap();
+    assert_eq!([&small, &large, &aligned].map(|piece| piece.serial.is_some()), [true, false, false]);
+    assert_eq!((buffer.used(), tracked.tally().live_blocks), (8 * KIB - 64, 3));
+    assert!(large.resize(&buffer, 5000, 4));
+    [small, large, aligned].into_iter().for_each(|piece| piece.give_back(&buffer));
+    assert_eq!(tracked.tally().live_blocks, 1, "the chunk");
+}
+
+#[test]
+fn a_limit_counts_all_that_is_held() {
+    let (buffer, tracked) = growing(BufferOptions { limit: Some(200 * KIB), ..chunks_of(64 * KIB) });
+    let chunk = Piece::bytes(&buffer, 1000, 1);
+    let large = Piece::bytes(&buffer, 100 * KIB, 2);
+    let refused = Piece::new(&buffer, Request::bytes(50 * KIB), 3).err();
+    let limit = Limit::Buffer { allowed: 200 * KIB, held: 164 * KIB, used: 1024 };
+    assert_eq!(refused, Some(AllocError::new(50 * KIB, limit)));
+    chunk.give_back(&buffer);
+    // The idle chunk goes first (law 7).
+    Piece::bytes(&buffer, 90 * KIB, 4).give_back(&buffer);
+    large.give_back(&buffer);
+    assert_eq!(tracked.tally().live_blocks, 0);
+}
+
+#[test]
+fn fixed_storage_is_used_to_the_last_gap() {
+    let buffer = fixed(14 * 4096, false, false);
+    let mut pieces: Vec<_> = (0..).map_while(|n| Piece::new(&buffer, Request::bytes(4096), n).ok()).collect();
+    assert!(pieces.len() >= 13);
+    let (used, gone) = (buffer.used(), pieces.remove(5));
+    let at = gone.at();
+    gone.give_back(&buffer);
+    let refused = Piece::new(&buffer, Request::bytes(5000), 1).err();
+    let blocks = pieces.len() as u32;
+    let full = Limit::Full { capacity: 14 * 4096, used: used - 4096, gap: 4096, blocks };
+    assert_eq!(refused, Some(AllocError::new(5000, full)));
+    assert!(refused.unwrap().to_string().contains("live blocks; its largest gap has 4 KiB"));
+    let again = Piece::bytes(&buffer, 4096, 2);
+    assert_eq!(again.at(), at);
+    pieces.into_iter().chain([again]).for_each(|piece| piece.give_back(&buffer));
+    assert_eq!(buffer.used(), 0);
+}
+
+#[test]
+fn storage_that_holds_nothing() {
+    for size in [0, 1, 63] {
+        let refused = Piece::new(&fixed(size, false, false), Request::bytes(64), 1).err();
+        assert!(matches!(refused, Some(AllocError { limit: Limit::Full { used: 0, .. }, .. })));
+    }
+}
+
+/// A block that begins inside one of the buffer's is not the buffer's.
+#[test]
+fn buffers_on_buffers() {
+    let (below, _) = growing(chunks_of(64 * KIB));
+    let above = Buffer::growing(below.clone(), chunks_of(4 * KIB)).unwrap();
+    let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&above, 64 + n * 10, n as u64)).collect();
+    for piece in pieces.iter().filter(|piece| piece.serial.is_some()) {
+        assert_eq!(above.owns(piece.address), Some(true));
+    }
+    assert!(pieces.iter().filter(|piece| below.owns(piece.address) == Some(true)).count() < pieces.len());
+    pieces.into_iter().for_each(|piece| piece.give_back(&above));
+    above.reset();
+    assert_eq!(below.used(), 0);
+}
+
+/// Chunks that were unused for a second go, without anybody's doing.
+#[test]
+fn idle_chunks_are_given_back() {
+    let (buffer, tracked) = growing(chunks_of(64 * KIB));
+    let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 4000, n)).collect();
+    pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
+    buffer.settle();
+    let end = Instant::now() + Duration::from_secs(20);
+    while tracked.tally().live_blocks > 0 {
+        assert!(Instant::now() < end, "{:?}", tracked.tally());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(buffer.capacity(), 0);
+}
+
+/// Law 8: a buffer that is dropped while blocks live leaves them alone.
+#[test]
+fn dropped_while_blocks_live() {
+    let (buffer, tracked) = growing(chunks_of(64 * KIB));
+    let (piece, storage) = (Piece::bytes(&buffer, 1000, 1), fixed(10_000, false, false));
+    let lent = Piece::bytes(&storage, 1000, 2);
+    drop((buffer, storage));
+    piece.check();
+    lent.check();
+    assert_eq!(tracked.tally().live_blocks, 1);
+}

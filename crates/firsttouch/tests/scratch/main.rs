@@ -1,0 +1,12 @@
+//! Scratch buffers: what is live stays as it is, what is dead is used again, whatever happens meanwhile.
+
+mod checked;
+#[path = "../common/mod.rs"]
+mod common;
+mod failing;
+mod forks;
+mod freeing;
+mod laws;
+mod model;
+mod pieces;
+mod threads;

@@ -1,0 +1,252 @@
+//! Random programs on a buffer against a shadow: which blocks live, since when, with which bytes; every byte of every live
+//! block is checked after every step.
+
+use crate::pieces::{Dice, Piece, fixed};
+use firsttouch::adaptors::{Options, Pool, Tracked};
+use firsttouch::allocator::Limit;
+use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::sources::Malloc;
+use firsttouch::{Allocator, Request};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// One step of a program. Blocks are named by a number that is taken modulo how many there are.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Open,
+    Close,
+    Allocate { size: usize, align: u32, zeroed: bool },
+    Free(usize),
+    FreeLast,
+    FreeHalf(usize),
+    Resize(usize, usize),
+    Reset,
+}
+
+/// What a program knows beside its buffer.
+struct Shadow<'a> {
+    buffer: &'a Buffer,
+    pieces: Vec<Piece>,
+    /// The numbers of the next requests when scopes were opened.
+    open: Vec<u64>,
+    seed: u64,
+    peak: usize,
+    refused: usize,
+}
+
+impl<'a> Shadow<'a> {
+    fn new(buffer: &'a Buffer) -> Self {
+        Self { buffer, pieces: Vec::new(), open: Vec::new(), seed: 0, peak: 0, refused: 0 }
+    }
+
+    fn allocate(&mut self, request: Request) {
+        match Piece::new(self.buffer, request, self.seed) {
+            Ok(piece) => self.pieces.push(piece),
+            Err(error) => {
+                assert_eq!(error.asked, request.size());
+                match error.limit {
+                    Limit::Full { used, gap, .. } => {
+                        assert!(gap < request.size() || request.align() > 64, "{error}");
+                        assert_eq!(used, self.buffer.used());
+                    }
+                    Limit::Buffer { used, .. } => assert_eq!(used, self.buffer.used()),
+                    _ => panic!("{error}"),
+                }
+                self.refused += 1;
+            }
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        self.seed += 1;
+        let (living, buffer) = (self.pieces.len().max(1), self.buffer);
+        match step {
+            Step::Open => self.open.push(buffer.serial()),
+            Step::Close => {
+                self.open.pop();
+                assert_eq!(buffer.settle(), None);
+            }
+            Step::Allocate { size, align, zeroed } => {
+                self.allocate(Request::bytes(size).with_zeroed(zeroed).aligned(1 << align).unwrap());
+            }
+            Step::Free(at) if !self.pieces.is_empty() => self.pieces.swap_remove(at % living).give_back(buffer),
+            Step::FreeLast if !self.pieces.is_empty() => self.pieces.pop().unwrap().give_back(buffer),
+            Step::FreeHalf(at) => {
+                let mut at = at;
+                let (gone, stay): (Vec<_>, Vec<_>) = self.pieces.drain(..).partition(|_| {
+                    at = at.rotate_right(1);
+                    at % 2 == 0
+                });
+                self.pieces = stay;
+                gone.into_iter().for_each(|piece| piece.give_back(buffer));
+            }
+            Step::Resize(at, size) if !self.pieces.is_empty() => {
+                let seed = self.seed;
+                self.pieces[at % living].resize(buffer, size, seed);
+            }
+            Step::Reset => {
+                buffer.reset();
+                self.peak = 0;
+            }
+            _ => {}
+        }
+        self.check();
+    }
+
+    fn check(&mut self) {
+        let own = self.pieces.iter().filter(|piece| piece.serial.is_some());
+        let used = own.map(|piece| piece.usable).sum();
+        self.peak = self.peak.max(used);
+        assert_eq!(self.buffer.used(), used);
+        assert!(self.buffer.peak() >= self.peak && self.buffer.capacity() >= used);
+        self.pieces.iter().for_each(Piece::check);
+    }
+
+    /// Compares the live blocks made since each scope was opened.
+    fn check_survivors(&self) {
+        for since in self.open.iter().copied().chain([0]) {
+            let own = self.pieces.iter().filter(|piece| piece.serial.is_some_and(|serial| serial >= since));
+            let mut mine: Vec<_> = own.map(|piece| (piece.at(), piece.usable)).collect();
+            let survivors = self.buffer.survivors(since);
+            let mut its: Vec<_> = survivors.iter().map(|survivor| (survivor.address, survivor.size)).collect();
+            mine.sort_unstable();
+            its.sort_unstable();
+            assert_eq!(its, mine);
+        }
+    }
+
+    /// All goes; a growing buffer holds nothing afterwards.
+    fn end(self) {
+        self.check_survivors();
+        let buffer = self.buffer;
+        self.pieces.into_iter().for_each(|piece| piece.give_back(buffer));
+        assert_eq!(buffer.settle(), None);
+        buffer.reset();
+        assert_eq!((buffer.used(), buffer.peak()), (0, 0));
+        assert!(buffer.upstream().is_none() || buffer.capacity() == 0);
+    }
+}
+
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        3 => 0usize..600,
+        3 => (4u32..16, -2isize..3).prop_map(|(shift, d)| (1usize << shift).saturating_add_signed(d)),
+        2 => 0usize..40_000,
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let align = prop_oneof![8 => Just(6u32), 1 => 7u32..18];
+    prop_oneof![
+        3 => Just(Step::Open),
+        3 => Just(Step::Close),
+        14 => (size(), align, any::<bool>()).prop_map(|(size, align, zeroed)| Step::Allocate { size, align, zeroed }),
+        7 => any::<usize>().prop_map(Step::Free),
+        3 => Just(Step::FreeLast),
+        1 => any::<usize>().prop_map(Step::FreeHalf),
+        3 => (any::<usize>(), size()).prop_map(|(at, size)| Step::Resize(at, size)),
+        1 => Just(Step::Reset),
+    ]
+}
+
+fn run(buffer: &Buffer, program: &[Step]) {
+    let mut shadow = Shadow::new(buffer);
+    for &step in program {
+        shadow.step(step);
+        shadow.check_survivors();
+    }
+    shadow.end();
+}
+
+fn options(chunk_size: usize, limit: Option<usize>, debug: bool) -> BufferOptions {
+    BufferOptions { chunk_size, limit, debug, site: None }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn growing(program in prop::collection::vec(step(), 1..300), shift in 10u32..19, debug in any::<bool>()) {
+        let upstream = Tracked::new(Arc::new(Malloc), None);
+        let buffer = Buffer::growing(upstream.clone(), options(1 << shift, None, debug)).unwrap();
+        run(&buffer, &program);
+        prop_assert_eq!(upstream.tally().live_bytes, 0);
+        drop(buffer);
+    }
+
+    #[test]
+    fn limited(program in prop::collection::vec(step(), 1..300), limit in 40_000usize..400_000, debug in any::<bool>()) {
+        let upstream = Tracked::new(Arc::new(Malloc), None);
+        let buffer = Buffer::growing(upstream.clone(), options(32 << 10, Some(limit), debug)).unwrap();
+        run(&buffer, &program);
+        prop_assert!(upstream.tally().peak_bytes <= limit);
+        prop_assert_eq!(upstream.tally().live_bytes, 0);
+    }
+
+    #[test]
+    fn of_a_fixed_size(program in prop::collection::vec(step(), 1..300), size in 0usize..400_000, debug in any::<bool>()) {
+        run(&fixed(size, false, debug), &program);
+    }
+}
+
+/// Small blocks, so that much happens between two looks at all the bytes.
+fn rolled(dice: &mut Dice) -> Step {
+    let size = match dice.roll(8) {
+        0 => dice.roll(9000),
+        1..3 => dice.roll(2000),
+        _ => dice.roll(300),
+    };
+    let align = if dice.roll(12) == 0 { 6 + dice.roll(7) as u32 } else { 6 };
+    match dice.roll(64) {
+        0..4 => Step::Open,
+        4..9 => Step::Close,
+        9..33 => Step::Allocate { size, align, zeroed: dice.roll(2) == 0 },
+        33..49 => Step::Free(dice.roll(1 << 20)),
+        49..55 => Step::FreeLast,
+        55..57 => Step::FreeHalf(dice.roll(1 << 20)),
+        57..63 => Step::Resize(dice.roll(1 << 20), size),
+        _ => Step::Reset,
+    }
+}
+
+fn march(buffer: &Buffer, seed: u64, steps: usize) -> usize {
+    let (mut dice, mut shadow) = (Dice(seed), Shadow::new(buffer));
+    for step in 0..steps {
+        shadow.step(rolled(&mut dice));
+        if step % 64 == 0 {
+            shadow.check_survivors();
+        }
+        // All starts anew now and then.
+        if step % 5000 == 4999 {
+            let refused = shadow.refused;
+            shadow.end();
+            shadow = Shadow { refused, seed: step as u64, ..Shadow::new(buffer) };
+        }
+    }
+    let refused = shadow.refused;
+    shadow.end();
+    refused
+}
+
+fn long(steps: usize) {
+    let upstream: Arc<dyn Allocator> = Pool::new(Options::default());
+    for (part, debug) in [false, true].into_iter().enumerate() {
+        let growing = Buffer::growing(upstream.clone(), options(32 << 10, None, debug)).unwrap();
+        march(&growing, 1 + part as u64, steps / 4);
+        let limited = Buffer::growing(upstream.clone(), options(16 << 10, Some(40_000), debug)).unwrap();
+        assert!(march(&limited, 3 + part as u64, steps / 8) > steps / 100_000);
+        assert!(march(&fixed(20_000, false, debug), 5 + part as u64, steps / 8) > steps / 100_000);
+    }
+}
+
+#[test]
+fn a_long_march() {
+    long(40_000);
+}
+
+/// Ten million steps: `cargo test --release --test scratch model -- --ignored`.
+#[test]
+#[ignore = "takes minutes"]
+fn ten_million_steps() {
+    long(10_000_000);
+}

@@ -1,0 +1,130 @@
+//! Blocks of a buffer, with their contents.
+
+#![allow(unsafe_code)] // Safety: a `Piece` is the only holder of its block; bytes are read after they were written.
+
+use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::{AllocError, Allocator, Request};
+use std::ptr::NonNull;
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+use std::sync::Arc;
+
+/// A little random generator.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides
+    }
+}
+
+/// The pattern of a seed at the word `index`; never a zero byte, and never that of freed memory.
+fn word(seed: u64, index: usize) -> u64 {
+    let mixed = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ (mixed >> 29)) & 0x7f7f_7f7f_7f7f_7f7f | 0x0101_0101_0101_0101
+}
+
+fn fill(bytes: &mut [u8], seed: u64) {
+    for (index, part) in bytes.chunks_mut(8).enumerate() {
+        part.copy_from_slice(&word(seed, index).to_le_bytes()[..part.len()]);
+    }
+}
+
+fn check(bytes: &[u8], seed: u64) {
+    for (index, part) in bytes.chunks(8).enumerate() {
+        assert_eq!(part, &word(seed, index).to_le_bytes()[..part.len()], "word {index} of {} bytes", bytes.len());
+    }
+}
+
+/// A live block; it is never given back by itself.
+pub struct Piece {
+    pub address: NonNull<u8>,
+    pub asked: usize,
+    pub usable: usize,
+    /// The number of its request, where it lies in the buffer's own memory.
+    pub serial: Option<u64>,
+    seed: u64,
+}
+
+// SAFETY: any thread may use and give back a block (law 6).
+unsafe impl Send for Piece {}
+
+impl Piece {
+    /// Asks for a block, checks what was given, and fills all that may be used with the pattern of `seed`.
+    pub fn new(buffer: &Buffer, request: Request, seed: u64) -> Result<Self, AllocError> {
+        let block = buffer.allocate(request)?;
+        let serial = buffer.block(block.address).map(|(_, serial)| serial);
+        let mut piece = Self { address: block.address, asked: request.size(), usable: block.size, serial, seed };
+        assert!(piece.at().is_multiple_of(request.align()), "{:#x} for {request:?}", piece.at());
+        assert!(block.size >= request.size(), "{block:?} for {request:?}");
+        assert!(block.zeroed || !request.is_zeroed());
+        if block.zeroed {
+            // SAFETY: the block lives and was said to be zero; the kernel or the buffer made it so.
+            let bytes = unsafe { from_raw_parts(piece.address.as_ptr(), request.size()) };
+            assert!(bytes.iter().all(|&byte| byte == 0), "{block:?} for {request:?}");
+        }
+        piece.refill(seed);
+        Ok(piece)
+    }
+
+    pub fn bytes(buffer: &Buffer, size: usize, seed: u64) -> Self {
+        Self::new(buffer, Request::bytes(size), seed).unwrap()
+    }
+
+    pub fn at(&self) -> usize {
+        self.address.as_ptr() as usize
+    }
+
+    pub fn refill(&mut self, seed: u64) {
+        self.seed = seed;
+        // SAFETY: the block lives, is nobody else's and may be used up to there.
+        fill(unsafe { from_raw_parts_mut(self.address.as_ptr(), self.usable) }, seed);
+    }
+
+    /// Checks every byte.
+    pub fn check(&self) {
+        // SAFETY: as above.
+        check(unsafe { from_raw_parts(self.address.as_ptr(), self.usable) }, self.seed);
+    }
+
+    /// Changes the size where it stands, if that can be; what stays is unchanged.
+    pub fn resize(&mut self, buffer: &Buffer, size: usize, seed: u64) -> bool {
+        // SAFETY: the block lives, and nothing uses what lies above.
+        if !unsafe { buffer.resize_in_place(self.address, size) } {
+            return false;
+        }
+        let kept = self.usable.min(size);
+        // SAFETY: the block lives and has at least that size.
+        check(unsafe { from_raw_parts(self.address.as_ptr(), kept) }, self.seed);
+        // SAFETY: as above.
+        self.usable = unsafe { buffer.usable_size(self.address) };
+        self.asked = size;
+        assert!(self.usable >= size);
+        self.refill(seed);
+        true
+    }
+
+    /// The same block once more, for a child of a fork that gives it back, too.
+    pub fn copy(other: &Self) -> Self {
+        Self { ..*other }
+    }
+
+    pub fn give_back(self, buffer: &Buffer) {
+        self.check();
+        // SAFETY: the block lives and is this buffer's.
+        unsafe { buffer.deallocate(self.address) };
+    }
+}
+
+/// A buffer of a fixed size on a vector, which is dropped with it.
+pub fn fixed(size: usize, shared: bool, debug: bool) -> Arc<Buffer> {
+    let mut storage = vec![0x55_u8; size];
+    let address = NonNull::new(storage.as_mut_ptr()).unwrap();
+    // SAFETY: the vector's memory stays where it is, and nobody else uses it.
+    unsafe { Buffer::fixed(address, size, shared, debug, None, Box::new(storage)) }
+}
+
+/// Options of a buffer with chunks of this size.
+pub fn chunks_of(chunk_size: usize) -> BufferOptions {
+    BufferOptions { chunk_size, ..BufferOptions::default() }
+}

@@ -1,0 +1,222 @@
+"""Mistakes: what cannot be made or given, and writes to freed memory in debug mode."""
+
+import ctypes
+import linecache
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch
+from tests.scratch.arrays import LARGE, MIDDLE, Kept, churn
+
+pytestmark = pytest.mark.quick
+
+
+ft: Any = firsttouch  # what types forbid is tried here
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: ft.ScratchBuffer(0), ValueError, "invalid chunk size 0:"),
+        (lambda: ft.ScratchBuffer(-1), ValueError, "chunk_size.*-1"),
+        (lambda: ft.ScratchBuffer(1 << 62), ValueError, "invalid chunk size 4611686018427387904:"),
+        (lambda: ft.ScratchBuffer(1 << 70), (ValueError, OverflowError), "chunk_size"),
+        (lambda: ft.ScratchBuffer("many"), ValueError, "many"),
+        (lambda: ft.ScratchBuffer(1.5), TypeError, "chunk_size.*float"),
+        (
+            lambda: ft.ScratchBuffer("1 MiB", limit="1 KiB"),
+            ValueError,
+            "a limit of 1 KiB is less than one chunk of 1 MiB",
+        ),
+        (lambda: ft.ScratchBuffer(limit=-5), ValueError, "limit.*-5"),
+        (lambda: ft.ScratchBuffer(upstream=5), TypeError, r"ScratchBuffer\(\) takes an allocator"),
+        (lambda: ft.ScratchBuffer(upstream=ft.pool), TypeError, r"did you mean firsttouch\.pool\(\)"),
+        (lambda: ft.FixedBuffer(0), ValueError, "FixedBuffer.*0"),
+        (lambda: ft.FixedBuffer(-1), ValueError, "-1"),
+        (lambda: ft.FixedBuffer(1 << 60), MemoryError, "1 EiB"),
+        (lambda: ft.FixedBuffer(2.5), TypeError, "FixedBuffer.*float|float"),
+        (lambda: ft.FixedBuffer([1, 2]), TypeError, r"FixedBuffer\(\) takes .*not list"),
+        (lambda: ft.FixedBuffer(b"bytes"), ValueError, "read-only bytes.*writable"),
+        (lambda: ft.FixedBuffer(np.broadcast_to(1.0, (9, 9))), ValueError, "read-only ndarray|contiguous"),
+        (lambda: ft.FixedBuffer(np.zeros(9)[::2]), ValueError, "ndarray that is not contiguous"),
+        (lambda: ft.FixedBuffer(np.zeros((9, 9))[:, :3]), ValueError, "not contiguous.*one piece"),
+        (lambda: ft.FixedBuffer(np.zeros(0)), ValueError, "no bytes"),
+        (lambda: ft.FixedBuffer(np.zeros(9, object)), (ValueError, TypeError), "object"),
+        (lambda: ft.scratch(5), TypeError, r"scratch\(\) takes a buffer.*not int"),
+        (lambda: ft.scratch("1 MiB"), TypeError, r"scratch\(\) takes a buffer.*not str"),
+        (lambda: ft.scratch(ft.pool()), TypeError, r"scratch\(\) takes a buffer"),
+        (lambda: ft.scratch(ft.ScratchBuffer), TypeError, r"did you mean ScratchBuffer\(\)"),
+        (lambda: ft.scratch(result="move"), ValueError, "result=.move.: give .copy. .*or .keep."),
+        (lambda: ft.scratch(escape="shout"), ValueError, "escape=.shout.: give .keep., .warn. or .raise."),
+        (lambda: ft.scratch(ft.ScratchBuffer("1 MiB"), debug=True), ValueError, "debug=True"),
+        (lambda: ft.scratch()(1, 2), TypeError, "decorates one function"),
+        (lambda: ft.scratch(lambda: 1).__enter__(), TypeError, "decorated function"),
+    ],
+)
+def test_what_can_not_be_made(make: Callable[[], Any], error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "words"),
+    [
+        (lambda s: s.empty(-1), ValueError, "negative"),
+        (lambda s: s.empty((2**40, 2**40)), ValueError, "too large|too big"),
+        (lambda s: s.zeros(2**62, np.uint8), MemoryError, "4.00 EiB"),
+        (lambda s: s.empty("three"), TypeError, "int"),
+        (lambda s: s.empty(3, "no such type"), TypeError, "no such type|data type"),
+        (lambda s: s.alloc(-1), ValueError, "nbytes.*-1"),
+        (lambda s: s.alloc(1 << 63), (ValueError, OverflowError, MemoryError), "9223372036854775808"),
+        (lambda s: s.alloc(1 << 62), MemoryError, "4 EiB"),
+        (lambda s: s.alloc((1 << 63) - 1), (MemoryError, ValueError), "9223372036854775807"),
+        (lambda s: s.alloc("lots"), ValueError, "lots"),
+        (lambda s: s.alloc(None), TypeError, "nbytes"),
+        (lambda s: s.alloc(10, 3), ValueError, "3"),
+        (lambda s: s.alloc(10, 0), ValueError, "0"),
+        (lambda s: s.alloc(10, -64), ValueError, "alignment.*-64"),
+        (lambda s: s.alloc(10, 1 << 40), ValueError, "1099511627776|1 GiB"),
+    ],
+)
+@pytest.mark.parametrize("place", [ft.ScratchBuffer, ft.FixedBuffer])
+def test_what_a_scope_can_not_give(place: Any, ask: Callable[[Any], Any], error: Any, words: str) -> None:
+    buffer, kept = place(), Kept()
+    with ft.scratch(buffer) as s:
+        kept.make()
+        for giver in (s, buffer):
+            with pytest.raises(error, match=words):
+                ask(giver)
+        kept.make(MIDDLE, s.empty)
+        assert kept.intact()
+    kept.clear()
+    assert buffer.used == 0
+
+
+def fill_up(kept: Kept, scope: Any) -> None:
+    for _ in range(100):
+        kept.make(30_000, scope.empty)
+
+
+def test_limits_are_kept_and_said() -> None:
+    buffer, kept = ft.ScratchBuffer("256 KiB", limit="1 MiB"), Kept()
+    with ft.scratch(buffer) as s:
+        with pytest.raises(MemoryError) as error:
+            fill_up(kept, s)
+        assert "30000" in str(error.value).replace(",", "") or "29.3 KiB" in str(error.value)
+        assert "1048576" in str(error.value) or "1 MiB" in str(error.value) or "1.0 MiB" in str(error.value)
+        assert buffer.capacity <= 1 << 20
+        assert len(kept) >= 20
+        with pytest.raises(MemoryError):
+            np.ones(2 << 20, np.uint8)
+        kept.arrays.pop()
+        kept.make(30_000, s.empty)
+    assert kept.intact()
+    kept.clear()
+    assert buffer.used == 0
+    with ft.scratch(buffer):
+        np.ones(30_000)
+
+
+def test_classes_that_are_only_given_out() -> None:
+    for kind in (ft.buffers.Scope, ft.buffers.Buffer):
+        with pytest.raises(TypeError):
+            kind()
+
+
+def buffers() -> Any:
+    return [ft.ScratchBuffer("1 MiB", debug=True), ft.FixedBuffer("2 MiB", debug=True)]
+
+
+@pytest.mark.parametrize("buffer", buffers(), ids=repr)
+def test_freed_memory_is_filled(buffer: Any) -> None:
+    with ft.scratch(buffer) as s:
+        guard = s.ones(MIDDLE, np.uint8)
+        array = s.ones(MIDDLE, np.uint8)
+        above = s.ones(MIDDLE, np.uint8)
+        address = array.ctypes.data
+        del array
+        found = set(ctypes.string_at(address, MIDDLE))
+        assert len(found) == 1
+        assert found not in ({0}, {1})
+        assert guard.all()
+        assert above.all()
+
+
+@pytest.mark.parametrize("when", ["end", "use", "reset"])
+@pytest.mark.parametrize("buffer", buffers(), ids=repr)
+def test_whoever_writes_to_it_is_found(buffer: Any, when: str) -> None:
+    def damaged() -> int:
+        array = buffer.ones(MIDDLE, np.uint8)
+        address = int(array.ctypes.data)
+        del array
+        ctypes.memset(address + 1_234, 0x55, 1)
+        return address
+
+    def at_the_scopes_end() -> None:
+        with ft.scratch(buffer):
+            damaged()
+
+    def when_it_is_used_again() -> None:
+        address = damaged()
+        with ft.scratch(buffer) as s:
+            again = [s.ones(MIDDLE, np.uint8) for _ in range(3)]
+            assert address in [array.ctypes.data for array in again]
+
+    def at_a_reset() -> None:
+        damaged()
+        buffer.reset()
+
+    way = {"end": at_the_scopes_end, "use": when_it_is_used_again, "reset": at_a_reset}[when]
+    with pytest.raises(RuntimeError, match=r"byte 1234 of .*test_errors\.py:\d+") as error:
+        way()
+    line = int(re.findall(r"test_errors\.py:(\d+)", str(error.value))[0])
+    assert "buffer.ones(MIDDLE" in linecache.getline(__file__, line)
+    with ft.scratch(buffer):
+        np.ones(MIDDLE)
+    buffer.reset()
+
+
+def test_right_programs_run_as_ever() -> None:
+    buffer, kept = ft.ScratchBuffer("1 MiB", debug=True), Kept()
+    for _ in range(20):
+        with ft.scratch(buffer) as s:
+            for size in (100, MIDDLE, LARGE):
+                kept.make(size, s.empty)
+                assert not s.zeros(size, np.uint8).any()
+            array: Any = np.ones(MIDDLE, np.uint8)
+            array.resize(3 * MIDDLE, refcheck=False)
+            assert not array[MIDDLE:].any()
+            array.resize(1_000, refcheck=False)
+            del array
+            churn(1)
+            kept.arrays.pop(0)
+    assert kept.intact()
+    kept.clear()
+    assert buffer.used == 0
+    buffer.reset()
+
+
+def test_the_default_buffers_debug_mode_is_another_buffer() -> None:
+    with ft.scratch(debug=True) as s:
+        assert s.buffer is not ft.default_buffer()
+        assert "debug=True" in repr(s.buffer)
+        with ft.scratch(debug=True) as again:
+            assert again.buffer is s.buffer
+    assert "debug=False" in repr(ft.default_buffer())
+
+
+@ft.scratch(debug=True)
+def wrong(kept: list[int]) -> None:
+    array = np.ones(MIDDLE, np.uint8)
+    kept.append(array.ctypes.data)
+    del array
+    ctypes.memset(kept[0], 0, 10)
+
+
+def test_a_decorated_function_in_debug_mode() -> None:
+    with pytest.raises(RuntimeError, match=r"scratch memory was written to.*byte 0.*test_errors\.py"):
+        wrong([])

@@ -1,0 +1,360 @@
+"""Contexts leak, scopes do not: they serve their own thread and process. Each thread and task has a default buffer."""
+
+import asyncio
+import contextvars
+import gc
+import threading
+import weakref
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.scratch.arrays import LARGE, MIDDLE, Kept, churn
+
+pytestmark = pytest.mark.quick
+
+
+NUMPY = ft.numpy_default()
+
+
+def make(kept: Kept) -> None:
+    for size in (MIDDLE, LARGE, 2000):
+        kept.make(size)
+
+
+def test_a_child_task_after_the_scope() -> None:
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
+
+    async def child(ended: asyncio.Event) -> None:
+        await ended.wait()
+        make(kept)
+
+    async def main() -> None:
+        ended = asyncio.Event()
+        with ft.scratch(buffer):
+            task = asyncio.create_task(child(ended))
+            await asyncio.sleep(0)
+        ended.set()
+        await task
+        assert buffer.used == 0
+        with ft.scratch(buffer):
+            churn()
+        assert kept.intact()
+
+    asyncio.run(main())
+    assert kept.intact()
+
+
+def test_a_child_task_while_the_scope_is_open() -> None:
+    """It may be served by its parent's scope: they share a thread. Its arrays live on all the same."""
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
+
+    async def child() -> None:
+        for _ in range(5):
+            make(kept)
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        tasks = []
+        for _ in range(4):
+            with ft.scratch(buffer):
+                tasks.append(asyncio.create_task(child()))
+                await asyncio.sleep(0)
+                churn(1)
+        await asyncio.gather(*tasks)
+        with ft.scratch(buffer):
+            churn()
+
+    asyncio.run(main())
+    assert kept.intact()
+    kept.clear()
+    assert buffer.used == 0
+
+
+def test_call_later() -> None:
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
+
+    async def main() -> None:
+        with ft.scratch(buffer):
+            asyncio.get_running_loop().call_later(0.01, make, kept)
+            asyncio.get_running_loop().call_soon(make, kept)
+        await asyncio.sleep(0.05)
+        assert buffer.used == 0
+        with ft.scratch(buffer):
+            churn()
+
+    asyncio.run(main())
+    assert len(kept) == 6
+    assert kept.intact()
+
+
+def test_to_thread() -> None:
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
+
+    async def main() -> None:
+        with ft.scratch(buffer):
+            await asyncio.to_thread(make, kept)
+            assert buffer.used == 0
+            later = asyncio.create_task(asyncio.to_thread(make, kept))
+            churn()
+        await later
+        assert buffer.used == 0
+
+    asyncio.run(main())
+    churn()
+    assert len(kept) == 6
+    assert kept.intact()
+
+
+def test_a_thread_that_is_given_the_context() -> None:
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
+    asked, go = threading.Event(), threading.Event()
+    with ft.scratch(buffer) as s:
+        context = contextvars.copy_context()
+
+        def body() -> None:
+            context.run(make, kept)
+            with pytest.raises(RuntimeError, match="another thread"):
+                s.empty(10)
+            asked.set()
+            go.wait()
+            context.run(make, kept)
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        while not asked.wait(0.001):
+            churn(1)
+        assert buffer.used == 0
+    go.set()
+    thread.join()
+    assert buffer.used == 0
+    with ft.scratch(buffer):
+        churn()
+    assert kept.intact()
+
+
+def test_the_nearest_open_scope_around_it_serves_and_then_who_was_there_before() -> None:
+    first, second, pool, kept = ft.ScratchBuffer("1 MiB"), ft.ScratchBuffer("1 MiB"), ft.pool(), Kept()
+    with ft.use(pool):
+        with ft.scratch(first):
+            with ft.scratch(second):
+                context = contextvars.copy_context()
+            context.run(make, kept)
+            assert first.used >= MIDDLE + 2000
+            assert second.used == 0
+        used = first.used
+        context.run(make, kept)
+        assert first.used == used
+        assert ft.stats(pool).in_use >= MIDDLE + LARGE
+    churn()
+    assert kept.intact()
+
+
+def test_a_generator_left_half_way() -> None:
+    """Between its yields its caller runs on its scope; nothing is lost when it ends, wherever that is."""
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
+
+    def inside() -> Iterator[Any]:
+        with ft.scratch(buffer):
+            yield kept.make()
+            yield kept.make(LARGE)
+
+    for end in ("close", "exhaust", "drop"):
+        generator: Any = inside()
+        next(generator)
+        make(kept)
+        next(generator)
+        if end == "close":
+            generator.close()
+        elif end == "exhaust":
+            assert next(generator, None) is None
+        del generator
+        assert ft.get_allocator() == NUMPY, end
+        make(kept)
+        churn()
+        with ft.scratch(buffer):
+            churn()
+        assert kept.intact()
+    kept.clear()
+    assert buffer.used == 0
+
+
+def test_a_generator_that_another_thread_ends() -> None:
+    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
+
+    def inside() -> Iterator[None]:
+        with ft.scratch(buffer):
+            make(kept)
+            yield
+
+    generator: Any = inside()
+    next(generator)
+    thread = threading.Thread(target=generator.close)
+    thread.start()
+    thread.join()
+    make(kept)
+    used = buffer.used
+    make(kept)
+    assert buffer.used == used
+    with ft.scratch(buffer):
+        churn()
+    assert kept.intact()
+    assert ft.get_allocator() == NUMPY
+
+
+def test_tasks_have_buffers_of_their_own_in_turn() -> None:
+    async def task(seed: int, buffers: list[Any]) -> bool:
+        kept = Kept()
+        for _ in range(5):
+            with ft.scratch() as s:
+                buffers.append(s.buffer)
+                kept.make(MIDDLE + seed)
+                await asyncio.sleep(0)
+                np.ones(MIDDLE) * 2
+            await asyncio.sleep(0)
+        return kept.intact() and len({id(buffer) for buffer in buffers}) == 1
+
+    async def main() -> list[bool]:
+        lists: list[list[Any]] = [[] for _ in range(8)]
+        right = await asyncio.gather(*(task(seed, each) for seed, each in enumerate(lists)))
+        assert len({id(each[0]) for each in lists}) == 8
+        return list(right)
+
+    assert asyncio.run(main()) == [True] * 8
+
+
+def test_the_same_object_each_time() -> None:
+    buffer = ft.default_buffer()
+    assert buffer is ft.default_buffer() is ft.default_buffer("growing") is ft.default_buffer(ft.ScratchBuffer)
+    with ft.scratch() as s:
+        assert s.buffer is buffer
+    fixed = ft.default_buffer("fixed")
+    assert fixed is ft.default_buffer(ft.FixedBuffer) is not buffer
+    assert isinstance(fixed, ft.FixedBuffer)
+
+
+def test_each_thread_has_its_own_and_it_goes_with_the_thread() -> None:
+    found: list[Any] = []
+    kept = Kept()
+
+    def body() -> None:
+        mine = ft.default_buffer()
+        assert mine is ft.default_buffer() is not main
+        found.append(weakref.ref(mine))
+        with ft.scratch() as s:
+            assert s.buffer is mine
+            kept.make()
+
+    main = ft.default_buffer()
+    for _ in range(3):
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join()
+    gc.collect()
+    assert [each() for each in found] == [None] * 3
+    churn()
+    assert kept.intact()
+    assert ft.default_buffer() is main
+
+
+def test_a_pools_threads_keep_theirs() -> None:
+    with ThreadPoolExecutor(1) as executor:
+        first = executor.submit(ft.default_buffer).result()
+        assert executor.submit(ft.default_buffer).result() is first
+
+
+def test_each_task_has_its_own_and_it_goes_with_the_task() -> None:
+    async def task() -> Any:
+        mine = ft.default_buffer()
+        with ft.scratch() as s:
+            array = np.ones(MIDDLE)
+            await asyncio.sleep(0)
+            assert s.buffer is mine is ft.default_buffer()
+        return weakref.ref(mine), array
+
+    async def main() -> None:
+        own = ft.default_buffer()
+        found = await asyncio.gather(*(task() for _ in range(5)))
+        await asyncio.sleep(0)  # until then the loop has the tasks in hand
+        gc.collect()
+        assert own is ft.default_buffer()
+        assert [reference() for reference, _ in found] == [None] * 5
+        assert all(array.all() for _, array in found)
+        await asyncio.to_thread(lambda: ft.default_buffer())
+
+    thread = ft.default_buffer()
+    asyncio.run(main())
+    assert ft.default_buffer() is thread
+
+
+def test_another_buffer_as_the_default_for_a_block() -> None:
+    mine, inner, usual = ft.ScratchBuffer("1 MiB"), ft.FixedBuffer("2 MiB"), ft.default_buffer()
+
+    @ft.scratch
+    def used() -> Any:
+        x = np.ones(1_000)
+        return x, (mine.used >= x.nbytes, inner.used >= x.nbytes, usual.used >= x.nbytes)
+
+    assert used()[1] == (False, False, True)
+    with ft.using_buffer(mine) as given:
+        assert given is mine is ft.default_buffer()
+        assert used()[1] == (True, False, False)
+        with ft.using_buffer(inner), ft.scratch() as s:
+            assert s.buffer is inner
+            assert used()[1] == (False, True, False)
+        assert ft.default_buffer() is mine
+        with ThreadPoolExecutor(1) as executor:
+            assert executor.submit(ft.default_buffer).result() not in (mine, inner, usual)
+    assert ft.default_buffer() is usual
+    with pytest.raises(ZeroDivisionError), ft.using_buffer(ft.FixedBuffer("64 KiB")):
+        print(1 // len([each for each in used()[1] if each]))
+    assert ft.default_buffer() is usual
+
+
+def test_what_is_no_buffer_can_not_be_the_default() -> None:
+    for wrong in (5, None, "1 MiB", np.ones(3), ft.ScratchBuffer):
+        with pytest.raises(TypeError, match=r"using_buffer\(\)"):
+            ft.using_buffer(wrong)
+
+
+def test_one_using_buffer_in_two_tasks() -> None:
+    shared, own = ft.using_buffer(ft.ScratchBuffer("4 MiB")), []
+
+    async def first(entered: asyncio.Event, left: asyncio.Event) -> None:
+        before = ft.default_buffer()
+        with shared:
+            await entered.wait()
+        own.append(ft.default_buffer() is before)
+        left.set()
+
+    async def second(entered: asyncio.Event, left: asyncio.Event) -> None:
+        with shared as buffer:
+            entered.set()
+            await left.wait()
+            own.append(ft.default_buffer() is buffer)
+
+    async def main() -> None:
+        entered, left = asyncio.Event(), asyncio.Event()
+        await asyncio.gather(first(entered, left), second(entered, left))
+
+    asyncio.run(main())
+    assert own == [True, True]
+
+
+def test_using_buffer_of_a_generator_that_another_thread_closes() -> None:
+    def generator() -> Generator[None]:
+        with ft.using_buffer(ft.ScratchBuffer("1 MiB")):
+            yield
+
+    before, suspended = ft.default_buffer(), generator()
+    next(suspended)
+    thread = threading.Thread(target=suspended.close)
+    thread.start()
+    thread.join()
+    assert ft.default_buffer() is before
+    with pytest.raises(RuntimeError, match="was not entered"):
+        ft.using_buffer(ft.ScratchBuffer("1 MiB")).__exit__(None, None, None)
