@@ -38,7 +38,7 @@ help:
 sync = $(STEP) 'environment $(1)' 'UV_PROJECT_ENVIRONMENT=$(1) $(UV) sync --quiet --locked --inexact \
     --no-install-project --no-python-downloads --python $(or $(3),$(newest)) $(2)' && touch $@
 # $(call wheel,PROFILE,ENVIRONMENT): in a folder that nothing else writes to.
-wheel = $(STEP) 'wheel, profile $(1)' 'rm -rf $(@D) && MATURIN_PEP517_ARGS="--profile $(1) --locked" $(UV) build --quiet \
+wheel = $(STEP) 'wheel, profile $(1)' 'rm -rf $(@D) && MATURIN_PEP517_ARGS="--profile $(1) --locked" $(UV) build \
     --wheel --no-build-isolation --python $(2)/bin/python --out-dir $(@D)' && touch $@
 # $(call install,ENVIRONMENT,WHEEL)
 install = $(UV) pip install --quiet --python $(1)/bin/python --no-deps --reinstall $(2)/*.whl && touch $@

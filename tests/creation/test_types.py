@@ -1,4 +1,4 @@
-"""Types of new arrays, as a type checker sees them (`make types`) and as they are."""
+"""Types of new arrays, as a type checker sees them (mypy) and as they are."""
 
 from typing import assert_type
 
