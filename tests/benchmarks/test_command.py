@@ -84,7 +84,7 @@ def test_a_part_of_each_workload_runs(workload: str) -> None:
 
 
 def test_the_classic_experiments_are_a_part_of_it(tmp_path: Path) -> None:
-    done = command("bench-refill", "--quick", "--results", str(tmp_path))
+    done = command("bench-zeros", "--quick", "--results", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert "firsttouch bench refill: The same array filled twice" in (tmp_path / "bench-refill.md").read_text()
-    assert (tmp_path / "bench-refill-first-fill.svg").exists()
+    assert "firsttouch bench zeros: Creating zeros, summing and writing them" in (tmp_path / "bench-zeros.md").read_text()
+    assert (tmp_path / "bench-zeros-remains.svg").exists()

@@ -1,1 +1,1 @@
-"""Traces: recorded, read, replayed, summarized."""
+"""Traces: recorded, read, summarized."""
