@@ -86,5 +86,6 @@ def test_a_part_of_each_workload_runs(workload: str) -> None:
 def test_the_classic_experiments_are_a_part_of_it(tmp_path: Path) -> None:
     done = command("bench-zeros", "--quick", "--results", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert "firsttouch bench zeros: Creating zeros, summing and writing them" in (tmp_path / "bench-zeros.md").read_text()
+    said = (tmp_path / "bench-zeros.md").read_text()
+    assert "firsttouch bench zeros: Creating zeros, summing and writing them" in said
     assert (tmp_path / "bench-zeros-remains.svg").exists()

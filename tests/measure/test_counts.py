@@ -135,13 +135,13 @@ def test_a_pool_says_what_it_recycled() -> None:
 
 def test_every_outermost_block_begins_cold() -> None:
     with ft.use(ft.pool()):
-        np.ones(MIB - 4 * KIB, np.uint8)
+        np.ones(252 * KIB, np.uint8)
         with ft.measure() as m:
-            np.ones(MIB - 4 * KIB, np.uint8)
+            np.ones(252 * KIB, np.uint8)
             with ft.measure() as inner:
-                np.ones(MIB - 4 * KIB, np.uint8)
-    assert (m.first_touched, m.recycled) == (MIB, MIB)
-    assert (inner.first_touched, inner.recycled) == (0, MIB)
+                np.ones(252 * KIB, np.uint8)
+    assert (m.first_touched, m.recycled) == (256 * KIB, 256 * KIB)
+    assert (inner.first_touched, inner.recycled) == (0, 256 * KIB)
 
 
 def test_adaptors_on_one_pool_count_it_once() -> None:

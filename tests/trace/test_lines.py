@@ -274,7 +274,7 @@ def feed():
         pipe.write(b"\\x89FTRC\\r\\n\\x1a\\1\\0")  # version 1, and no facts
         threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
         while True:
-            pipe.write(b"\\4\\0" * 50_000)  # goes on with the first thread
+            pipe.write(b"\\1\\x08\\2\\0" * 50_000)  # a block of 8 bytes, which is freed
 threading.Thread(target=feed, daemon=True).start()
 try:
     _firsttouch.trace_summary(file, True)

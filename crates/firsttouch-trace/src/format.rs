@@ -9,7 +9,7 @@
 //! | version | [`VERSION`] |
 //! | metadata | number of pairs; the name and the value of each |
 //! | events | a tag byte and the operands of its kind, repeated up to the end mark |
-//! | end mark | the tag [`END`], the seven [`Totals`], metadata of the end |
+//! | end mark | the tag [`END`], the six [`Totals`], metadata of the end |
 //! | checksum | FNV-1a of all preceding bytes, 8 bytes, little-endian |
 //!
 //! The low three bits of a tag are the kind. If [`TIMED`] is set, the microseconds since the previous timestamp come
@@ -20,7 +20,6 @@
 //! | [`ALLOCATE`] | size; if [`DETAILED`], the site, the resident pages and the offset in the huge page |
 //! | [`FREE`] | block; if [`DETAILED`], the resident pages |
 //! | [`RESIZE`] | block, size |
-//! | [`THREAD`] | the thread that all following events belong to |
 //! | [`SITE`] | line, file |
 //! | [`LIVE`] | block, resident pages |
 //!
@@ -40,14 +39,12 @@ pub const ALLOCATE: u8 = 1;
 pub const FREE: u8 = 2;
 /// A block is resized.
 pub const RESIZE: u8 = 3;
-/// The following events belong to another thread.
-pub const THREAD: u8 = 4;
 /// A source line is introduced.
-pub const SITE: u8 = 5;
+pub const SITE: u8 = 4;
 /// A block is live at the end.
-pub const LIVE: u8 = 6;
+pub const LIVE: u8 = 5;
 /// The end mark.
-pub const END: u8 = 7;
+pub const END: u8 = 6;
 /// The bits of a tag that hold the kind.
 pub const KIND_MASK: u8 = 7;
 /// Flag: a timestamp delta follows.
@@ -158,13 +155,11 @@ pub struct BlockDetail {
     pub huge_offset: u64,
 }
 
-/// An event with its thread and time.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// Thread number; threads are numbered from 0 in order of appearance.
-    pub thread: u32,
     /// Microseconds since the start of the trace. Exact for large blocks; small blocks carry the previous timestamp.
     pub micros: u64,
 }
@@ -185,23 +180,21 @@ pub struct Totals {
     pub peak_in_use: u64,
     /// Bytes live at the end.
     pub in_use: u64,
-    /// Number of threads.
-    pub threads: u64,
     /// Events lost because the writer could not keep up.
     pub lost: u64,
 }
 
 impl Totals {
     /// Returns the fields in the order in which they are stored.
-    pub(crate) fn to_array(self) -> [u64; 7] {
-        let Self { events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost } = self;
-        [events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost]
+    pub(crate) fn to_array(self) -> [u64; 6] {
+        let Self { events, allocations, allocated_bytes, peak_in_use, in_use, lost } = self;
+        [events, allocations, allocated_bytes, peak_in_use, in_use, lost]
     }
 
     /// Inverts [`to_array`](Self::to_array).
-    pub(crate) fn from_array(fields: [u64; 7]) -> Self {
-        let [events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost] = fields;
-        Self { events, allocations, allocated_bytes, peak_in_use, in_use, threads, lost }
+    pub(crate) fn from_array(fields: [u64; 6]) -> Self {
+        let [events, allocations, allocated_bytes, peak_in_use, in_use, lost] = fields;
+        Self { events, allocations, allocated_bytes, peak_in_use, in_use, lost }
     }
 
     /// Counts a new block.
@@ -222,8 +215,7 @@ impl Totals {
 #[derive(Default)]
 pub struct Encoder {
     micros: u64,
-    thread: u32,
-    /// The totals for the end mark. Events and threads are counted here, blocks and bytes by the caller.
+    /// The totals for the end mark. Events are counted here, blocks and bytes by the caller.
     pub totals: Totals,
 }
 
@@ -247,14 +239,8 @@ impl Encoder {
     /// Writes an event.
     pub fn event(&mut self, out: &mut Vec<u8>, event: &Event) {
         if let EventKind::Site { ref file, line } = event.kind {
-            return self.site(out, file.as_bytes(), line); // sites have neither thread nor time
+            return self.site(out, file.as_bytes(), line); // sites have no time
         }
-        if event.thread != self.thread {
-            self.thread = event.thread;
-            out.extend([THREAD]);
-            number(out, event.thread.into());
-        }
-        self.totals.threads = self.totals.threads.max(u64::from(event.thread) + 1);
         self.totals.events += 1;
         let elapsed = event.micros.saturating_sub(self.micros);
         let timed = if elapsed > 0 { TIMED } else { 0 };

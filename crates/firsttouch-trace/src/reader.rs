@@ -7,8 +7,6 @@ use std::io::{ErrorKind, Read};
 
 /// Small, since a source may look for signals whenever it is read: these are some hundred events of large blocks.
 const BUFFER_SIZE: usize = 4 << 10;
-/// Bounds the tables that users of the reader index by thread, whatever a corrupt file says.
-const MAX_THREADS: u64 = 1 << 20;
 
 /// A streaming decoder. [`end`](Self::end) is available after the last event.
 pub struct Reader<R> {
@@ -20,7 +18,6 @@ pub struct Reader<R> {
     ids: BlockIds,
     /// Size of each live block, by block number.
     live_sizes: Vec<Option<u64>>,
-    thread: u32,
     micros: u64,
     totals: Totals,
     end: Option<(Totals, Metadata)>,
@@ -40,7 +37,6 @@ impl<R: Read> Reader<R> {
             metadata: Metadata::new(),
             ids: BlockIds::default(),
             live_sizes: Vec::new(),
-            thread: 0,
             micros: 0,
             totals: Totals::default(),
             end: None,
@@ -99,33 +95,19 @@ impl<R: Read> Reader<R> {
         if self.end.is_some() {
             return Ok(None);
         }
-        loop {
-            let tag = self.byte()?;
-            if tag & format::TIMED != 0 {
-                let elapsed = self.number()?;
-                self.micros = self.micros.checked_add(elapsed).ok_or(TraceError::Corrupt("a timestamp overflows"))?;
-            }
-            let kind = match tag & format::KIND_MASK {
-                format::THREAD => {
-                    let thread = self.number()?;
-                    if thread >= MAX_THREADS {
-                        return Err(TraceError::Corrupt("a thread number is out of range"));
-                    }
-                    self.thread = thread as u32;
-                    continue;
-                }
-                format::END => {
-                    self.finish()?;
-                    return Ok(None);
-                }
-                kind => self.event_kind(kind, tag)?,
-            };
-            self.totals.events += 1;
-            if !matches!(kind, EventKind::Site { .. }) {
-                self.totals.threads = self.totals.threads.max(u64::from(self.thread) + 1);
-            }
-            return Ok(Some(Event { kind, thread: self.thread, micros: self.micros }));
+        let tag = self.byte()?;
+        if tag & format::TIMED != 0 {
+            let elapsed = self.number()?;
+            self.micros = self.micros.checked_add(elapsed).ok_or(TraceError::Corrupt("a timestamp overflows"))?;
         }
+        let kind = tag & format::KIND_MASK;
+        if kind == format::END {
+            self.finish()?;
+            return Ok(None);
+        }
+        let kind = self.event_kind(kind, tag)?;
+        self.totals.events += 1;
+        Ok(Some(Event { kind, micros: self.micros }))
     }
 
     fn event_kind(&mut self, kind: u8, tag: u8) -> Result<EventKind, TraceError> {
@@ -179,7 +161,7 @@ impl<R: Read> Reader<R> {
 
     /// Reads the end mark and verifies totals and checksum.
     fn finish(&mut self) -> Result<(), TraceError> {
-        let mut fields = [0; 7];
+        let mut fields = [0; 6];
         for field in &mut fields {
             *field = self.number()?;
         }

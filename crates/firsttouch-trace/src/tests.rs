@@ -5,21 +5,21 @@ use super::{Encoder, Reader, Summary};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// A step of a random program: what to do, to which live block, a size, a thread, and the time elapsed.
+/// A step of a random program: what to do, to which live block, a size, a line, and the time elapsed.
 type Step = (u8, u16, u64, u32, u16);
 
 /// The events of a program that takes these steps, with the block numbers of a trace.
 fn program(steps: &[Step]) -> Vec<Event> {
     let (mut ids, mut live, mut micros) = (BlockIds::default(), Vec::<u32>::new(), 0);
     let mut events = Vec::new();
-    for &(what, which, size, thread, later) in steps {
+    for &(what, which, size, line, later) in steps {
         micros += u64::from(later);
         let at = usize::from(which) % live.len().max(1);
         let kind = match what % 6 {
             0 | 1 => {
                 let block = ids.acquire();
                 live.push(block);
-                let detail = BlockDetail { site: thread, present: size >> 40, huge_offset: size % 512 };
+                let detail = BlockDetail { site: line, present: size >> 40, huge_offset: size % 512 };
                 let detail = (size % 3 == 0).then_some(detail);
                 EventKind::Allocate { block, size, zeroed: what % 2 == 0, detail }
             }
@@ -30,9 +30,9 @@ fn program(steps: &[Step]) -> Vec<Event> {
             }
             3 if !live.is_empty() => EventKind::Resize { block: live[at], size },
             4 if !live.is_empty() => EventKind::Live { block: live[at], resident: size },
-            _ => EventKind::Site { file: format!("/a/{which}.py"), line: thread },
+            _ => EventKind::Site { file: format!("/a/{which}.py"), line },
         };
-        events.push(Event { kind, thread: thread % 5, micros });
+        events.push(Event { kind, micros });
     }
     events
 }
@@ -73,7 +73,7 @@ fn decoded(bytes: &[u8]) -> Result<Vec<Event>, TraceError> {
 
 fn normalized(event: Event) -> Event {
     match event.kind {
-        EventKind::Site { .. } => Event { thread: 0, micros: 0, ..event }, // sites have neither thread nor time
+        EventKind::Site { .. } => Event { micros: 0, ..event }, // sites have no time
         _ => event,
     }
 }
@@ -134,7 +134,7 @@ fn other_files_are_rejected() {
 }
 
 fn at(micros: u64, kind: EventKind) -> Event {
-    Event { kind, thread: 0, micros }
+    Event { kind, micros }
 }
 
 fn summarized(events: &[Event]) -> Summary {

@@ -92,7 +92,7 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
         }
         recorder::on_resize_begin(pointer as usize);
         let moved = resize();
-        recorder::on_resize_end((!moved.is_null()).then_some(moved as usize), size);
+        recorder::on_resize_end(pointer as usize, (!moved.is_null()).then_some(moved as usize), size);
         moved
     }
 }

@@ -87,7 +87,6 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
         ("allocated_bytes", totals.allocated_bytes),
         ("peak_in_use", totals.peak_in_use),
         ("in_use_at_end", totals.in_use),
-        ("threads", totals.threads),
         ("lost", totals.lost),
         ("small_blocks", summary.small_blocks),
         ("small_bytes", summary.small_bytes),

@@ -17,7 +17,6 @@ use firsttouch::os;
 use firsttouch::sync::brief_lock::{BriefLock, Guard};
 use firsttouch::sync::first::First;
 use firsttouch::sync::lock::Lock;
-use std::cell::Cell;
 use std::ffi::c_void;
 use std::fs::File;
 use std::hint::black_box;
@@ -29,8 +28,8 @@ use writer::Writer;
 
 /// The records of either buffer: 3 MiB.
 const CAPACITY: usize = 1 << 17;
-/// The maximum number of records of one event: its thread, its time, its detail and the event itself.
-const MAX_RECORDS: usize = 4;
+/// The maximum number of records of one event: its time, its detail and the event itself.
+const MAX_RECORDS: usize = 3;
 /// The writer is woken whenever another such part of the buffer has filled.
 const WAKE_INTERVAL: usize = CAPACITY / 4;
 /// How often the writer thread flushes: how much a killed program may lose.
@@ -48,10 +47,8 @@ enum Record {
     Free { address: usize, resident: Option<u32> },
     /// A block is about to be resized.
     ResizeBegin { address: usize },
-    /// It was resized, and is now at this address; zero if that failed.
-    ResizeEnd { address: usize, size: u64 },
-    /// All following records are from this thread.
-    Thread(u32),
+    /// The block at `old` was resized, and is now at this address; zero if that failed.
+    ResizeEnd { old: usize, address: usize, size: u64 },
     /// All following records are from this time or later (microseconds).
     Time(u64),
     /// Precedes the allocation of a large block.
@@ -64,18 +61,12 @@ enum Record {
 struct Events {
     /// Never grows beyond [`CAPACITY`], which it has while a trace is recorded.
     records: Vec<Record>,
-    /// Number of traces started, to tell thread numbers of earlier traces.
-    trace: u32,
-    /// The thread of the last record.
-    thread: u32,
-    threads: u32,
     sites: u32,
     lost: u64,
 }
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
-static EVENTS: BriefLock<Events> =
-    BriefLock::new(Events { records: Vec::new(), trace: 0, thread: 0, threads: 0, sites: 0, lost: 0 });
+static EVENTS: BriefLock<Events> = BriefLock::new(Events { records: Vec::new(), sites: 0, lost: 0 });
 static WRITER: Lock<Option<Writer>> = Lock::new(None);
 static THREAD: Lock<Option<WriterThread>> = Lock::new(None);
 /// Whether the writer thread was started, even if that failed.
@@ -87,11 +78,6 @@ static TASK: AtomicU32 = AtomicU32::new(0);
 /// When the first trace of the process was started, and when this one was, in microseconds after that.
 static CLOCK: First<Instant> = First::new();
 static BEGUN: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    /// A trace, and the number of this thread in it.
-    static NUMBER: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
-}
 
 struct WriterThread(os::Thread);
 
@@ -114,21 +100,13 @@ fn now() -> u64 {
 }
 
 impl Events {
-    /// Adds an event with its thread and, if `timed`, the time.
+    /// Adds an event and, if `timed`, its time.
     #[inline]
     fn push(&mut self, detail: Option<Record>, event: Record, timed: bool) {
         let before = self.records.len();
         if before + MAX_RECORDS > CAPACITY {
             self.lost += 1;
             return;
-        }
-        let thread = match NUMBER.get() {
-            (trace, number) if trace == self.trace => number,
-            _ => self.number_thread(),
-        };
-        if thread != self.thread {
-            self.thread = thread;
-            self.records.push(Record::Thread(thread));
         }
         if timed {
             self.records.push(Record::Time(now()));
@@ -138,14 +116,6 @@ impl Events {
         if self.records.len() / WAKE_INTERVAL != before / WAKE_INTERVAL {
             wake_writer();
         }
-    }
-
-    #[cold]
-    fn number_thread(&mut self) -> u32 {
-        let number = self.threads;
-        self.threads += 1;
-        NUMBER.set((self.trace, number));
-        number
     }
 }
 
@@ -218,17 +188,17 @@ pub fn on_free(address: usize, size: usize) {
     }
 }
 
-/// Records that a block is about to be resized. [`on_resize_end`] must follow in the same thread.
+/// Records that a block is about to be resized. [`on_resize_end`] must follow.
 pub fn on_resize_begin(address: usize) {
     if let Some(mut events) = lock_with_room() {
         events.push(None, Record::ResizeBegin { address }, false);
     }
 }
 
-/// Records that a resize has ended: the block is now at `address`, or is unchanged if that is `None`.
-pub fn on_resize_end(address: Option<usize>, size: usize) {
+/// Records that the resize of the block at `old` has ended: it is now at `address`, or is unchanged if that is `None`.
+pub fn on_resize_end(old: usize, address: Option<usize>, size: usize) {
     if let Some(mut events) = lock_with_room() {
-        let event = Record::ResizeEnd { address: address.unwrap_or(0), size: size as u64 };
+        let event = Record::ResizeEnd { old, address: address.unwrap_or(0), size: size as u64 };
         events.push(None, event, size >= LARGE_SIZE);
     }
 }
@@ -304,7 +274,7 @@ pub fn start(file: File, metadata: &Metadata) -> Result<(), Error> {
     residency::reset();
     let mut events = EVENTS.lock();
     BEGUN.store(clock(), Relaxed);
-    *events = Events { records, trace: events.trace + 1, thread: 0, threads: 0, sites: 0, lost: 0 };
+    *events = Events { records, sites: 0, lost: 0 };
     RECORDING.store(true, SeqCst);
     Ok(())
 }

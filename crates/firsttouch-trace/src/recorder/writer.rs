@@ -56,13 +56,6 @@ struct LiveBlock {
     id: u32,
 }
 
-/// A resize that has begun in a thread; `block` is `None` if the block is older than the trace.
-#[derive(Clone, Copy)]
-struct PendingResize {
-    thread: u32,
-    block: Option<(usize, LiveBlock)>,
-}
-
 /// Writes a trace file from records.
 pub(super) struct Writer {
     file: ChecksumFile,
@@ -72,8 +65,8 @@ pub(super) struct Writer {
     records: Vec<Record>,
     blocks: Part<LiveBlock>,
     ids: BlockIds,
-    resizes: Vec<PendingResize>,
-    thread: u32,
+    /// Blocks that are being resized, by the addresses that they had.
+    resizes: Vec<(usize, LiveBlock)>,
     micros: u64,
     /// Site and resident pages of the next block to be allocated.
     detail: Option<(u32, u64)>,
@@ -95,7 +88,6 @@ impl Writer {
             blocks: Part::default(),
             ids: BlockIds::default(),
             resizes: Vec::new(),
-            thread: 0,
             micros: 0,
             detail: None,
             out_of_memory: false,
@@ -137,11 +129,11 @@ impl Writer {
                 }
             }
             Record::ResizeBegin { address } => {
-                let block = self.blocks.remove(&address).map(|block| (address, block));
-                self.out_of_memory |= !push(&mut self.resizes, PendingResize { thread: self.thread, block });
+                if let Some(block) = self.blocks.remove(&address) {
+                    self.out_of_memory |= !push(&mut self.resizes, (address, block));
+                }
             }
-            Record::ResizeEnd { address, size } => self.on_resize_end(address, size),
-            Record::Thread(thread) => self.thread = thread,
+            Record::ResizeEnd { old, address, size } => self.on_resize_end(old, address, size),
             Record::Time(micros) => self.micros = self.micros.max(micros),
             Record::Detail { site, present } => self.detail = Some((site, present)),
             Record::Site { file, line } => self.encoder.site(&mut self.buffer, file.as_bytes(), line),
@@ -177,26 +169,28 @@ impl Writer {
         self.write(EventKind::Free { block: block.id, resident });
     }
 
-    fn on_resize_end(&mut self, address: usize, size: u64) {
-        let thread = self.thread;
-        let Some(index) = self.resizes.iter().rposition(|each| each.thread == thread) else { return };
-        match self.resizes.swap_remove(index).block {
-            Some((old, block)) if address == 0 => self.insert(old, block), // it failed
-            Some((_, block)) => {
-                if let Some(previous) = self.blocks.remove(&address) {
-                    self.on_free(address, previous, None);
-                }
-                self.insert(address, LiveBlock { size, ..block });
-                self.encoder.totals.on_resize(block.size, size);
-                self.write(EventKind::Resize { block: block.id, size });
+    fn on_resize_end(&mut self, old: usize, address: usize, size: u64) {
+        // The first one: an address that was given up may be another block's, which is resized meanwhile.
+        let Some(index) = self.resizes.iter().position(|&(from, _)| from == old) else {
+            if address != 0 {
+                self.on_alloc(address, size, false); // older than the trace
             }
-            None if address != 0 => self.on_alloc(address, size, false), // older than the trace
-            None => {}
+            return;
+        };
+        let (_, block) = self.resizes.swap_remove(index);
+        if address == 0 {
+            return self.insert(old, block); // it failed
         }
+        if let Some(previous) = self.blocks.remove(&address) {
+            self.on_free(address, previous, None); // the event of its free was lost
+        }
+        self.insert(address, LiveBlock { size, ..block });
+        self.encoder.totals.on_resize(block.size, size);
+        self.write(EventKind::Resize { block: block.id, size });
     }
 
     fn write(&mut self, kind: EventKind) {
-        let event = Event { kind, thread: self.thread, micros: self.micros };
+        let event = Event { kind, micros: self.micros };
         self.encoder.event(&mut self.buffer, &event);
         if self.buffer.len() >= BUFFER_SIZE {
             self.flush();

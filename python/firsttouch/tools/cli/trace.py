@@ -23,7 +23,7 @@ _USAGE = """firsttouch trace [options] script.py | -m module | -c code
        firsttouch trace --summary trace.ft"""
 
 _DESCRIPTION = """\
-Record the array allocations of an unmodified NumPy program: size, order, thread and lifetime, in
+Record the array allocations of an unmodified NumPy program: size, order and lifetime, in
 a few bytes per event. The program runs as under `python`, on NumPy's own memory.
 """
 
