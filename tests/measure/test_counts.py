@@ -149,8 +149,8 @@ def test_adaptors_on_one_pool_count_it_once() -> None:
     with ft.measure() as m:
         for allocator in (pool, ft.tracked(pool), ft.limited(pool, "1 GiB")):
             with ft.use(allocator):
-                np.ones(MIB - 4 * KIB, np.uint8)
-    assert (m.first_touched, m.recycled) == (MIB, 2 * MIB)
+                np.ones(252 * KIB, np.uint8)
+    assert (m.first_touched, m.recycled) == (256 * KIB, 512 * KIB)
 
 
 def test_what_nobody_knows_is_none() -> None:

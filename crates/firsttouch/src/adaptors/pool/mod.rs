@@ -587,6 +587,7 @@ unsafe impl Allocator for Pool {
         self.flush(|_| true);
         let gone = self.purged(self.heaps.purge(0));
         self.lower_tops();
+        *self.evidence.lock() = Evidence::new(); // what comes next is served as at the beginning
         gone
     }
 
