@@ -1,17 +1,24 @@
-"""Numba types of buffers and marks, and what compiled code may do with them."""
+"""Buffers and marks as Numba knows them: their types, what may be done with them, and the code of their methods."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import errors, types
+from numba.core import cgutils, errors, types
 from numba.core.datamodel import models
-from numba.core.imputils import lower_constant
-from numba.extending import NativeValue, box, register_model, typeof_impl, unbox
+from numba.core.imputils import impl_ret_new_ref, lower_constant
+from numba.core.typing.npydecl import parse_dtype, parse_shape
+from numba.core.typing.templates import AttributeTemplate, bound_function, signature
+from numba.extending import NativeValue, box, infer_getattr, lower_builtin, register_model, typeof_impl, unbox
+from numba.np.arrayobj import get_itemsize, make_array, populate_array
+from numba.np.ufunc.parallel import get_thread_id
 
 from firsttouch import _firsttouch
 from firsttouch.numba import native
+from firsttouch.numba.native import WORD
 
 
 class _Type(types.Type):  # type: ignore[misc]
@@ -48,7 +55,11 @@ class MarkType(_Type):
 
 
 scratch_buffer = ScratchBufferType()
+
+
 thread_buffers = ThreadBuffersType()
+
+
 scratch_mark = MarkType()
 
 
@@ -74,7 +85,7 @@ class _BuffersModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 class _MarkModel(models.StructModel):  # type: ignore[misc]
-    """The values that ``instructions.mark`` returns."""
+    """The values that ``native.mark`` returns."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         fields = [("frame", types.voidptr), ("generation", types.intp), ("outer", types.voidptr), ("top", types.intp)]
@@ -114,7 +125,7 @@ def _constant(_context: Any, _builder: Any, kind: Any, _value: Any) -> Any:
 
 
 def register() -> None:
-    """Register the types with Numba."""
+    """Register the types and their methods with Numba."""
     register_model(ScratchBufferType)(_BufferModel)
     register_model(ThreadBuffersType)(_BuffersModel)
     register_model(MarkType)(_MarkModel)
@@ -124,3 +135,152 @@ def register() -> None:
     for kind in (ScratchBufferType, ThreadBuffersType):
         lower_constant(kind)(_constant)
     typeof_impl.register(_firsttouch.NumbaBuffers)(lambda _value, _context: thread_buffers)
+    _register_methods()
+
+
+def _shape(shape: Any) -> None: ...
+
+
+def _shape_dtype(shape: Any, dtype: Any = None) -> None: ...
+
+
+def _element(dtype: Any) -> Any:
+    """Return the type of an array's elements; without a dtype, NumPy's default."""
+    if dtype is None or cgutils.is_nonelike(dtype):
+        return types.float64
+    if isinstance(dtype, types.Function):
+        return {float: types.float64, int: types.intp, bool: types.boolean}.get(dtype.typing_key)
+    return parse_dtype(dtype)
+
+
+def _constructor(name: str) -> Any:
+    def resolve(_self: Any, _kind: Any, args: Any, kws: Any) -> Any:
+        try:
+            given = inspect.signature(_shape_dtype).bind(*args, **kws).arguments
+        except TypeError as error:
+            raise errors.TypingError(f"ScratchBuffer.{name}(shape, dtype=float64): {error}") from None
+        ndim, element = parse_shape(given["shape"]), _element(given.get("dtype"))
+        if ndim is None or element is None:
+            wanted = "a shape is an int or a tuple of ints, a dtype one that Numba knows"
+            raise errors.TypingError(f"ScratchBuffer.{name}{tuple(given.values())}: {wanted}")
+        python = inspect.signature(_shape_dtype if "dtype" in given else _shape)
+        return signature(types.Array(element, ndim, "C"), *given.values()).replace(pysig=python)
+
+    return bound_function(f"ScratchBuffer.{name}")(resolve)
+
+
+class BufferMethods(AttributeTemplate):  # type: ignore[misc]
+    """The methods of a ScratchBuffer."""
+
+    key = ScratchBufferType
+
+    resolve_empty = _constructor("empty")
+    resolve_zeros = _constructor("zeros")
+
+    def _mark(self, _kind: Any, args: Any, kws: Any) -> Any:
+        return signature(scratch_mark) if not args and not kws else None
+
+    def _rewind(self, _kind: Any, args: Any, kws: Any) -> Any:
+        return signature(types.none, scratch_mark) if args == (scratch_mark,) and not kws else None
+
+    resolve_mark = bound_function("ScratchBuffer.mark")(_mark)
+    resolve_rewind = bound_function("ScratchBuffer.rewind")(_rewind)
+
+
+class BuffersMethods(AttributeTemplate):  # type: ignore[misc]
+    """The methods of ThreadBuffers."""
+
+    key = ThreadBuffersType
+
+    def _local(self, _kind: Any, args: Any, kws: Any) -> Any:
+        return signature(scratch_buffer) if not args and not kws else None
+
+    resolve_local = bound_function("ThreadBuffers.local")(_local)
+
+
+def _sizes(context: Any, builder: Any, cursor: Any, kind: Any, shape: Any, itemsize: Any) -> tuple[list[Any], Any]:
+    """Return the validated shape of an array and its size in bytes."""
+    pairs = (
+        [(kind, shape)]
+        if isinstance(kind, types.Integer)
+        else list(zip(kind, cgutils.unpack_tuple(builder, shape, count=len(kind)), strict=True))
+    )
+    lengths = [context.cast(builder, value, each, types.intp) for each, value in pairs]
+    size, bad = itemsize, ir.IntType(1)(0)
+    for length in lengths:
+        product = builder.smul_with_overflow(size, length)
+        size = builder.extract_value(product, 0)
+        negative = builder.icmp_signed("<", length, WORD(0))
+        bad = builder.or_(bad, builder.or_(negative, builder.extract_value(product, 1)))
+    with builder.if_then(bad, likely=False):
+        dims = cgutils.pack_array(builder, lengths, ty=WORD)
+        at = builder.bitcast(cgutils.alloca_once_value(builder, dims), native.BYTES)
+        native.call(builder, "bad_shape", ir.VoidType(), at, WORD(len(lengths)), itemsize)
+        native.call(builder, "failed", ir.VoidType(), cursor)
+        native.fail(context, builder, 4)
+    return lengths, size
+
+
+def _array(context: Any, builder: Any, sig: Any, args: Any, zero: bool) -> Any:
+    kind = sig.return_type
+    itemsize = context.get_constant(types.intp, get_itemsize(context, kind))
+    lengths, size = _sizes(context, builder, args[0], sig.args[1], args[1], itemsize)
+    data, info = native.allocate(context, builder, args[0], size)
+    if zero:
+        cgutils.memset(builder, data, size, 0)
+    strides = [itemsize]
+    for length in reversed(lengths[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    array = make_array(kind)(context, builder)
+    populate_array(
+        array,
+        data=builder.bitcast(data, context.get_data_type(kind.dtype).as_pointer()),
+        shape=cgutils.pack_array(builder, lengths, ty=WORD),
+        strides=cgutils.pack_array(builder, strides[: kind.ndim], ty=WORD),
+        itemsize=itemsize,
+        meminfo=info,
+    )
+    value = array._getvalue()
+    context.nrt.incref(builder, kind, value)
+    return impl_ret_new_ref(context, builder, kind, value)
+
+
+def _empty(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _array(context, builder, sig, args, zero=False)
+
+
+def _zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _array(context, builder, sig, args, zero=True)
+
+
+def _mark(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+    result = cgutils.create_struct_proxy(scratch_mark)(context, builder)
+    result.frame, result.generation, result.outer, result.top = native.mark(context, builder, args[0])
+    return result._getvalue()
+
+
+def _rewind(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+    given = cgutils.create_struct_proxy(scratch_mark)(context, builder, value=args[1])
+    native.rewind(context, builder, args[0], given)
+    return context.get_dummy_value()
+
+
+def _local(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+    number = context.compile_internal(builder, lambda: types.intp(get_thread_id()), signature(types.intp), ())
+    cursor = native.call(builder, "local", native.BYTES, args[0], number)
+    native.unless_null(context, builder, cursor, 3)
+    return cursor
+
+
+def _register_methods() -> None:
+    infer_getattr(BufferMethods)
+    infer_getattr(BuffersMethods)
+    implementations: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+        "empty": (_empty, (types.Any, types.VarArg(types.Any))),
+        "zeros": (_zeros, (types.Any, types.VarArg(types.Any))),
+        "mark": (_mark, ()),
+        "rewind": (_rewind, (MarkType,)),
+    }
+    for name, (implementation, kinds) in implementations.items():
+        lower_builtin(f"ScratchBuffer.{name}", ScratchBufferType, *kinds)(implementation)
+    lower_builtin("ThreadBuffers.local", ThreadBuffersType)(_local)

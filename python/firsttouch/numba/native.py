@@ -1,26 +1,89 @@
-"""The native module's structures and functions, as compiled code accesses them.
+"""What compiled code calls, and how: errors of the native module, its structures by offset, and the code on them.
 
-A cursor and its frames are structures of the native module (``numba/cursor.rs``, ``numba/frame.rs``); their first
-fields are accessed here by offset.
+A cursor and its frames are structures of the native module (``numba/cursor.rs``); their first fields are accessed here
+by offset. A few instructions are the fast path, a call into the native module is the slow path.
 """
 
 from __future__ import annotations
 
 import platform
+import threading
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from firsttouch.numba.errors import CODES
+from firsttouch import _firsttouch
+
+
+def in_use(owner: int, caller: int) -> str:
+    """Return a message that names the thread using a buffer and the thread that tried to; zero stands for none."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    user = f"thread {names.get(owner, hex(owner))!r}" if owner else "no call of compiled code"
+    wanted = f"thread {names.get(caller, hex(caller))!r}"
+    return (
+        f"this scratch buffer is in use by {user}, and {wanted} may not use it: give each thread a buffer of its own, "
+        "and a loop in parallel (prange) a firsttouch.numba.ThreadBuffers"
+    )
+
+
+def _reason() -> str:
+    text, threads = _firsttouch.numba_failure()
+    return in_use(*threads) if threads else text
+
+
+class BufferFullError(MemoryError):
+    """A buffer is full; the message states what was requested and which limit was exceeded."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(args or (_reason(),)))
+
+
+class MarkError(ValueError):
+    """A buffer was rewound in the wrong order, or to another buffer's mark."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(args or (_reason(),)))
+
+
+class ShapeError(ValueError):
+    """A shape has a negative dimension, or more bytes than can be addressed."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(args or (_reason(),)))
+
+
+class ThreadError(RuntimeError):
+    """A buffer was used in a thread other than that of the call it was passed to."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(args or (_reason(),)))
+
+
+# Keys are the error codes of the native module.
+CODES = {1: BufferFullError, 2: MarkError, 3: ThreadError, 4: ShapeError}
+
+
+_firsttouch.register(numba_in_use=in_use, numba_errors=CODES)
+
 
 WORD = ir.IntType(64)
+
+
 BYTES = ir.IntType(8).as_pointer()
+
+
 INFO = types.MemInfoPointer(types.voidptr)
 
+
 TOP, END, FRAME, OWNER, CURSOR_INFO, NOTHING = 0, 8, 16, 24, 40, 48
+
+
 FRAME_INFO, FRAME_TOP, FRAME_CHUNK, FRAME_SLOW, GENERATION, OUTER, INNER = 0, 8, 16, 24, 32, 40, 48
+
+
 CHUNK = 32
+
 
 # The address space of the segment register fs, whose first word is the thread's own address.
 FS = 257
@@ -69,3 +132,97 @@ def unless_null(context: Any, builder: Any, value: Any, *codes: int) -> None:
     """Raise if a call returned null."""
     with builder.if_then(builder.icmp_unsigned("==", value, value.type(None)), likely=False):
         fail(context, builder, *codes)
+
+
+def rounded(builder: Any, size: Any) -> Any:
+    """Return the size of an array, rounded up to a multiple of 64 and at least 64."""
+    some = builder.zext(builder.icmp_unsigned("!=", size, WORD(0)), WORD)
+    return builder.add(builder.or_(builder.sub(size, some), WORD(63)), WORD(1))
+
+
+def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, Any]:
+    """Allocate memory for an array; return it and its shared reference count."""
+    taken = rounded(builder, size)
+    top = get(builder, cursor, TOP)
+    fits = builder.icmp_unsigned("<=", taken, builder.sub(get(builder, cursor, END), top))
+    mine = builder.icmp_unsigned("==", get(builder, cursor, OWNER), thread(builder))
+    with builder.if_else(builder.and_(fits, mine), likely=True) as (quick, slow):
+        with quick:
+            put(builder, cursor, TOP, builder.add(top, taken))
+            bumped = builder.inttoptr(top, BYTES)
+            shared = get(builder, get(builder, cursor, FRAME, BYTES), FRAME_INFO, BYTES)
+            quick_block = builder.block
+        with slow:
+            given = call(builder, "allocate", BYTES, cursor, size)
+            unless_null(context, builder, given, 3, 1)
+            own = get(builder, cursor, CURSOR_INFO, BYTES)
+            slow_block = builder.block
+    data, info = builder.phi(BYTES), builder.phi(BYTES)
+    data.add_incoming(bumped, quick_block)
+    data.add_incoming(given, slow_block)
+    info.add_incoming(shared, quick_block)
+    info.add_incoming(own, slow_block)
+    return data, info
+
+
+def mark(context: Any, builder: Any, cursor: Any) -> tuple[Any, Any, Any, Any]:
+    """Open a frame; return it, its generation, and the frame and position to restore.
+
+    The last two are also stored in the frame. Keeping them in registers avoids a load right after the store.
+    """
+    frame, top = get(builder, cursor, FRAME, BYTES), get(builder, cursor, TOP)
+    inner = get(builder, frame, INNER, BYTES)
+    mine = builder.icmp_unsigned("==", get(builder, cursor, OWNER), thread(builder))
+    known = builder.icmp_unsigned("!=", inner, BYTES(None))
+    with builder.if_else(builder.and_(known, mine), likely=True) as (quick, slow):
+        with quick:
+            put(builder, inner, FRAME_TOP, top)
+            put(builder, inner, FRAME_CHUNK, get(builder, cursor, CHUNK))
+            put(builder, inner, FRAME_SLOW, WORD(0))
+            next_generation = builder.add(get(builder, inner, GENERATION), WORD(1))
+            put(builder, inner, GENERATION, next_generation)
+            put(builder, cursor, FRAME, inner)
+            quick_block = builder.block
+        with slow:
+            opened = call(builder, "mark", BYTES, cursor)
+            unless_null(context, builder, opened, 3, 1)
+            its_generation = get(builder, opened, GENERATION)
+            slow_block = builder.block
+    result, generation = builder.phi(BYTES), builder.phi(WORD)
+    result.add_incoming(inner, quick_block)
+    result.add_incoming(opened, slow_block)
+    generation.add_incoming(next_generation, quick_block)
+    generation.add_incoming(its_generation, slow_block)
+    return result, generation, frame, top
+
+
+def rewind(context: Any, builder: Any, cursor: Any, mark: Any) -> None:
+    """Close a frame and all frames inside it.
+
+    Numba removes a pair of incref and decref if there is no decref between them. That would hide an array that is used
+    after the rewind; so the slow path contains a decref of nothing, which the compiler cannot know.
+    """
+    frame, generation = mark.frame, mark.generation
+    current = get(builder, cursor, FRAME, BYTES)
+    mine = builder.icmp_unsigned("==", get(builder, cursor, OWNER), thread(builder))
+    innermost = builder.and_(mine, builder.icmp_unsigned("==", current, frame))
+    start = builder.block
+    with builder.if_then(innermost, likely=True):
+        count = builder.load_atomic(place(builder, get(builder, frame, FRAME_INFO, BYTES), 0), "acquire", 8)
+        plain = builder.icmp_unsigned("==", get(builder, frame, FRAME_SLOW), WORD(0))
+        same = builder.icmp_unsigned("==", get(builder, frame, GENERATION), generation)
+        alone = builder.icmp_unsigned("==", count, WORD(1))
+        looked = builder.and_(builder.and_(plain, same), alone)
+        look_block = builder.block
+    is_quick = builder.phi(ir.IntType(1))
+    is_quick.add_incoming(ir.IntType(1)(0), start)
+    is_quick.add_incoming(looked, look_block)
+    with builder.if_else(is_quick, likely=True) as (quick, slow):
+        with quick:
+            put(builder, cursor, TOP, mark.top)
+            put(builder, cursor, FRAME, mark.outer)
+        with slow:
+            code = call(builder, "rewind", ir.IntType(32), cursor, frame, generation)
+            with builder.if_then(builder.icmp_unsigned("!=", code, ir.IntType(32)(0)), likely=False):
+                fail(context, builder, 3, 1, 2)
+            context.nrt.decref(builder, INFO, get(builder, cursor, NOTHING, BYTES))

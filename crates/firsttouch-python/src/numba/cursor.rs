@@ -1,20 +1,221 @@
 //! The state of a buffer in compiled code: the position of the next array, and the open marks.
 //!
-//! Compiled code bumps the position itself; it calls here for the next chunk, for large arrays, and to rewind to a
-//! mark, which frees memory without live arrays and keeps the rest until its arrays die.
+//! Compiled code bumps the position itself; it calls here for the next chunk, for large arrays, and to rewind to a mark,
+//! which frees memory without live arrays and keeps the rest until its arrays die. Arrays made since a mark share one of
+//! Numba's reference counts, so that one load tells whether any is live.
 
 #![allow(unsafe_code)] // Safety: one thread at a time uses a cursor, which its calls check; frames are its own (law 8).
 
-use crate::numba::chunks::{ArrayCount, Chunk};
 use crate::numba::failure::{Failure, FailureReport};
-use crate::numba::frame::MarkFrame;
-use crate::numba::runtime::MemInfo;
+use crate::numba::runtime::{self, MemInfo};
+use firsttouch::allocator::{AllocError, Allocator, Request};
 use firsttouch::scratch::Buffer;
 use pyo3::ffi;
-use std::ptr::null_mut;
+use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// A block, freed with its last holder: the cursor, or arrays that outlived their mark.
+pub struct Chunk {
+    address: NonNull<u8>,
+    size: usize,
+    buffer: Arc<Buffer>,
+    /// Bytes of all chunks of the cursor that were set aside.
+    aside: Arc<AtomicUsize>,
+    /// Whether this one is among them.
+    counted: AtomicBool,
+    /// The end of the memory of arrays that outlived their mark; an address in the chunk, or zero.
+    floor: AtomicUsize,
+}
+
+// SAFETY: the address is only a number to other threads; all else is atomic, and a backing is for any thread.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    /// Memory from a buffer.
+    pub fn new(buffer: &Arc<Buffer>, aside: &Arc<AtomicUsize>, size: usize) -> Result<Arc<Self>, AllocError> {
+        let request = Request::bytes(size);
+        request.check()?;
+        let block = buffer.allocate(request)?;
+        Ok(Arc::new(Self {
+            address: block.address,
+            size,
+            buffer: buffer.clone(),
+            aside: aside.clone(),
+            counted: AtomicBool::new(false),
+            floor: AtomicUsize::new(0),
+        }))
+    }
+
+    pub fn start(&self) -> usize {
+        self.address.as_ptr().expose_provenance()
+    }
+
+    pub fn end(&self) -> usize {
+        self.start() + self.size
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Arrays up to `end` outlived their mark: until they die nothing below it is used again.
+    pub fn set_aside(&self, end: usize) {
+        self.floor.fetch_max(end, Relaxed);
+        if !self.counted.swap(true, Relaxed) {
+            self.aside.fetch_add(self.size, Relaxed);
+        }
+    }
+
+    /// Whether no array needs it.
+    pub fn is_free(chunk: &mut Arc<Self>) -> bool {
+        let Some(alone) = Arc::get_mut(chunk) else { return false };
+        alone.floor = AtomicUsize::new(0);
+        alone.forget();
+        true
+    }
+
+    /// The lowest address from `top` on that may be used again.
+    pub fn usable_from(chunk: &mut Arc<Self>, top: usize) -> usize {
+        Self::is_free(chunk);
+        top.max(chunk.start()).max(chunk.floor.load(Relaxed))
+    }
+
+    fn forget(&mut self) {
+        if std::mem::take(self.counted.get_mut()) {
+            self.aside.fetch_sub(self.size, Relaxed);
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.forget();
+        // SAFETY: the block is this chunk's, and all its users held the chunk (law 8: nothing dangles).
+        unsafe { self.buffer.deallocate(self.address) };
+    }
+}
+
+/// The chunks that a count holds. Dropped when the count ends, in any thread.
+struct HeldChunks {
+    chunks: Vec<Arc<Chunk>>,
+}
+
+extern "C" fn ended(data: *mut c_void) {
+    // SAFETY: `data` is the box that `ArrayCount::new` let go of for this count, which ends once.
+    drop(unsafe { Box::from_raw(data.cast::<HeldChunks>()) });
+}
+
+/// A reference to a count that arrays share.
+pub struct ArrayCount {
+    info: NonNull<MemInfo>,
+    held: NonNull<HeldChunks>,
+}
+
+impl ArrayCount {
+    /// Creates a count that holds chunks; `None` if there is no memory.
+    pub fn new(chunks: Vec<Arc<Chunk>>) -> Option<Self> {
+        let held = Box::into_raw(Box::new(HeldChunks { chunks }));
+        let Some(info) = runtime::counted(held.cast(), ended) else {
+            // SAFETY: no count took the box.
+            drop(unsafe { Box::from_raw(held) });
+            return None;
+        };
+        Some(Self { info, held: NonNull::new(held)? })
+    }
+
+    /// The `MemInfo` that arrays refer to.
+    pub fn info(&self) -> *mut MemInfo {
+        self.info.as_ptr()
+    }
+
+    /// Whether no live array refers to it.
+    pub fn is_alone(&self) -> bool {
+        // SAFETY: the reference is ours.
+        unsafe { runtime::alone(self.info) }
+    }
+
+    /// Leaves the count to its arrays, which hold these chunks from now on.
+    pub fn leave(self, chunks: Vec<Arc<Chunk>>) {
+        // SAFETY: the count lives while this reference does, and nothing else reads what it holds before it ends.
+        unsafe { (*self.held.as_ptr()).chunks.extend(chunks) };
+    }
+}
+
+impl Drop for ArrayCount {
+    fn drop(&mut self) {
+        // SAFETY: the reference is ours, and we are done with it.
+        unsafe { runtime::release(self.info) };
+    }
+}
+
+/// A mark's entry in its cursor's list. Compiled code accesses the first fields by their offsets.
+#[repr(C)]
+pub struct MarkFrame {
+    /// The count of the arrays made here.
+    pub info: *mut MemInfo,
+    /// The cursor's position when it was opened.
+    pub top: usize,
+    /// The cursor's chunk at that time.
+    pub chunk: usize,
+    /// Not zero where going back takes more than setting the position.
+    pub slow: usize,
+    /// Incremented whenever the frame is opened; a mark holds the value of its own.
+    pub generation: usize,
+    /// The frame around it.
+    pub outer: *mut MarkFrame,
+    /// The next one in, once there was one; it stays for the next mark.
+    pub inner: *mut MarkFrame,
+    hold: ArrayCount,
+    /// Arrays that have memory and a count of their own.
+    pub large: Vec<ArrayCount>,
+}
+
+impl MarkFrame {
+    /// Creates a closed frame inside `outer`; `None` if there is no memory.
+    pub fn new(outer: *mut Self, generation: usize) -> Option<*mut Self> {
+        let hold = ArrayCount::new(Vec::new())?;
+        let frame = Self {
+            info: hold.info(),
+            top: 0,
+            chunk: 0,
+            slow: 0,
+            generation,
+            outer,
+            inner: null_mut(),
+            hold,
+            large: Vec::new(),
+        };
+        Some(Box::into_raw(Box::new(frame)))
+    }
+
+    /// Whether no array made here is live, except for large ones.
+    pub fn is_alone(&self) -> bool {
+        self.hold.is_alone()
+    }
+
+    /// Takes another count, and gives the one so far.
+    pub fn replace(&mut self, hold: ArrayCount) -> ArrayCount {
+        self.info = hold.info();
+        std::mem::replace(&mut self.hold, hold)
+    }
+
+    /// Drops a frame and all frames inside it.
+    ///
+    /// # Safety
+    /// They are closed, their cursor no longer refers to them, and they came from [`MarkFrame::new`].
+    pub unsafe fn drop_all(mut frame: *mut Self) {
+        while !frame.is_null() {
+            // SAFETY: the frames are closed, from `MarkFrame::new`, and in no cursor any more (`cursor.rs`); each frame
+            // is in the list once.
+            let owned = unsafe { Box::from_raw(frame) };
+            frame = owned.inner;
+        }
+    }
+}
 
 /// See the module. Compiled code accesses the first fields by their offsets.
 #[repr(C)]
@@ -39,11 +240,11 @@ pub struct Cursor {
     pub caller: usize,
     /// The failure of another thread.
     pub failed: Option<FailureReport>,
-    pub(super) first: *mut MarkFrame,
+    first: *mut MarkFrame,
     generations: usize,
-    pub(super) chunks: Vec<Arc<Chunk>>,
-    pub(super) buffer: Arc<Buffer>,
-    pub(super) aside: Arc<AtomicUsize>,
+    chunks: Vec<Arc<Chunk>>,
+    buffer: Arc<Buffer>,
+    aside: Arc<AtomicUsize>,
 }
 
 impl Cursor {
@@ -168,7 +369,7 @@ impl Cursor {
     }
 
     /// Goes on at the beginning of a chunk that no array needs.
-    pub(super) fn enter(&mut self, place: usize) {
+    fn enter(&mut self, place: usize) {
         for frame in self.frames() {
             // SAFETY: an open frame of ours. Frames that began before the first chunk cannot just set the position.
             unsafe { (*frame).slow |= usize::from(frame == self.frame || (*frame).top == 0) };

@@ -1,22 +1,137 @@
-//! Entry to compiled code, and exit, for a buffer as an argument: a call from Python is a scope of its own.
+//! The ways into compiled code and out of it, and the functions that it calls.
+//!
+//! A call from Python is a scope of its own. The functions that compiled code calls need no interpreter: loops in parallel
+//! run without it.
 
-#![allow(unsafe_code)] // Safety: the list of running calls is guarded, and whoever is on it has the cursor to itself.
+#![allow(unsafe_code)] // Safety: compiled code passes the cursors that it got on entry, during the same call.
 
-use crate::numba::calls::thread;
-use crate::numba::cursor::Cursor;
-use crate::numba::frame::MarkFrame;
+use crate::numba::cursor::{Cursor, MarkFrame};
+use crate::numba::failure::{self, Failure, FailureReport};
 use crate::python::callbacks::callback;
-use crate::python::errors::{PyMemoryError, PyRuntimeError};
+use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::python::guarded::Guarded;
 use crate::python::once::Once;
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::scratch::{Buffer, Owner};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// The number of this thread in compiled code.
+pub extern "C" fn thread() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let number: usize;
+        // SAFETY: reads the thread pointer, whose first word is its own address on Linux.
+        unsafe { std::arch::asm!("mov {}, fs:0", out(reg) number, options(nostack, readonly, preserves_flags)) };
+        number
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        thread_local!(static HERE: u8 = const { 0 });
+        HERE.with(|here| std::ptr::from_ref(here).expose_provenance())
+    }
+}
+
+/// The cursor, if this thread may use it.
+///
+/// # Safety
+/// Compiled code has the cursor from `enter` or from a list of them, and its call lasts.
+unsafe fn mine<'a>(cursor: *mut Cursor) -> Result<&'a mut Cursor, Failure> {
+    // SAFETY: the cursor is from `enter` or a list of them, and its call lasts (compiled code, by `attempt`); the owner
+    // is a plain word that only a thread itself sets to its own number.
+    match unsafe { (&raw const (*cursor).owner).read_volatile() } {
+        // SAFETY: no other thread uses it while this one is its owner.
+        owner if owner == thread() => Ok(unsafe { &mut *cursor }),
+        owner => Err(Failure::Thread(owner, thread())),
+    }
+}
+
+/// Does something with a cursor; the code of the failure, kept for its exception.
+///
+/// # Safety
+/// As for `mine`.
+unsafe fn attempt<T>(cursor: *mut Cursor, run: impl FnOnce(&mut Cursor) -> Result<T, Failure>) -> Result<T, i32> {
+    // SAFETY: the cursor is from `enter` or a list of them, and its call lasts (compiled code).
+    let cursor = unsafe { mine(cursor) }.map_err(failure::put)?;
+    run(cursor).map_err(|error| {
+        let code = failure::put(error);
+        cursor.note_failure();
+        code
+    })
+}
+
+extern "C" fn allocate(cursor: *mut Cursor, size: usize) -> usize {
+    // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
+    unsafe { attempt(cursor, |cursor| cursor.allocate(size)) }.unwrap_or(0)
+}
+
+extern "C" fn mark(cursor: *mut Cursor) -> *mut MarkFrame {
+    // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
+    unsafe { attempt(cursor, Cursor::open) }.unwrap_or(null_mut())
+}
+
+fn back(cursor: &mut Cursor, frame: *mut MarkFrame, generation: usize) -> Result<(), Failure> {
+    if !cursor.frames().any(|open| open == frame) {
+        return Err(Failure::Mark(
+            "this mark is not open: the buffer was rewound to it or to an earlier one, or another buffer made it",
+        ));
+    }
+    // SAFETY: an open frame of this cursor.
+    if unsafe { (*frame).generation } != generation {
+        return Err(Failure::Mark("the buffer was already rewound to this mark, or to an earlier one"));
+    }
+    cursor.close(frame);
+    Ok(())
+}
+
+extern "C" fn rewind(cursor: *mut Cursor, frame: *mut MarkFrame, generation: usize) -> i32 {
+    // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
+    unsafe { attempt(cursor, |cursor| back(cursor, frame, generation)) }.map_or_else(|code| code, |()| 0)
+}
+
+extern "C" fn failure_code() -> i32 {
+    failure::code()
+}
+
+/// Keeps the text for a shape of which there can be no array.
+extern "C" fn bad_shape(lengths: *const isize, count: usize, itemsize: isize) {
+    // SAFETY: compiled code passes an array of that many lengths.
+    let lengths = unsafe { std::slice::from_raw_parts(lengths, count) };
+    let shape: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+    let shape = format!("({}{})", shape.join(", "), if count == 1 { "," } else { "" });
+    failure::put(Failure::Shape(if lengths.iter().any(|&length| length < 0) {
+        format!("negative dimensions are not allowed: {shape}")
+    } else {
+        format!("no address space holds an array of shape {shape} with items of {itemsize} bytes")
+    }));
+}
+
+/// Keeps the failure of a call that had no cursor, as `bad_shape`, in the cursor.
+extern "C" fn failed(cursor: *mut Cursor) {
+    // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
+    if let Ok(cursor) = unsafe { mine(cursor) } {
+        cursor.note_failure();
+    }
+}
+
+impl Cursor {
+    /// Keeps the last failure of this thread for the caller's, as Numba would not report it.
+    fn note_failure(&mut self) {
+        if self.caller != thread() {
+            self.failed = Some(failure::last());
+        }
+    }
+}
+
+/// A new reference to a cursor's buffer.
+extern "C" fn object(cursor: *mut Cursor) -> *mut ffi::PyObject {
+    // SAFETY: called with the GIL held; the object owns the cursor, so both live.
+    unsafe { ffi::Py_NewRef((*cursor).object) }
+}
 
 /// A buffer's cursor, made when compiled code first gets the buffer.
 #[derive(Default)]
@@ -161,10 +276,117 @@ extern "C" fn leave(object: *mut ffi::PyObject) {
     };
 }
 
+/// A buffer for each thread of a loop in parallel.
+#[pyclass(frozen, subclass, module = "firsttouch._firsttouch")]
+pub struct NumbaBuffers {
+    buffers: Vec<Py<PyBuffer>>,
+    /// Their cursors, once entered.
+    cursors: Vec<AtomicPtr<Cursor>>,
+    /// The failure of a thread other than the caller's, which Numba would not report.
+    failed: Mutex<Option<FailureReport>>,
+}
+
+#[pymethods]
+impl NumbaBuffers {
+    #[new]
+    fn new(buffers: Vec<Py<PyBuffer>>) -> PyResult<Self> {
+        let twice = |i: usize| buffers[..i].iter().any(|other| other.is(&buffers[i]));
+        if buffers.is_empty() || (0..buffers.len()).any(twice) {
+            return Err(PyValueError::new_err(
+                "each thread needs a buffer of its own: give different ones, at least one",
+            ));
+        }
+        let cursors = buffers.iter().map(|_| Default::default()).collect();
+        Ok(Self { buffers, cursors, failed: Mutex::default() })
+    }
+
+    /// The buffers, by the numbers of their threads.
+    #[getter]
+    fn buffers(&self, py: Python<'_>) -> Vec<Py<PyBuffer>> {
+        self.buffers.iter().map(|buffer| buffer.clone_ref(py)).collect()
+    }
+}
+
+impl NumbaBuffers {
+    fn enter(&self, py: Python<'_>) -> PyResult<*const Self> {
+        for (entered, (buffer, slot)) in self.buffers.iter().zip(&self.cursors).enumerate() {
+            match enter_buffer(buffer.bind(py)) {
+                Ok(cursor) => slot.store(cursor, Relaxed),
+                Err(error) => {
+                    self.leave(py, entered);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    fn leave(&self, py: Python<'_>, entered: usize) {
+        for buffer in &self.buffers[..entered] {
+            leave_buffer(buffer.bind(py));
+        }
+    }
+
+    /// Takes the failure of another thread; the buffers are still entered.
+    fn take_failure(&self) -> Option<FailureReport> {
+        let report = |slot: &AtomicPtr<Cursor>| {
+            // SAFETY: entered, and the loop is over: no other thread uses it.
+            unsafe { slot.load(Relaxed).as_mut() }.and_then(|cursor| cursor.failed.take())
+        };
+        let own = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.cursors.iter().filter_map(report).last().or(own)
+    }
+}
+
+extern "C" fn enter_all(object: *mut ffi::PyObject) -> *const NumbaBuffers {
+    // SAFETY: as above.
+    unsafe { with(object, |buffers: &Bound<'_, NumbaBuffers>| buffers.get().enter(buffers.py())) }.unwrap_or(null())
+}
+
+extern "C" fn leave_all(object: *mut ffi::PyObject) {
+    // SAFETY: as above.
+    unsafe {
+        with(object, |buffers: &Bound<'_, NumbaBuffers>| {
+            let (py, buffers) = (buffers.py(), buffers.get());
+            let failure = buffers.take_failure();
+            buffers.leave(py, buffers.buffers.len());
+            // An exception that is already set is that of the loop's part in this thread.
+            failure.filter(|_| !PyErr::occurred(py)).map_or(Ok(()), |report| Err(report.error(py)))
+        })
+    };
+}
+
+/// The buffer of the thread with a number, which uses it from now on.
+extern "C" fn local(buffers: *const NumbaBuffers, number: usize) -> *mut Cursor {
+    // SAFETY: entered, and the call that did so lasts.
+    let buffers = unsafe { &*buffers };
+    let Some(slot) = buffers.cursors.get(number) else {
+        let error = Failure::Few(buffers.cursors.len(), number);
+        *buffers.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.report());
+        failure::put(error);
+        return null_mut();
+    };
+    let cursor = slot.load(Relaxed);
+    // SAFETY: numbers of threads that run at a time differ, so no other thread uses this cursor.
+    unsafe { (*cursor).owner = thread() };
+    cursor
+}
+
 /// Names and addresses for the linker of compiled code.
-pub fn symbols() -> [(&'static str, usize); 2] {
+pub fn symbols() -> [(&'static str, usize); 13] {
     [
+        ("firsttouch_numba_allocate", (allocate as *const ()).expose_provenance()),
+        ("firsttouch_numba_mark", (mark as *const ()).expose_provenance()),
+        ("firsttouch_numba_rewind", (rewind as *const ()).expose_provenance()),
+        ("firsttouch_numba_thread", (thread as *const ()).expose_provenance()),
+        ("firsttouch_numba_bad_shape", (bad_shape as *const ()).expose_provenance()),
+        ("firsttouch_numba_failed", (failed as *const ()).expose_provenance()),
+        ("firsttouch_numba_object", (object as *const ()).expose_provenance()),
+        ("firsttouch_numba_failure_code", (failure_code as *const ()).expose_provenance()),
         ("firsttouch_numba_enter", (enter as *const ()).expose_provenance()),
         ("firsttouch_numba_leave", (leave as *const ()).expose_provenance()),
+        ("firsttouch_numba_enter_all", (enter_all as *const ()).expose_provenance()),
+        ("firsttouch_numba_leave_all", (leave_all as *const ()).expose_provenance()),
+        ("firsttouch_numba_local", (local as *const ()).expose_provenance()),
     ]
 }
