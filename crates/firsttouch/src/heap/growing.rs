@@ -4,7 +4,7 @@
 //! units with records end, is raised when nothing free fits, and lowered when the end is idle.
 
 use crate::allocator::Allocator;
-use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, Kind, NONE, Segment, Shape, State, UNMAPPED};
+use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, Kind, NONE, Segment, Shape, State, UNMAPPED, huge_page};
 use crate::heap::spans::Side;
 use crate::heap::{Heap, building, purging};
 use crate::os::{self, Errno};
@@ -92,7 +92,7 @@ impl Region {
         let Some(len) = self.units(bytes) else { return Ok(None) };
         for index in 0..self.count {
             let Some(segment) = self.segments[index] else { continue };
-            while let Some((start, dirty)) = segment.take(len, align, sides) {
+            while let Some((start, dirty)) = segment.take(len, place(&self.shape, align, fresh), sides) {
                 let mapped = dirty == len;
                 match if mapped { Ok(()) } else { self.open(segment, start, len, fresh) } {
                     Ok(()) => {
@@ -121,7 +121,7 @@ impl Region {
     pub(crate) fn take_resident(&mut self, bytes: usize, align: usize) -> Option<Span> {
         let len = self.units(bytes)?;
         for segment in self.segments[..self.count].iter().copied().flatten() {
-            let Some((start, dirty)) = segment.take(len, align, &[Side::Dirty]) else { continue };
+            let Some((start, dirty)) = segment.take(len, (align, 0), &[Side::Dirty]) else { continue };
             if dirty < len {
                 segment.give(start, len, dirty);
                 continue;
@@ -247,6 +247,13 @@ impl Region {
     }
 }
 
+/// Where a block with such pages has to lie: so many bytes before a multiple of a number. If only the huge pages inside are
+/// wanted, one begins right behind the first unit, so that hardly more than that has base pages.
+fn place(shape: &Shape, align: usize, fresh: Fresh) -> (usize, usize) {
+    let unit = 1 << shape.unit_shift;
+    if fresh == Fresh::Inner && shape.huge && align <= unit { (huge_page(), unit) } else { (align, 0) }
+}
+
 /// A run of units, widened towards an extent within bounds as far as nothing is mapped there.
 fn widen(
     segment: &'static Segment,
@@ -291,6 +298,7 @@ impl Region {
         if bytes >= PROBE_MIN {
             probe(bytes)?; // its records would take a thousandth of it
         }
+        let (align, _) = place(&self.shape, align, fresh);
         let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
         let mut refused = None;
         for segment in self.segments().filter(|segment| segment.growable.get()) {

@@ -2,7 +2,7 @@
 //! freed first, best fit among the first few. This is bookkeeping only: mapping is up to the region. The caller holds the
 //! heap's lock.
 
-use crate::heap::segment::{Lists, NONE, Segment, State, UNMAPPED};
+use crate::heap::segment::{FIRST_EPOCH, Lists, NONE, Segment, State, UNMAPPED};
 
 impl Segment {
     fn mark_used(&self, start: u32, len: u32) {
@@ -10,9 +10,9 @@ impl Segment {
         self.record(start).set(len, State::Used as u32, 0, 0);
     }
 
-    /// Allocates `len` units at a multiple of `align` bytes from one free span, of the first of `sides` that has one.
-    /// Returns the first unit, and how many of the units are dirty.
-    pub(crate) fn take(&self, len: u32, align: usize, sides: &[Side]) -> Option<(u32, u32)> {
+    /// Allocates `len` units from one free span, of the first of `sides` that has one, so many bytes `before` a multiple of
+    /// `align`. Returns the first unit, and how many of the units are dirty.
+    pub(crate) fn take(&self, len: u32, (align, before): (usize, usize), sides: &[Side]) -> Option<(u32, u32)> {
         let extra = (align >> self.unit_shift()).saturating_sub(1) as u32;
         let wanted = len.checked_add(extra)?;
         let found = sides.iter().find_map(|&side| self.find(side, wanted))?;
@@ -22,13 +22,21 @@ impl Segment {
             all if all == total => len,
             _ => self.count_dirty(start, len),
         };
-        let padding = self.address(found).next_multiple_of(align) - self.address(found);
+        let from = self.address(found) + before;
+        let padding = from.next_multiple_of(align) - from;
         let mut skip = (padding >> self.unit_shift()) as u32;
         if extra == 0 && (0 < dirty && dirty < total) {
-            // Partly dirty: from the end that has more of the preferred kind.
+            // Partly dirty: from the end that has more of the preferred kind, or where the dirty units begin.
             let (low, high) = (dirty_of(found, len), dirty_of(found + total - len, len));
             let from_above = if sides[0] == Side::Dirty { high > low } else { high < low };
             skip = if from_above { total - len } else { 0 };
+            if sides[0] == Side::Dirty && low.max(high) < len.min(dirty) {
+                let first = self.ages(found, total.min(LOOK_FOR_DIRTY)).iter().position(|&age| age >= FIRST_EPOCH);
+                let begins = first.map_or(total, |first| first as u32);
+                if begins <= total - len && dirty_of(found + begins, len) > low.max(high) {
+                    skip = begins;
+                }
+            }
         }
         let start = found + skip;
         let behind = total - skip - len;
@@ -163,6 +171,9 @@ impl Segment {
         }
     }
 }
+
+/// Number of units of a free span that are examined for the first dirty one: what lies before a block on huge pages is less.
+const LOOK_FOR_DIRTY: u32 = 64;
 
 /// Number of spans of a class that are examined for the best fit.
 const LOOK: usize = 64;

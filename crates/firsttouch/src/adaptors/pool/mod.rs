@@ -297,7 +297,7 @@ impl Pool {
         if !self.options.huge || (is_small && self.options.decay == Some(Duration::ZERO)) {
             return (Kind::Small, Fresh::Base, Origin::Off);
         }
-        self.evidence.lock().pages(Asked { size, zeroed, is_array }, self.meter.active())
+        self.evidence.lock().pages(Asked { size, zeroed, is_array })
     }
 
     /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.

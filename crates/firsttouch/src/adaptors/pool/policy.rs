@@ -6,14 +6,15 @@
 //!
 //! - *By what was filled.* Fresh memory comes on base pages until the pool has handed out [`FIRST_LOOK`] of them. Then it
 //!   looks at some of these blocks that are still live. If they are filled, fresh memory comes on huge pages for a while:
-//!   for an eighth of what is in use, at least [`CREDIT`]. Once that is used up, a little comes on base pages again, and
+//!   for a quarter of what was filled, at least [`CREDIT`]. Once that is used up, a little comes on base pages again, and
 //!   the pool looks at those. Temporaries prove nothing: they are recycled, and take no fresh memory.
 //! - *By the block itself.* If a block on base pages comes back filled, and a large block is to recycle it, it gets huge
 //!   pages instead: its pages go back, and as many others take their place.
 //! - *By precedent.* NumPy asks for huge pages for the inner part of each array of 4 MiB and more, so a pool for arrays
 //!   does as well, even where nothing is known.
 //!
-//! So at any time the bytes on huge pages of which nothing is known are at most an eighth of what is in use, and 32 MiB.
+//! So, precedents aside, the bytes on huge pages that are not known to be filled are at most a quarter of those that are, or
+//! 32 MiB.
 
 use crate::heap;
 use crate::heap::growing::Span;
@@ -38,11 +39,10 @@ const FIRST_LOOK: usize = 2 << 20;
 /// The same before later looks: this part of what the last one allowed, within bounds. A look costs some microseconds, as
 /// do 64 KiB of base pages; a program that is filled pays for base pages here, a sparse one for the looks.
 const NEXT_LOOK: (usize, std::ops::RangeInclusive<usize>) = (64, (512 << 10)..=(64 << 20));
-/// Bytes that a good look allows on huge pages at least, and the part of what is in use.
+/// Bytes that a good look allows on huge pages at least, and the part of what is known to be filled.
 const CREDIT: usize = 32 << 20;
-const CREDIT_PART: usize = 8;
-/// Blocks that are remembered for a look, the fewest that it is worth (one less once a look was good, as the newest one is
-/// left out), and pages of each that it asks about.
+const CREDIT_PART: usize = 4;
+/// Blocks that are remembered for a look, the fewest that a first look is worth, and pages of each that it asks about.
 const WATCHED: usize = 16;
 const FEWEST: usize = 3;
 const PAGES: usize = 16;
@@ -158,9 +158,13 @@ impl fmt::Display for Origin {
 
 /// What is known of how a program fills its memory; see the module.
 pub(super) struct Evidence {
-    /// Fresh bytes that may come on huge pages, and those that came since the last look.
+    /// Bytes that the program filled, as far as looks tell, and that were not given back since.
+    filled: usize,
+    /// Bytes that may lie on huge pages without being known to be filled, those that came since the last look, and those
+    /// that came before a look that was bad.
     allowed: usize,
     given: usize,
+    doubtful: usize,
     /// Fresh bytes that came on base pages since the last look, and how many cause the next one.
     seen: usize,
     next: usize,
@@ -180,8 +184,10 @@ struct Watched {
 impl Evidence {
     pub(super) const fn new() -> Self {
         Self {
+            filled: 0,
             allowed: 0,
             given: 0,
+            doubtful: 0,
             seen: 0,
             next: FIRST_LOOK,
             watched: [Watched { block: 0, start: 0, bytes: 0 }; WATCHED],
@@ -189,20 +195,18 @@ impl Evidence {
         }
     }
 
-    /// Which pages fresh memory for a request gets, in which region, and why. `active` bytes are in use.
-    pub(super) fn pages(&mut self, asked: Asked, active: usize) -> (Kind, Fresh, Origin) {
+    /// Which pages fresh memory for a request gets, in which region, and why.
+    pub(super) fn pages(&mut self, asked: Asked) -> (Kind, Fresh, Origin) {
         let Asked { size, zeroed, is_array } = asked;
         let is_large = size >= huge_min(zeroed);
         if !is_large && (zeroed || !shares()) {
             return (Kind::Small, Fresh::Base, if zeroed { Origin::Sparse } else { Origin::Off });
         }
-        if self.given + size > self.allowed
-            && self.seen >= self.next
-            && self.count >= FEWEST - usize::from(self.allowed > 0)
-        {
-            self.look(active);
+        let fewest = if self.allowed == 0 { FEWEST } else { 1 };
+        if self.given + self.doubtful + size > self.allowed && self.seen >= self.next && self.count >= fewest {
+            self.look();
         }
-        if self.given + size <= self.allowed {
+        if self.given + self.doubtful + size <= self.allowed {
             let kind = if is_large { Kind::Huge } else { Kind::Small };
             return (kind, Fresh::Huge, Origin::Credit);
         }
@@ -239,31 +243,45 @@ impl Evidence {
         self.given += huge;
     }
 
-    /// Records that bytes on huge pages were given back.
-    pub(super) fn given_back(&mut self, bytes: usize) {
-        self.given = self.given.saturating_sub(bytes);
+    /// Records that bytes were given back, on base pages and on huge ones.
+    pub(super) fn given_back(&mut self, [base, huge]: [usize; 2]) {
+        let given = self.given.min(huge);
+        let doubtful = self.doubtful.min(huge - given);
+        self.given -= given;
+        self.doubtful -= doubtful;
+        self.filled = self.filled.saturating_sub(base + huge - given - doubtful);
     }
 
-    /// Looks at the remembered blocks that are live, except for the one that came last, which the program may be about to
-    /// fill.
-    fn look(&mut self, active: usize) {
+    /// Looks at the remembered blocks that are live. If there are several, not at the one that came last, which the program
+    /// may be about to fill.
+    fn look(&mut self) {
         let watched = &self.watched[..self.count.min(WATCHED)];
-        let others = if self.count <= WATCHED { &watched[..watched.len() - 1] } else { watched };
+        let others = if (2..=WATCHED).contains(&self.count) { &watched[..self.count - 1] } else { watched };
         let (mut asked, mut there) = (0, 0);
         for &Watched { start, bytes, .. } in others.iter().filter(|watched| heap::lives(watched.block)) {
             let share = written(start, bytes);
             asked += bytes;
             there += bytes / PAGES * share;
         }
-        let (part, bounds) = NEXT_LOOK;
         if asked == 0 {
             self.next = self.seen + FIRST_LOOK; // they were temporaries: nothing is known
-        } else if 8 * there >= 7 * asked {
-            *self = Self { allowed: CREDIT.max(active / CREDIT_PART), ..Self::new() };
-            self.next = (self.allowed / part).clamp(*bounds.start(), *bounds.end());
-        } else {
-            *self = Self { next: (2 * self.seen).clamp(FIRST_LOOK, *bounds.end()), ..Self::new() };
+            return;
         }
+        let is_good = 8 * there >= 7 * asked;
+        if !is_good && self.count == 1 {
+            return; // it may be filled yet
+        }
+        let (part, bounds) = NEXT_LOOK;
+        let share = |bytes: usize| (bytes as u128 * there as u128 / asked as u128) as usize;
+        let (known, unknown) = if is_good { (self.given, 0) } else { (0, self.given) };
+        let (filled, doubtful) = (self.filled + share(self.seen + known), self.doubtful + unknown);
+        let allowed = if is_good { CREDIT.max(filled / CREDIT_PART) } else { 0 };
+        let next = if is_good {
+            (allowed / part).clamp(*bounds.start(), *bounds.end())
+        } else {
+            (2 * self.seen).clamp(FIRST_LOOK, *bounds.end())
+        };
+        *self = Self { filled, allowed, doubtful, next, ..Self::new() };
     }
 }
 

@@ -7,7 +7,6 @@ use crate::heap::Heap;
 use crate::heap::purger;
 use crate::heap::purger::{DeferredTrim, Purgeable, TICK};
 use crate::heap::purging;
-use crate::heap::segment::Kind;
 use crate::heap::segment::ticks_since;
 use crate::stats::Stats;
 use std::sync::Arc;
@@ -219,7 +218,7 @@ impl Pool {
     /// Records what the regions returned, and returns the sum.
     pub(super) fn purged(&self, gone: [usize; 2]) -> usize {
         let sum = gone[0] + gone[1];
-        self.evidence.lock().given_back(gone[Kind::Huge as usize]);
+        self.evidence.lock().given_back(gone);
         self.meter.purged.fetch_add(sum as u64, Relaxed);
         sum
     }
