@@ -1,0 +1,335 @@
+"""Opening a handle: how long it is good, what a forged one does, and what a pool of processes sees in vain."""
+
+import copy
+import json
+import multiprocessing
+import pickle
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch import sharing
+from firsttouch.sharing import Missing
+from tests.programs import ask, run
+from tests.shared import work
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+
+#: Nothing waits for what these programs leave unopened.
+_NO_GRACE = "from firsttouch import sharing; sharing._left = 0.0"
+
+
+def test_file_descriptors_are_left_for_the_rest_of_the_process() -> None:
+    said = ask(f"""
+        import json, os, pickle, resource
+        from tests.shared.work import memory_files
+        {_NO_GRACE}
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+        handles, most = [], 0
+        for i in range(5_000):
+            handles.append(pickle.dumps(ft.shared(100)))
+            most = max(most, memory_files()) if i % 50 == 0 else most
+        open("/dev/null").close()
+        newest = pickle.loads(handles[-1])
+        messages = [probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handles[0]))]
+        print(json.dumps([most, len(newest), messages]))
+    """)
+    most, size, messages = said
+    assert most <= 256 // 4 + 1
+    assert size == 100
+    assert "RLIMIT_NOFILE" in messages[0], messages
+
+
+def test_an_array_whose_process_has_no_descriptor_left_takes_that_of_the_oldest_in_flight() -> None:
+    run(f"""
+        import os, pickle, resource
+        {_NO_GRACE}
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        handles = [pickle.dumps(ft.shared(100)) for _ in range(10)]
+        files = []
+        try:
+            while True: files.append(open("/dev/null"))
+        except OSError: pass
+        kept = [ft.shared(10) for _ in range(9)]
+        try: more = [ft.shared(10) for _ in range(9)]
+        except OSError as error: assert "RLIMIT_NOFILE" in str(error)
+        else: raise AssertionError("there were more")
+        files.clear()
+        assert "RLIMIT_NOFILE" in probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handles[0]))
+    """)
+
+
+def test_memory_is_left_for_others() -> None:
+    held, size, message = ask(f"""
+        import json, os, pickle
+        from tests.shared.test_opening import bytes_of_files
+        {_NO_GRACE}
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+        n = 64 << 20
+        handles, held = [], 0
+        for _ in range(total // 16 // n + 4):   # sparse: nothing is touched
+            handles.append(pickle.dumps(ft.shared(n, np.uint8)))
+            held = max(held, bytes_of_files())
+        large = pickle.dumps(ft.shared(total // 8, np.uint8))     # the newest may be of any size
+        message = probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handles[0]))
+        print(json.dumps([held / total, pickle.loads(large).nbytes / total, message]))
+    """)
+    assert held < 1 / 16 + 0.05
+    assert size == pytest.approx(1 / 8, rel=0.01)
+    assert "sixteenth of the memory" in message
+
+
+def bytes_of_files() -> int:
+    import os
+
+    found = 0
+    for number in os.listdir("/proc/self/fd"):
+        path = f"/proc/self/fd/{number}"
+        try:
+            if os.readlink(path).startswith("/memfd:firsttouch:"):
+                found += os.stat(path).st_size
+        except OSError:
+            continue
+    return found
+
+
+def test_an_array_that_is_pickled_again_and_again_stays_cheap_to_pickle() -> None:
+    """To be hashed, say, which opens nothing."""
+    first, later = ask(f"""
+        import json, pickle, time
+        {_NO_GRACE}
+        a = ft.shared(10)
+        def seconds(n):
+            began = time.process_time()
+            for _ in range(n): pickle.dumps(a)
+            return (time.process_time() - began) / n
+        seconds(50)
+        first = seconds(500)
+        seconds(8_000)
+        print(json.dumps([first, seconds(500)]))
+    """)
+    assert later < 4 * first + 20e-6
+
+
+def test_a_handle_that_was_opened_already_says_so() -> None:
+    text: Any = run("""
+        import pickle
+        handle = pickle.dumps(ft.shared(10))
+        pickle.loads(handle)
+        from tests.shared.work import memory_files
+        assert probe.wait_until(lambda: memory_files() == 0)
+        print(probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handle)))
+    """)
+    assert "has been opened already" in text
+
+
+@pytest.mark.parametrize("how", ["plain", "fork", "multiprocessing"])
+def test_a_process_waits_its_grace_period_once(how: str) -> None:
+    program = """
+        import os, pickle, time, multiprocessing
+        def work():
+            pickle.dumps(ft.shared(10))
+        if HOW == "plain":
+            began = time.monotonic()
+            work()
+        elif HOW == "fork":
+            work(); pickle.loads(pickle.dumps(kept := ft.shared(10)))
+            pid = os.fork()
+            if pid == 0:
+                began = time.monotonic()
+                work()
+            else:
+                began = time.monotonic(); os.waitpid(pid, 0)
+                os.write(1, b"%r\\n" % (time.monotonic() - began)); os._exit(0)
+        else:
+            kept = ft.shared(10)
+            began = time.monotonic()
+            child = multiprocessing.get_context("fork").Process(target=work)
+            child.start(); child.join()
+            os.write(1, b"%r\\n" % (time.monotonic() - began)); os._exit(0)
+        class Last:
+            def __del__(self, write=os.write, now=time.monotonic, began=began, pid=os.getpid()):
+                write(1, b"%r\\n" % (now() - began))
+        if HOW == "plain": last = Last()
+    """.replace("HOW", repr(how))
+    seconds = json.loads(run(program).splitlines()[-1])
+    assert 1.9 < seconds < 3.5, seconds
+
+
+@pytest.mark.parametrize("size", [2**30, 2**62, 2**64 - 1, 0])
+def test_a_size_that_exceeds_the_file_is_refused(size: int) -> None:
+    """Else what lies beyond it would be a SIGBUS."""
+    found = ask(f"""
+        import json
+        from firsttouch import sharing
+        a = ft.shared(1000)
+        remake, (place, words, offset, shape, strides, dtype, write) = a.__reduce_ex__(5)
+        sharing._mapped.clear()
+        try:
+            big = remake(place, (*words[:3], {size}, *words[4:]), 0, ({min(size, 2**40)} // 8,), None, dtype, write)
+            found = float(big[-1])
+        except ft.sharing.SharedArrayError as error: found = str(error)
+        sharing.arrive(place, words, offset, shape, strides, dtype, write)
+        print(json.dumps(found))
+    """)
+    assert "not a valid handle" in found
+
+
+@pytest.mark.parametrize("page", [3, 4097, 12288, 2**40, 2**63, 2**64 - 1])
+def test_a_page_that_is_none_is_refused(page: int) -> None:
+    a = ft.shared(1000)
+    reduced: Any = a.__reduce_ex__(5)
+    remake, (place, words, *rest) = reduced
+    sharing._mapped.clear()
+    with pytest.raises(ft.sharing.SharedArrayError, match="not a valid handle"):
+        remake(place, (*words[:4], page, words[5]), *rest)
+    remake(place, words, *rest)
+
+
+def test_objects_would_be_addresses() -> None:
+    a = ft.shared(1000)
+    reduced: Any = a.__reduce_ex__(5)
+    remake, (place, words, offset, shape, strides, _, write) = reduced
+    with pytest.raises(ft.sharing.SharedArrayError, match="not a valid handle"):
+        remake(place, words, offset, shape, strides, __import__("numpy").dtype(object), write)
+    remake(*reduced[1])
+
+
+_ODD: list[object] = [
+    None,
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    2**64,
+    1e300,
+    "",
+    "x" * 100,
+    b"\0",
+    (),
+    (1, 2),
+    [],
+    {},
+    object,
+    "\0/../..",
+    True,
+]
+
+
+def test_anything_in_the_place_of_anything() -> None:
+    chance = random.Random(7)
+    a = ft.shared((20, 30))
+    reduced: Any = a[1::2, ::-3].__reduce_ex__(5)
+    remake, (place, words, *rest) = reduced
+    survived = 0
+    for turn in range(3_000):
+        parts = [list(place), list(words[:5]), list(words[5]), rest[:]]
+        for _ in range(chance.randint(1, 3)):
+            part = chance.choice(parts)
+            part[chance.randrange(len(part))] = chance.choice(_ODD)
+        ticket = chance.choice(_ODD) if chance.random() < 0.05 else tuple(parts[2])
+        given: list[Any] = [tuple(parts[0]), (*parts[1], ticket), *parts[3]]
+        if chance.random() < 0.1:
+            given[chance.randrange(len(given))] = chance.choice(_ODD)
+        if turn % 3 == 0:
+            sharing._mapped.clear()
+        try:
+            found = remake(*given)
+        except (ft.sharing.SharedArrayError, MemoryError):
+            continue
+        survived += 1
+        assert found.size == 0 or found.max() == found.min() == 0
+    assert survived > 5
+    remake(place, words, *rest)
+
+
+def test_damaged_pickles_never_crash() -> None:
+    """Of the bytes that are the handle's: others could name any function, as in every pickle."""
+    ended = ask("""
+        import json, pickle, random
+        from firsttouch import sharing
+        chance = random.Random(3)
+        a = ft.shared((20, 30))
+        reduced = a.__reduce_ex__(5)
+        class Safe(pickle._Unpickler):  # in C, a damaged memo index clears gigabytes
+            def find_class(self, module, name):
+                if (module, name) in {("firsttouch.sharing", "arrive"), ("numpy", "dtype")}:
+                    return super().find_class(module, name)
+                raise pickle.UnpicklingError(name)
+        import io
+        good = pickle.dumps(a, 5)
+        kinds = set()
+        for turn in range(1_500):
+            bad = bytearray(good)
+            for _ in range(chance.randint(1, 4)):
+                bad[chance.randrange(len(bad))] = chance.randrange(256)
+            if turn % 3 == 0: bad = bad[:chance.randrange(len(bad))]
+            if turn % 2: sharing._mapped.clear()
+            try:
+                found = Safe(io.BytesIO(bytes(bad))).load()
+                if isinstance(found, np.ndarray) and found.size: found.flat[0], found.flat[-1]
+            except ft.sharing.SharedArrayError: kinds.add("shared")
+            except Exception as error: kinds.add(type(error).__name__)
+        pickle.loads(good)
+        sharing.arrive(*reduced[1])
+        print(json.dumps(sorted(kinds)))
+    """)
+    assert "shared" in ended
+    assert json.dumps(ended)
+
+
+def test_the_pickle_of_an_array_is_still_small() -> None:
+    assert len(pickle.dumps(a := ft.shared(1000))) < 1000
+    assert pickle.loads(pickle.dumps(a)).shape == (1000,)
+
+
+Submit = Callable[..., Any]
+
+
+@pytest.fixture(params=["pool", "executor", "loky"])
+def submit(request: pytest.FixtureRequest) -> Iterator[Submit]:
+    context = multiprocessing.get_context("fork")
+    if request.param == "pool":
+        with context.Pool(1) as pool:
+            yield lambda function, argument: pool.apply_async(function, (argument,)).get(60)
+        return
+    if request.param == "executor":
+        with ProcessPoolExecutor(1, mp_context=context) as executor:
+            yield lambda function, argument: executor.submit(function, argument).result(60)
+        return
+    loky = pytest.importorskip("joblib.externals.loky", reason="needs joblib")
+    executor = loky.get_reusable_executor(1)
+    yield lambda function, argument: executor.submit(function, argument).result(60)
+    executor.shutdown(wait=True)
+
+
+def test_the_task_fails_and_the_pool_goes_on(submit: Submit) -> None:
+    with pytest.raises(ft.sharing.SharedArrayError, match="has ended before it was opened here"):
+        submit(work.total, work.Lost())
+    with pytest.raises(Exception, match="has ended before it was opened here"):
+        submit(work.itself, work.Lost())
+    submit(work.nothing, work.Lost())
+    came = submit(work.lost, None)
+    assert "has ended" in repr(came)
+    with pytest.raises(ft.sharing.SharedArrayError, match="has ended"):
+        came.sum()
+    assert submit(work.unpickled, pickle.dumps(work.Lost())) == "raised"
+    assert submit(work.total, ft.sharing.share(np.ones(10))) == 10
+
+
+USES: list[Callable[[Any], Any]] = [
+    *(np.asarray, np.sum, np.sqrt, len, list, float, pickle.dumps, copy.copy, copy.deepcopy, memoryview, str),
+    *(lambda a: a[0], lambda a: a + 1, lambda a: 1 + a, lambda a: np.ones(3) * a, lambda a: a.shape, lambda a: a == 1),
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_every_use_says_why(use: Callable[[Any], Any]) -> None:
+    with pytest.raises(ft.sharing.SharedArrayError, match="gone"):
+        use(Missing(ft.sharing.SharedArrayError("gone")))
