@@ -107,7 +107,7 @@ class Receipt(NamedTuple):
     mapped: int
     """Bytes mapped, in whole pages."""
     asked: str
-    """Arguments of :func:`firsttouch.pages`."""
+    """Arguments of :func:`firsttouch.pages`; empty for memory of a pool, or of pages that ask for nothing."""
     huge: str | None
     """Page size granted; ``"thp"`` is a hint that the kernel follows page by page."""
     numa: str | None
@@ -120,6 +120,8 @@ class Receipt(NamedTuple):
     """Whether the pages are locked in memory."""
     why_not: tuple[str, ...]
     """A sentence for each request that was not granted."""
+    origin: str = "pages that were mapped as asked"
+    """Whether the memory was recycled or fresh, on which pages, and which rule decided so."""
 
 
 class ReceiptSum(NamedTuple):
@@ -297,7 +299,7 @@ def receipt(a: np.ndarray) -> Receipt | None:
     Returns
     -------
     firsttouch.placement.Receipt or None
-        ``None`` if the memory does not come from placed pages.
+        ``None`` if the memory comes neither from a pool nor from pages.
 
     Raises
     ------
@@ -315,6 +317,8 @@ def receipt(a: np.ndarray) -> Receipt | None:
     'thp'
     >>> ft.receipt(a).why_not
     ("huge='1G': ...",)
+    >>> ft.receipt(ft.pool().zeros(10**6)).origin
+    'fresh, on ... pages...'
 
     """
     start, _ = _range("receipt()", a)
@@ -325,6 +329,9 @@ def receipt(a: np.ndarray) -> Receipt | None:
     else:
         allocator = _firsttouch.get_allocator(owner)
         found = None if allocator is None else _firsttouch.receipt_of(allocator, start)
+        if found is None and (origin := _firsttouch.origin_of(owner.ctypes.data)) is not None:
+            asked, mapped, huge, why = origin
+            return Receipt(asked, mapped, "", "thp" if huge else None, None, False, 0, False, (), why)
     return None if found is None else Receipt(**{**found, "why_not": tuple(found["why_not"])})
 
 

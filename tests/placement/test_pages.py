@@ -87,7 +87,7 @@ def test_receipts_say_what_was_asked_granted_and_why_not() -> None:
     )
     assert any("huge='1G'" in why and "smaller than one such page" in why for why in receipt.why_not)
     assert ft.receipt(np.zeros(3)) is None
-    assert ft.receipt(ft.pages().zeros(3)) is None
+    assert ft.receipt(ft.malloc().zeros(10**6)) is None
     small = ft.receipt(ft.pages("2M", strict=True).empty(100))
     assert small is not None
     assert small.huge is None
@@ -195,6 +195,21 @@ def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
 def test_bad_arguments_are_named_with_what_would_do(named: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=re.escape(words)):
         ft.pages(**named)
+
+
+def test_receipts_of_pools_say_what_was_recycled_and_what_is_fresh() -> None:
+    pool = ft.pool(decay=None)
+    array = pool.zeros(8 * MIB, np.uint8)
+    fresh = ft.receipt(array[5:])
+    assert fresh is not None
+    assert (fresh.nbytes, fresh.asked, fresh.why_not) == (8 * MIB, "", ())
+    assert fresh.mapped >= 8 * MIB
+    assert fresh.origin.startswith("fresh, on ")
+    assert (fresh.huge == "thp") == ("on huge pages" in fresh.origin)
+    del array
+    again = ft.receipt(pool.empty(8 * MIB, np.uint8))
+    assert again is not None
+    assert again.origin.startswith("recycled, ")
 
 
 def test_nodes_by_their_number() -> None:

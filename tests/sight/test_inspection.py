@@ -64,7 +64,9 @@ def test_who_made_it() -> None:
     assert ft.inspect(array[5:]).allocator == pool
     assert ft.inspect(np.zeros(3)).allocator == ft.numpy_default()
     assert ft.inspect(fresh(1)).allocator is None
-    assert ft.inspect(array).receipt is None
+    origin = ft.inspect(array).receipt
+    assert origin is not None
+    assert origin.origin in str(ft.inspect(array))
 
 
 def test_the_receipt() -> None:

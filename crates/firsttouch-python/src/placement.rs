@@ -4,7 +4,7 @@ use crate::allocators::allocator::PyAllocator;
 use crate::python::errors::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use crate::python::interrupts::interruptible;
 use crate::python::values::{Dict, ToPython};
-use firsttouch::adaptors::{Filled, Limited, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Origin, Tracked};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::heap::nodes::{collapse, migrate};
 use firsttouch::numa::policy::{self, Orders, Outer, Policy};
@@ -17,6 +17,7 @@ use firsttouch::pages::receipt::{self, Reason, Receipt};
 use firsttouch::pages::touch::{self, Job, Pattern, Way};
 use firsttouch::size::Bytes;
 use firsttouch::sources::PlacedPages;
+use firsttouch::why::why;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::any::Any;
@@ -78,6 +79,17 @@ pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> P
 fn receipt_of<'py>(py: Python<'py>, allocator: &PyAllocator, address: usize) -> PyResult<Option<Bound<'py, PyDict>>> {
     let Some(pages) = allocator.native().and_then(find::<PlacedPages>) else { return Ok(None) };
     pages.receipt(address).map(|(_, receipt)| receipt_dict(py, pages.placement(), &receipt)).transpose()
+}
+
+/// Bytes asked, bytes of the span, whether huge pages were asked for, and where the memory came from.
+type BlockOrigin = (usize, usize, bool, String);
+
+/// Why the block that begins at `address` lies there; `None` where it is neither a pool's nor of pages.
+#[pyfunction]
+fn origin_of(address: usize) -> Option<ToPython<BlockOrigin>> {
+    let found = why(address)?;
+    let huge = matches!(found.origin, Origin::Credit | Origin::Precedent | Origin::Exchanged | Origin::HugePages);
+    Some(ToPython((found.asked, found.span.1, huge, found.origin.to_string())))
 }
 
 /// The request, why it was not granted, blocks, bytes.
@@ -275,6 +287,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(slab_axis, module)?)?;
     module.add_function(wrap_pyfunction!(expect_axis, module)?)?;
     module.add_function(wrap_pyfunction!(receipt_of, module)?)?;
+    module.add_function(wrap_pyfunction!(origin_of, module)?)?;
     module.add_function(wrap_pyfunction!(receipt_sums, module)?)?;
     module.add_function(wrap_pyfunction!(touch_range, module)?)?;
     module.add_function(wrap_pyfunction!(collapse_range, module)?)?;

@@ -173,8 +173,11 @@ def _facts(found: Inspection) -> dict[str, str]:
             f"populated{threads}" if placed.populated else "",
             "locked" if placed.locked else "",
         ]
-        rows["asked"] = placed.asked or "pages"
-        rows["granted"] = ", ".join(filter(None, granted)) or "small pages, lazily"
+        if placed.asked:
+            rows["asked"] = placed.asked
+            rows["granted"] = ", ".join(filter(None, granted)) or "small pages, lazily"
+        else:
+            rows["origin"] = placed.origin
         if placed.why_not:
             rows["why not"] = "; ".join(placed.why_not)
     total = units.size(found.pages * found.page_size)
