@@ -11,13 +11,9 @@ use crate::custom;
 use crate::handlers::capsules;
 use crate::handlers::front::serving;
 use crate::handlers::handler::Handler;
-use crate::numpy::abi::Functions;
-use crate::numpy::c_api::NumPy;
-use crate::numpy::dtypes::{PlainDtype, plain_dtype};
-use crate::numpy::tracemalloc;
-use crate::python::callbacks::callback;
-use crate::python::interrupts;
+use crate::numpy::{Functions, NumPy, PlainDtype, plain_dtype, track};
 use crate::python::values::{Dict, ToPython};
+use crate::python::{callback, interrupts};
 use firsttouch::layout::array_bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -150,7 +146,7 @@ fn made<'py>(
         }
         let array = numpy.owning(shape.dims(), dtype.object.bind(capsule.py()), data, capsule);
         match &array {
-            Ok(_) => tracemalloc::track(data, bytes),
+            Ok(_) => track(data, bytes),
             Err(_) => free(ctx, data, bytes),
         }
         array.map(Some)

@@ -7,10 +7,8 @@
 #![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::callbacks::callback;
-use crate::python::errors::{PyMemoryError, PyTypeError, PyValueError};
-use crate::python::global_allocator::ensure_memory;
-use crate::python::values::{self, Name};
+use crate::python::callback;
+use crate::python::values::{self, Name, PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
 use firsttouch::heap::ledger::Ledger;

@@ -1,8 +1,7 @@
 //! The pages behind an array, for Python to render.
 
-use crate::numpy::c_api::NumPy;
-use crate::python::errors::{PyTypeError, out_of_memory};
-use crate::python::values::{self, Dict, Name, ToPython};
+use crate::numpy::NumPy;
+use crate::python::values::{self, Dict, Name, PyTypeError, ToPython, out_of_memory};
 use firsttouch::os::{self, page_size};
 use firsttouch::residency::{Residency, footprint, query, summarize, visit_nodes};
 use pyo3::prelude::*;

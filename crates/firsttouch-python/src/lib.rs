@@ -28,9 +28,8 @@ mod scratch;
 mod sharing;
 mod tools;
 
-use crate::numpy::c_api::NumPy;
-use crate::numpy::dtypes;
-use crate::python::{call_sites, callbacks};
+use crate::numpy::NumPy;
+use crate::python::call_sites;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -39,18 +38,18 @@ use pyo3::types::PyDict;
 #[pyfunction]
 #[pyo3(name = "register", signature = (**functions))]
 fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    functions.map_or(Ok(()), |functions| callbacks::add(py, functions))?;
+    functions.map_or(Ok(()), |functions| python::add(py, functions))?;
     call_sites::look_up(py);
     scratch::look_up(py)?;
     firsttouch::pages::explicit_page_sizes();
     // If NumPy is not supported, the error occurs when it is needed.
     if NumPy::get(py).is_ok() {
-        dtypes::plain_dtype(py, None)?;
+        numpy::plain_dtype(py, None)?;
     }
     Ok(())
 }
 
-/// The native half of the package `firsttouch`. It needs no GIL: [`python::guarded`] says how values are shared.
+/// The native half of the package `firsttouch`. It needs no GIL: [`python::gil`] says how values are shared.
 #[pymodule(gil_used = false)]
 fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -14,19 +14,6 @@ use std::mem::transmute_copy;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
-pub mod abi {
-    pub use super::*;
-}
-pub mod c_api {
-    pub use super::*;
-}
-pub mod dtypes {
-    pub use super::*;
-}
-pub mod tracemalloc {
-    pub use super::track;
-}
-
 /// The name of every handler's capsule (NEP 49).
 pub const CAPSULE: &CStr = c"mem_handler";
 

@@ -1,9 +1,8 @@
 //! Placement: placed pages and their receipts, touching and migrating existing pages, and the NUMA topology.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::errors::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use crate::python::interrupts::interruptible;
-use crate::python::values::{Dict, ToPython};
+use crate::python::values::{Dict, PyMemoryError, PyOSError, PyRuntimeError, PyValueError, ToPython};
 use firsttouch::adaptors::{Filled, Limited, Origin, Tracked};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::heap::nodes::{collapse, migrate};

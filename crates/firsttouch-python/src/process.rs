@@ -5,8 +5,7 @@
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::{process_pool, small_limit};
 use crate::handlers::front::installed;
-use crate::python::errors::{PyOSError, PyValueError};
-use crate::python::values::{Dict, ToPython};
+use crate::python::values::{Dict, PyOSError, PyValueError, ToPython};
 use firsttouch::adaptors::Guarded;
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::failure;

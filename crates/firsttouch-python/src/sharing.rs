@@ -2,9 +2,7 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::placement::receipt_dict;
-use crate::python::errors::{PyMemoryError, PyOSError, PyValueError};
-use crate::python::global_allocator::ensure_memory;
-use crate::python::values::{Dict, ToPython};
+use crate::python::values::{Dict, PyMemoryError, PyOSError, PyValueError, ToPython, ensure_memory};
 use firsttouch::allocator::find;
 use firsttouch::failure;
 use firsttouch::pages::placement::Placement;

@@ -2,8 +2,7 @@
 //! found, each upstream.
 
 use crate::python::call_sites;
-use crate::python::errors::{PyRuntimeError, PyTypeError, out_of_memory};
-use crate::python::values::{Dict, ToPython};
+use crate::python::values::{Dict, PyRuntimeError, PyTypeError, ToPython, out_of_memory};
 use firsttouch::adaptors::{Guarded, Tracked};
 use firsttouch::allocator::Allocator;
 use firsttouch::allocator::{downcast, find};

@@ -4,11 +4,10 @@
 #![allow(unsafe_code)] // Safety: addresses of functions are taken on their giver's word.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::callbacks::callback;
-use crate::python::errors::{PyMemoryError, PyTypeError, PyValueError, UnsupportedError};
-use crate::python::global_allocator::ensure_memory;
-use crate::python::values::{self, Dict, Name, ToPython};
-use crate::python::{call_sites, pending};
+use crate::python::values::{
+    self, Dict, Name, PyMemoryError, PyTypeError, PyValueError, ToPython, UnsupportedError, ensure_memory,
+};
+use crate::python::{call_sites, callback, gil};
 use firsttouch::adaptors::{CallSites, Limited};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::description::{self, Description, Value};
@@ -452,10 +451,10 @@ fn from_functions(
         free: function("free", free)?,
         context: std::ptr::with_exposed_provenance_mut(context),
     };
-    pending::prepare_aside();
+    gil::prepare_aside();
     // SAFETY: the functions keep malloc's contract in any thread, and stay loaded: the docstring of `from_functions`
     // demands it of the program.
-    Ok(PyAllocator::ours(unsafe { Functions::with_free_inside(table, pending::aside) }))
+    Ok(PyAllocator::ours(unsafe { Functions::with_free_inside(table, gil::aside) }))
 }
 
 #[pyfunction]

@@ -6,9 +6,8 @@
 #![allow(unsafe_code)] // Safety: what stands there is checked before it is believed, and lives for ever.
 
 use crate::handlers::handler::{Handler, NUMPYS_NAME};
-use crate::numpy::abi::{Functions, RawHandler, handler_in};
-use crate::numpy::c_api::NumPy;
-use crate::python::errors::UnsupportedError;
+use crate::numpy::{Functions, NumPy, RawHandler, handler_in};
+use crate::python::values::UnsupportedError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::OnceLock;

@@ -8,9 +8,8 @@ use crate::allocators::queries;
 use crate::custom::stands_on_python;
 use crate::handlers::door;
 use crate::handlers::handler::{Handler, Kind};
-use crate::python::errors::PyTypeError;
-use crate::python::global_allocator::ensure_memory;
-use crate::python::guarded::Guarded;
+use crate::python::gil::Guarded;
+use crate::python::values::{PyTypeError, ensure_memory};
 use firsttouch::allocator::Allocator;
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
@@ -53,7 +52,7 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
 fn follow_glibc() {
     #[cfg(target_env = "gnu")]
     {
-        use crate::numpy::c_api::library_of;
+        use crate::numpy::library_of;
         let is_own = library_of(libc::malloc as *const _) == library_of(libc::gnu_get_libc_version as *const _);
         let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
         let fills = std::env::var_os("MALLOC_PERTURB_").is_some() || tunables.contains("glibc.malloc.perturb");

@@ -9,8 +9,8 @@
 use crate::allocators::allocator::has_slabs;
 use crate::allocators::queries;
 use crate::handlers::{capsules, front, observed};
-use crate::numpy::abi::{Functions, RawAllocator, RawHandler};
-use crate::python::guarded::Guarded;
+use crate::numpy::{Functions, RawAllocator, RawHandler};
+use crate::python::gil::Guarded;
 use firsttouch::address_map;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::glibc;

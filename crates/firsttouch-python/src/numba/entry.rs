@@ -7,10 +7,9 @@
 
 use crate::numba::cursor::{Cursor, MarkFrame};
 use crate::numba::failure::{self, Failure, FailureReport};
-use crate::python::callbacks::callback;
-use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
-use crate::python::guarded::Guarded;
-use crate::python::once::Once;
+use crate::python::callback;
+use crate::python::gil::{Guarded, Once};
+use crate::python::values::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::scratch::{Buffer, Owner};
 use pyo3::ffi;

@@ -1,7 +1,7 @@
 //! Why a call of compiled code failed. Such code can raise exceptions, but only with constant messages: the exception
 //! takes its message from here, in the same thread.
 
-use crate::python::callbacks::callback;
+use crate::python::callback;
 use firsttouch::allocator::AllocError;
 use firsttouch::failure;
 use pyo3::prelude::*;

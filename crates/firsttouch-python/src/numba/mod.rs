@@ -8,7 +8,7 @@ pub mod entry;
 pub mod failure;
 pub mod runtime;
 
-use crate::python::errors::PyRuntimeError;
+use crate::python::values::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

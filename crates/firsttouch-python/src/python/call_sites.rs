@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: frames are walked with the GIL held.
 
-use crate::python::once::Interned;
+use crate::python::gil::Interned;
 use crate::python::values::Name;
 use pyo3::ffi;
 use pyo3::prelude::*;

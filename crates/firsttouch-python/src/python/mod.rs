@@ -6,16 +6,6 @@ pub mod gil;
 pub mod interrupts;
 pub mod values;
 
-pub use gil as guarded;
-pub use gil as immortal;
-pub use gil as once;
-pub use gil as pending;
-pub use values as errors;
-pub use values as global_allocator;
-pub mod callbacks {
-    pub use super::{add, callback};
-}
-
 use gil::Once;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -7,13 +7,9 @@ use crate::allocators::queries::can_tell;
 use crate::custom::kept_error;
 use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
-use crate::numpy::c_api::NumPy;
-use crate::numpy::tracemalloc;
-use crate::python::call_sites;
-use crate::python::callbacks::callback;
-use crate::python::errors::{PyMemoryError, PyRuntimeError, PyValueError};
-use crate::python::global_allocator::ensure_memory;
-use crate::python::values::{self, Name, ToPython};
+use crate::numpy::{NumPy, track};
+use crate::python::values::{self, Name, PyMemoryError, PyRuntimeError, PyValueError, ToPython, ensure_memory};
+use crate::python::{call_sites, callback};
 use crate::scratch::decorator;
 use crate::scratch::scope::EndedScopes;
 use crate::scratch::storage::{self, Storage};
@@ -155,7 +151,7 @@ pub fn raw<'py>(
     unsafe {
         let array = numpy.owning(&[size as isize], &dtype, block.address.as_ptr().cast(), capsule);
         let array = array.inspect_err(|_| native.deallocate(block.address))?;
-        tracemalloc::track(block.address.as_ptr().cast(), size);
+        track(block.address.as_ptr().cast(), size);
         Bound::from_owned_ptr_or_err(py, ffi::PyMemoryView_FromObject(array.as_ptr()))
     }
 }

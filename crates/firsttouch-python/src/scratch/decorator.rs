@@ -1,12 +1,9 @@
 //! `scratch`: a context manager, and a decorator, whose local arrays are freed before the scope ends.
 
-use crate::numpy::abi::{OWNDATA, WRITEABLE};
-use crate::numpy::c_api::NumPy;
-use crate::python::call_sites;
-use crate::python::callbacks::callback;
-use crate::python::errors::{PyRuntimeError, PyTypeError, PyValueError};
-use crate::python::guarded::Guarded;
-use crate::python::values::{self, Name, ToPython};
+use crate::numpy::{NumPy, OWNDATA, WRITEABLE};
+use crate::python::gil::Guarded;
+use crate::python::values::{self, Name, PyRuntimeError, PyTypeError, PyValueError, ToPython};
+use crate::python::{call_sites, callback};
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::default_buffers::{DefaultBuffers, Kind};
 use crate::scratch::scope::{EnteredScope, PyScope, enter};

@@ -1,9 +1,7 @@
 //! The default buffers of a thread or an asyncio task: made on first use, and dropped with it.
 
-use crate::python::errors::PyRuntimeError;
-use crate::python::guarded::Guarded;
-use crate::python::once::{Interned, Once};
-use crate::python::values::Name;
+use crate::python::gil::{Guarded, Interned, Once};
+use crate::python::values::{Name, PyRuntimeError};
 use crate::scratch::buffer::{self, PyBuffer};
 use pyo3::ffi;
 use pyo3::prelude::*;

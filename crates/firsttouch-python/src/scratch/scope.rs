@@ -2,8 +2,8 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::handlers::capsules::{self, nearest_open};
-use crate::numpy::c_api::NumPy;
-use crate::python::guarded::Guarded;
+use crate::numpy::NumPy;
+use crate::python::gil::Guarded;
 use crate::scratch::buffer::{PyBuffer, raw};
 use firsttouch::allocator::Allocator;
 use firsttouch::scratch::{Owner, Scope};

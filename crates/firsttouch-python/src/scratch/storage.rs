@@ -3,8 +3,8 @@
 
 #![allow(unsafe_code)] // Safety: Python's buffer protocol, whose view is kept for as long as the memory is used.
 
-use crate::python::errors::{PyTypeError, PyValueError};
-use crate::python::guarded::Guarded;
+use crate::python::gil::Guarded;
+use crate::python::values::{PyTypeError, PyValueError};
 use firsttouch::allocator::{AllocError, Allocator, Request};
 use firsttouch::os::{self, SharedPart};
 use pyo3::ffi;

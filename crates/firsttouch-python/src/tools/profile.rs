@@ -2,9 +2,8 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::handlers::front::{unwatch, watch};
-use crate::python::global_allocator::ensure_memory;
-use crate::python::guarded::Guarded;
-use crate::python::values::Dict;
+use crate::python::gil::Guarded;
+use crate::python::values::{Dict, ensure_memory};
 use firsttouch_trace::profile::{self, Region};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

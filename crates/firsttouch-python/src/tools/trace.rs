@@ -1,7 +1,7 @@
 //! Traces for Python: record and summarize them.
 
 use crate::handlers::{front, observed};
-use crate::python::errors::{PyOSError, PyValueError};
+use crate::python::values::{PyOSError, PyValueError};
 use firsttouch_trace::{LineSummary, Metadata, Summary, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
