@@ -385,8 +385,7 @@ impl Buffer {
         if *closed {
             return None;
         }
-        let found = chunks.iter_mut().fold(damage.take(), |found, chunk| found.or(chunk.compact()));
-        found
+        chunks.iter_mut().fold(damage.take(), |found, chunk| found.or(chunk.compact()))
     }
 
     /// Returns the memory that no live block needs, and forgets the peak.
