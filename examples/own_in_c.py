@@ -40,7 +40,7 @@ def address(function: object) -> int:
 def main() -> None:
     """Count the arrays of an expression."""
     library, counts = built(), Counts()  # both live as long as the process, because arrays need them to the end
-    counting = ft.from_functions(
+    counting = ft.allocators.from_functions(
         malloc=address(library.counting_malloc),
         calloc=address(library.counting_calloc),
         realloc=address(library.counting_realloc),

@@ -33,7 +33,7 @@ def main() -> None:
     log = np.zeros(101, np.int64)
     malloc = numba.cfunc(types.voidptr(types.voidptr, types.size_t))(logging_malloc)
     free = numba.cfunc(types.void(types.voidptr, types.voidptr, types.size_t))(plain_free)
-    logging = ft.from_functions(malloc=malloc.address, free=free.address, context=log.ctypes.data)
+    logging = ft.allocators.from_functions(malloc=malloc.address, free=free.address, context=log.ctypes.data)
     with ft.use(logging):
         x = np.arange(100_000.0)
         y = x * 2 + 1

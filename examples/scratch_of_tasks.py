@@ -44,7 +44,8 @@ async def main() -> None:
     print("buffers:", len({id(buffer) for buffer in buffers.values()}))
 
     with ft.scratch() as scope:  # of the task that runs main()
-        steps = scope.arange(1000.0)
+        steps = scope.empty(1000)
+        steps[:] = np.arange(1000.0)
         steps *= 0.5
         print("another buffer:", scope.buffer not in buffers.values(), "- and the last step is", steps[-1])
 

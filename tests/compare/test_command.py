@@ -101,8 +101,6 @@ def test_an_allocator_that_slows_a_program_down_is_named(compare: Compare, write
 
 # --- Programs that cannot be compared, and invalid arguments: one line each, and no partial table.
 
-Write = Callable[[str, str], Path]
-
 
 def stopped(done: Finished, *said: str) -> None:
     assert (done.returncode, done.stdout) == (1, "")

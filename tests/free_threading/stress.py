@@ -25,7 +25,6 @@ from firsttouch import _firsttouch
 from tests.free_threading.arrays import Left, marked, size, zeros
 from tests.free_threading.custom import Own
 from tests.free_threading.forks import forked
-from tests.scratch.own_bump import Bump
 
 STILL = 90.0
 """Seconds after which a thread that has not ended its turn stands still, on a machine with other work to do."""
@@ -35,7 +34,6 @@ POOLS = [ft.pool(), ft.pool(ft.pages(), decay=0.1), ft.pool(max_idle="1 MiB"), f
 OTHERS = [ft.calloc(), ft.aligned(256), ft.guarded(), ft.filled(ft.malloc()), ft.numpy_default()]
 OWN = Own()
 BUFFERS = [ft.ScratchBuffer("64 KiB"), ft.ScratchBuffer("256 KiB", limit="4 MiB"), ft.FixedBuffer("1 MiB")]
-BUMP = Bump(1 << 20)
 SHARED = ft.scratch()
 """A manager that all threads enter at once."""
 
@@ -98,7 +96,7 @@ def scratch(random: Random) -> None:
         with SHARED if random.random() < 0.5 else ft.scratch():
             decorated(random)
     try:
-        buffer: Any = random.choice([*BUFFERS, BUMP])
+        buffer: Any = random.choice(BUFFERS)
         with ft.scratch(buffer) as scope:
             marked(scope.empty(500 + random.randrange(64), np.int64), 7)
             make(random)

@@ -40,14 +40,6 @@ def _installed() -> np.ndarray:
         ft.uninstall()
 
 
-def _marked() -> int:
-    mark = BUFFER.mark()
-    try:
-        return int(BUFFER.zeros(3000).sum())
-    finally:
-        BUFFER.rewind(mark)
-
-
 @ft.scratch
 def _decorated() -> np.ndarray:
     return np.ones(3000) + 1
@@ -72,7 +64,6 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "FixedBuffer": lambda: ft.FixedBuffer("1 MiB"),
     "ScratchBuffer": lambda: ft.ScratchBuffer("1 MiB"),
     "ScratchBuffer empty": lambda: int(BUFFER.zeros(3000).sum()),
-    "ScratchBuffer mark": _marked,
     "ScratchBuffer alloc": lambda: BUFFER.alloc(3000),
     "ScratchBuffer repr": lambda: repr(BUFFER),
     "ScratchBuffer figures": lambda: type((BUFFER.used, BUFFER.capacity, BUFFER.peak)),

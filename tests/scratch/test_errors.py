@@ -209,7 +209,7 @@ def test_the_default_buffers_debug_mode_is_another_buffer() -> None:
     assert "debug=False" in repr(ft.default_buffer())
 
 
-@ft.scratch(debug=True)
+@firsttouch.scratch(debug=True)
 def wrong(kept: list[int]) -> None:
     array = np.ones(MIDDLE, np.uint8)
     kept.append(array.ctypes.data)

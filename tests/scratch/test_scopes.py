@@ -366,7 +366,7 @@ def test_a_block_of_use_that_outlives_its_scope() -> None:
 def test_a_scope_that_ended_serves_no_more() -> None:
     with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
         array = s.ones(MIDDLE)
-    for ask in (lambda: s.empty(3), lambda: s.zeros(3), lambda: s.copy(array), lambda: s.alloc(10), lambda: s.eye(200)):
+    for ask in (lambda: s.empty(3), lambda: s.zeros(3), lambda: s.alloc(10)):
         with pytest.raises(RuntimeError, match=r"ended.*with firsttouch\.scratch\(\) as s"):
             ask()
     with pytest.raises(RuntimeError, match="ended"):

@@ -316,6 +316,7 @@ def test_another_buffer_as_the_default_for_a_block() -> None:
 
 
 def test_what_is_no_buffer_can_not_be_the_default() -> None:
+    wrong: Any
     for wrong in (5, None, "1 MiB", np.ones(3), ft.ScratchBuffer):
         with pytest.raises(TypeError, match=r"using_buffer\(\)"):
             ft.using_buffer(wrong)

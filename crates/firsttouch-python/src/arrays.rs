@@ -174,6 +174,8 @@ fn make<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<
 
 macro_rules! constructor {
     ($name:ident, $zeroed:literal, $doc:literal) => {
+        // The text is Python's, in reStructuredText.
+        #[allow(clippy::doc_lazy_continuation)]
         #[doc = $doc]
         #[pyfunction]
         #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None, allocator=None))]

@@ -5,7 +5,7 @@
 //! The layers, from the bottom: [`error`], [`description`], [`expression`], [`layout`], [`size`] and [`stats`] are the
 //! vocabulary, and a [`reserve`] serves fronts while memory is out; [`os`] is the only place that names a system call;
 //! [`failure`] keeps the reason of the last failed request;
-//! [`allocator`] is the interface that all allocators share; [`numa`], [`pages`], [`residency`], [`vm`], [`heap`] and
+//! [`allocator`] is the interface that all allocators share; [`numa`], [`pages`], [`residency`], [`heap`] and
 //! [`shared`] manage the system's memory safely; [`sources`] obtain memory; an [`arena`] is scratch memory for Rust;
 //! [`scratch`] memory is reused when its scope ends; [`adaptors`] wrap another allocator; [`owners`] find the allocator
 //! of any block; [`spec`] declares all allocators, and a [`factory`] creates them from expressions. [`fork`] lists what

@@ -27,7 +27,6 @@ ALONE: tuple[Step, ...] = (
     *(scopes.install,) * 3,
     scopes.many_pools,
     *(scopes.scratch,) * 6,
-    *(scopes.marks,) * 3,
     *(scopes.scratch_function,) * 4,
     *(scopes.scratch_error,) * 2,
     *(sharing.pickled,) * 2,

@@ -141,9 +141,9 @@ def view(world: World, random: Random) -> None:
 
 
 def copied(world: World, random: Random) -> None:
-    """Copies by NumPy: its own memory, or that of the current allocator."""
+    """Copies by NumPy, in the memory of the current allocator."""
     if filled := world.any(random):
-        again = random.choice((np.copy, ft.copy))(filled.array)
+        again = np.copy(filled.array)
         if filled.array.flags.c_contiguous:
             Filled(again, filled.place, f"{filled.made}, then copied").check()
 

@@ -130,26 +130,6 @@ def scratch(world: World, random: Random) -> None:
             filled.check()
 
 
-def marks(world: World, random: Random) -> None:
-    """Marks and rewinds by hand; an array above a mark that is rewound stays what it is."""
-    chosen = buffer(world, random)
-    with contextlib.suppress(MemoryError), ft.scratch(chosen) as scope:
-        mark = chosen.mark()
-        try:
-            kept = Filled(scope.empty(random.randrange(1, 30_000), "u1"), 5, "scratch memory above a mark")
-            kept.fill()
-            memory = scope.alloc(random.randrange(1, 5000), 1 << random.randrange(8))
-            memory[:1] = b"x"
-            del memory
-        finally:
-            chosen.rewind(mark)  # a mark that nobody rewinds counts as a scope that is open
-        Filled(scope.empty(30_000, "u1"), 9, "scratch memory after a rewind").fill()
-        kept.check()
-    if random.random() < 0.3:
-        chosen.reset()
-    assert chosen.used <= chosen.capacity
-
-
 def scratch_function(world: World, random: Random) -> None:
     @ft.scratch(result=random.choice(("copy", "keep")), debug=random.random() < 0.2)
     def work(count: int, deeper: int) -> Any:

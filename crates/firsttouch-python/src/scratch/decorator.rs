@@ -297,12 +297,14 @@ impl Scratch {
 /// Containers inside one another that are looked into. What lies deeper stays where it is.
 const DEPTH: usize = 8;
 
+/// An array, the array that owns its memory, and its copy once there is one.
+type Escaping<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+
 /// The arrays of a result that lie in a chunk of a scope's buffer: alone, or in tuples, lists and dicts.
 struct Found<'a, 'py> {
     scope: &'a EnteredScope,
     numpy: &'static NumPy,
-    /// Each array, the array that owns its memory, and its copy once there is one.
-    arrays: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)>,
+    arrays: Vec<Escaping<'py>>,
     containers: HashSet<usize>,
 }
 

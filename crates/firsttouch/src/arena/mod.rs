@@ -62,7 +62,7 @@ pub struct ArenaOptions {
     pub first_chunk: usize,
     /// Size of the largest chunk.
     pub max_chunk: usize,
-    /// How much memory [`reset`](super::Arena::reset) may keep.
+    /// How much memory [`reset`](Arena::reset) may keep.
     pub keep: usize,
 }
 
