@@ -3,9 +3,20 @@
 import os
 import sys
 
-from _firsttouch_start import measures, native, rank, speak, state
+from _firsttouch_start import native, speak
 from _firsttouch_start.listen import listener
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Whether the pool is installed in this process and, if not, why not.
+installed = False
+reason: str | None = None
+#: The allocator created from the options; None stands for the process's own pool.
+allocator: "Any" = None
+#: The native module, once it is loaded for NumPy's arrays.
+module: "Any" = None
 _done = False
 
 
@@ -34,34 +45,29 @@ def _heard(_: str) -> None:
 
 
 def _install() -> None:
+    global allocator, installed, module
     from _firsttouch_start import settings
 
-    module = state.native = native.load()
+    module = native.load()
     if not module.BACKEND:
         _refused("firsttouch has no backend for this platform")
         return
-    module.register()
+    module.register(budget_made=add_reasons)
     options = settings.load()
-    state.shared = module.shares_preloaded_pool()  # its settings came by another way
-    chosen = {name: options[name] for name in ("max_idle", "decay") if name in options and not state.shared}
+    shared = module.shares_preloaded_pool()  # its settings came by another way
+    chosen = {name: options[name] for name in ("max_idle", "decay") if name in options and not shared}
     if "allocator" in options:
         from firsttouch._internal import resolve
 
-        state.shared = False
-        state.allocator = resolve.parse(options["allocator"])
+        allocator = resolve.parse(options["allocator"])
     elif chosen:
-        state.allocator = module.make("pool", **chosen)
+        allocator = module._allocators.pool(**chosen)
     if "limit" in options:
-        from _firsttouch_start import memory_errors
-
-        upstream = module.default_pool() if state.allocator is None else state.allocator
-        state.allocator = module.make("limited", upstream, options["limit"])
-        memory_errors.add_reasons()
-    if "trace" not in options or state.allocator is not None:  # a trace is of NumPy's own memory by default
-        module.install(state.allocator)
-        state.installed = True
-    if "p" in rank.fields(options.get("json") or ""):
-        measures.follow_forks()
+        upstream = module.default_pool() if allocator is None else allocator
+        allocator = module._allocators.limited(upstream, options["limit"])
+    if "trace" not in options or allocator is not None:  # a trace is of NumPy's own memory by default
+        module.install(allocator)
+        installed = True
     if "trace" in options:
         from _firsttouch_start import tracing
 
@@ -70,6 +76,43 @@ def _install() -> None:
 
 def _refused(why: str) -> None:
     """Report, once per program and not once per worker, that it runs without the pool."""
-    state.reason = " ".join(why.split())
+    global reason
+    reason = " ".join(why.split())
     if str(os.getpid()) in os.environ.get("FIRSTTOUCH_RUN", ""):
-        speak.line(f"not pooled: {state.reason}")
+        speak.line(f"not pooled: {reason}")
+
+
+def add_reasons() -> None:
+    """Let NumPy's MemoryError explain refusals, from now on and in the whole process.
+
+    NumPy replaces whatever error an allocator raises by its own, and makes that from the class that is changed here.
+    """
+    try:
+        from numpy._core import _exceptions
+    except ImportError:
+        return  # a private name of NumPy's
+    kind: Any = _exceptions._ArrayMemoryError
+    if hasattr(kind, "_firsttouch_reasons"):
+        return
+    native_module, begin = native.load(), kind.__init__
+
+    def explain(self: "Any", *arguments: "Any") -> None:
+        begin(self, *arguments)
+        found = native_module.last_failure()
+        if type(self) is not kind or found is None or found[0] != _asked(self):
+            return
+        if found[1] == "limited":
+            self.add_note(found[2])
+        elif (raised := native_module.take_error()) is not None:
+            self.__cause__ = raised
+
+    kind.__init__ = explain
+    kind._firsttouch_reasons = True
+
+
+def _asked(error: "Any") -> int:
+    """Return the bytes that NumPy requested."""
+    nbytes = error.dtype.itemsize
+    for length in error.shape:
+        nbytes *= max(length, 1)
+    return int(nbytes)

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from _firsttouch_start import estimate, library, measures, rank, speak, state, units
+from _firsttouch_start import ending, library, pooling, rank, speak, units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _open(pattern: str) -> None:
     _begun = ""
     file = rank.fill(pattern)
     try:
-        state.native.trace_begin(file, list(_facts().items()))
+        pooling.module.trace_begin(file, list(_facts().items()))
     except OSError as error:
         speak.line(f"no trace: {file} cannot be written: {speak.reason(error)}")
         return
@@ -43,18 +43,18 @@ def _open(pattern: str) -> None:
         speak.failure("the trace", error)
         return
     _begun = file
-    _before.update(measures.resident())
+    _before.update(ending.resident())
 
 
 def _facts() -> "dict[str, str]":
-    page, huge = estimate.page_sizes()
+    page, huge = _page_sizes()
     numpy: Any = sys.modules["numpy"]
     json: Any = library.borrow("json")
     return {
-        "allocator": "numpy_default()" if not state.installed else _expression(),
+        "allocator": "numpy_default()" if not pooling.installed else _expression(),
         "numpy": numpy.__version__,
         "python": sys.version.split()[0],
-        "firsttouch": state.native.__version__,
+        "firsttouch": pooling.module.__version__,
         "command": json.dumps(list(sys.orig_argv)),
         "process": str(os.getpid()),
         "page_size": str(page),
@@ -63,8 +63,18 @@ def _facts() -> "dict[str, str]":
     }
 
 
+def _page_sizes() -> tuple[int, int]:
+    """Return the base and the huge page size of this machine; a huge page size of 0 means none."""
+    page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+    try:
+        with open("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", encoding="ascii") as text:
+            return page, int(text.read())
+    except (OSError, ValueError):
+        return page, 0
+
+
 def _expression() -> str:
-    return "pool()" if state.allocator is None else repr(state.allocator)
+    return "pool()" if pooling.allocator is None else repr(pooling.allocator)
 
 
 def _thp() -> str:
@@ -84,11 +94,11 @@ def end(options: "dict[str, Any]", main: bool) -> None:
             return
         if main and "numpy" not in sys.modules:
             speak.line("no trace: NumPy was never imported")
-        elif main and state.reason:
-            speak.line(f"no trace: {state.reason}")
+        elif main and pooling.reason:
+            speak.line(f"no trace: {pooling.reason}")
         return
     try:
-        done = state.native.trace_end(_ending())
+        done = pooling.module.trace_end(_ending())
     except OSError as error:
         speak.line(f"{_begun} is truncated: {speak.reason(error)}")
         return
@@ -102,7 +112,7 @@ def end(options: "dict[str, Any]", main: bool) -> None:
 
 
 def _ending() -> "Pairs":
-    spent, resident = measures.process(), measures.resident()
+    spent, resident = ending.process(), ending.resident()
     facts = {name: f"{spent[name]:.6f}" for name in ("wall", "waited", "user", "kernel", "children")}
     facts["minor_faults"] = str(int(spent["minor_faults"]))
     peak, before = resident["peak"], _before.get("now")
@@ -110,7 +120,7 @@ def _ending() -> "Pairs":
         facts["resident_peak"] = str(peak)
         # If the peak was reached before the recording began, nothing is known of the peak after that.
         facts["peak_held"] = str(peak - before if peak > (_before.get("peak") or 0) else 0)
-    if state.installed:
-        held = state.native.stats(state.allocator)["peak_held"]
+    if pooling.installed:
+        held = pooling.module.stats(pooling.allocator)["peak_held"]
         facts["allocator_peak_held"] = str(held)
     return list(facts.items())

@@ -19,6 +19,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "accepts",
+    "begin_report",
     "check_expression",
     "collapse_range",
     "current",
@@ -49,7 +50,6 @@ __all__ = [
     "is_tracked",
     "last_failure",
     "leave",
-    "leave_preloaded_report",
     "level",
     "living",
     "migrate_range",
@@ -69,6 +69,7 @@ __all__ = [
     "receipt_sums",
     "recycled_upstream",
     "register",
+    "report",
     "reserve_used",
     "run_on_node",
     "scratch",
@@ -562,7 +563,8 @@ def own(candidate: object) -> Allocator: ...
 def numpy_default() -> Allocator: ...
 def default_pool() -> Allocator: ...
 def shares_preloaded_pool() -> bool: ...
-def leave_preloaded_report() -> None: ...
+def begin_report(allocator: Allocator | None = None) -> None: ...
+def report(facts: dict[str, typing.Any], pooled: bool, allocator: Allocator | None = None) -> tuple[str, str]: ...
 def install(allocator: Allocator | None = None) -> None: ...
 def uninstall() -> None: ...
 def is_installed() -> bool: ...

@@ -7,7 +7,7 @@ with its options once.
 
 from typing import Any
 
-from _firsttouch_start import memory_errors, units
+from _firsttouch_start import units
 from firsttouch import _firsttouch
 from firsttouch._allocators import (
     aligned,
@@ -193,4 +193,3 @@ def _pretty(self: Allocator, printer: Any, cycle: bool) -> None:  # noqa: ARG001
 
 Allocator._repr_html_ = _html_of  # type: ignore[attr-defined]
 Allocator._repr_pretty_ = _pretty  # type: ignore[attr-defined]
-_firsttouch.register(budget_made=memory_errors.add_reasons)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from firsttouch.tools.cli import interpreter, program
+from firsttouch.tools.cli import program, starting
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from firsttouch.tools.cli import interpreter, program
     ],
 )
 def test_options_of_the_interpreter(words: list[str], kept: list[str]) -> None:
-    assert interpreter.options(words) == kept
+    assert starting.of_python(words) == kept
 
 
 @pytest.mark.parametrize(

@@ -67,12 +67,12 @@ def test_program_without_numpy_never_imports_it(firsttouch: Start, write: Write)
     """Not even for the report, which comes after this."""
     early = write("early/sitecustomize.py", "import atexit, sys\n").parent
     code = (
-        "import atexit, sys, _firsttouch_start.report as report\n"
-        "before = report.text\n"
-        "def text(found):\n"
+        "import sys, _firsttouch_start.native as native\n"
+        "load = native.load\n"
+        "def loaded():\n"
         "    print([name for name in ('numpy', 'firsttouch', 'argparse') if name in sys.modules])\n"
-        "    return before(found)\n"
-        "report.text = text"
+        "    return load()\n"
+        "native.load = loaded"
     )
     done = firsttouch("run", "-c", code, environment={"PYTHONPATH": str(early)})
     assert done.stdout == "[]\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.cli import interpreter
+from firsttouch.tools.cli import starting
 from firsttouch.tools.cli.parser import BadUsageError
 
 from .conftest import clean_environment
@@ -30,10 +30,10 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 #: `firsttouch run` in a Python that calls itself another version.
 RUN_AS = """
 import sys
-from firsttouch.tools.cli import interpreter
+from firsttouch.tools.cli import starting
 sys.version_info = (3, {minor}, 0)
-interpreter._site_folders = lambda: [{folder!r}]
-interpreter.check([sys.executable, {option!r}])
+starting._site_folders = lambda: [{folder!r}]
+starting.check([sys.executable, {option!r}])
 print("it would run")
 """
 
@@ -90,6 +90,6 @@ def test_a_python_of_the_future_is_asked(tmp_path: Path) -> None:
 
 
 def test_the_error_is_one_of_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreter, "_site_folders", lambda: [str(tmp_path)])
+    monkeypatch.setattr(starting, "_site_folders", lambda: [str(tmp_path)])
     with pytest.raises(BadUsageError, match="programs would start without firsttouch"):
-        interpreter.check([sys.executable, "-S"])
+        starting.check([sys.executable, "-S"])

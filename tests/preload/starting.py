@@ -44,7 +44,7 @@ def library() -> str:
     """The library; CI builds it, so where it is missing that is a failure."""
     why = preload.missing()
     assert why is None, why
-    return str(preload.FILE)
+    return preload.FILE
 
 
 def start(*command: str, settings: str = "", served: bool = True, **options: object) -> Finished:

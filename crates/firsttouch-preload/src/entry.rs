@@ -3,8 +3,8 @@
 //! reallocarray(3) is not among them: the C library's calls whichever `realloc` is in force, and a program that brings its
 //! own `malloc`, which goes before ours, often brings no `reallocarray`.
 
-use crate::forking;
 use crate::large::{self, is_large};
+use crate::life;
 use crate::next::{self, Name};
 use firsttouch::address_map::is_foreign;
 use firsttouch::os::page_size;
@@ -144,6 +144,6 @@ pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, _align: usize,
 /// See malloc_trim(3): what the pool keeps goes as well.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_trim(pad: usize) -> libc::c_int {
-    let gone = if forking::is_forking() { 0 } else { large::trim() };
+    let gone = if life::is_forking() { 0 } else { large::trim() };
     next::trim(pad) | libc::c_int::from(gone > 0)
 }

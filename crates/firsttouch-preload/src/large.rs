@@ -1,13 +1,13 @@
-//! What the pool serves.
+//! What the pool serves: requests of the program, and of other copies of the core in this process.
 
 use crate::next::{self, keeping_errno, out_of_memory};
-use crate::{altered, forking, idle, inside, wrong};
+use crate::{calls, idle, life, report};
 use firsttouch::adaptors::Pool;
-use firsttouch::address_map;
-use firsttouch::address_map::Holder;
-use firsttouch::{AllocError, Allocator, Block, Request, glibc, heap};
+use firsttouch::address_map::{self, Holder};
+use firsttouch::sources::Table;
+use firsttouch::{AllocError, Allocator, Block, Request, Stats, glibc, heap};
 use libc::c_void;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -34,7 +34,7 @@ pub fn serve_from(threshold: usize) {
 
 /// The pool, where there is one that serves this process.
 pub fn pool() -> Option<&'static Pool> {
-    any_pool().filter(|_| !inside::is_abandoned())
+    any_pool().filter(|_| !life::is_abandoned())
 }
 
 fn any_pool() -> Option<&'static Pool> {
@@ -44,14 +44,14 @@ fn any_pool() -> Option<&'static Pool> {
 
 /// Calls what may wait for a lock of the pool, and keeps errno; nothing where this thread may hold one.
 pub fn in_pool<T>(body: impl FnOnce() -> T) -> Option<T> {
-    inside::within(|| keeping_errno(body))
+    life::within(|| keeping_errno(body))
 }
 
 /// A block from the pool; nothing where there is none or it has no memory, so that the C library answers.
 #[cold]
 #[inline(never)]
 pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> {
-    allocate_by(Pool::allocate, size, align, zeroed)
+    allocate_by(Pool::allocate, size, align, zeroed).inspect(|&block| glibc::allocated(block as usize, size, false))
 }
 
 /// The same, by one of the pool's ways to allocate.
@@ -61,11 +61,10 @@ pub fn allocate_by(
     align: usize,
     zeroed: bool,
 ) -> Option<*mut c_void> {
-    let pool = pool().filter(|_| !forking::is_forking())?;
+    let pool = pool().filter(|_| !life::is_forking())?;
     idle::before_allocation(pool);
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
     let block = in_pool(|| by(pool, request.aligned(align).ok()?).ok())??;
-    glibc::allocated(size);
     Some(block.address.as_ptr().cast())
 }
 
@@ -78,7 +77,7 @@ pub extern "C" fn malloc(size: usize) -> *mut c_void {
 
 /// The pool and the block at an address in a slot of ours; nothing where it is the C library's. What is neither ends the
 /// program.
-fn block(address: *mut c_void, doing: wrong::Doing) -> Option<(&'static Pool, NonNull<u8>)> {
+fn block(address: *mut c_void, doing: Doing) -> Option<(&'static Pool, NonNull<u8>)> {
     let pool = any_pool()?;
     let block = NonNull::new(address.cast::<u8>())?;
     if pool.is_block(block) {
@@ -86,7 +85,7 @@ fn block(address: *mut c_void, doing: wrong::Doing) -> Option<(&'static Pool, No
     }
     match address_map::holder(address as usize) {
         Holder::Nobody => None,
-        Holder::Gone | Holder::Allocator(_) => wrong::abort(doing, address as usize),
+        Holder::Gone | Holder::Allocator(_) => abort(doing, address as usize),
     }
 }
 
@@ -98,11 +97,11 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
     // SAFETY: a live block, as free(3) demands of the program (`entry.rs`); the block is the pool's, and of any other
     // address the C library is told.
     unsafe {
-        match block(address, wrong::Doing::Free) {
+        match block(address, Doing::Free) {
             None => next::free(address),
-            Some(_) if inside::is_abandoned() => {}
+            Some(_) if life::is_abandoned() => {}
             Some((pool, block)) if !make_plain(pool, block) => {} // nobody may get it
-            Some((_, block)) if forking::is_forking() => forking::defer(block),
+            Some((_, block)) if life::is_forking() => life::defer(block),
             Some((pool, block)) => give(pool, block),
         }
     }
@@ -113,18 +112,18 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
 /// # Safety
 /// As for [`give`].
 unsafe fn make_plain(pool: &Pool, block: NonNull<u8>) -> bool {
-    if !altered::are_some() {
+    if !calls::are_some() {
         return true;
     }
     // SAFETY: as for `give` (`free` above).
     let (address, size) = (block.as_ptr() as usize, unsafe { pool.usable_size(block) });
-    if !altered::is_altered(address, size) {
+    if !calls::is_altered(address, size) {
         return true;
     }
     // SAFETY: as above.
     let done = unsafe { keeping_errno(|| heap::map_anew(address)) };
     if done {
-        altered::forget(address, size);
+        calls::forget(address, size);
     }
     done
 }
@@ -135,7 +134,7 @@ pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
     let given = in_pool(|| {
         // SAFETY: a block of the pool's that nobody uses (`free` above, and the list of blocks that had to wait).
         unsafe {
-            glibc::freed(pool.usable_size(block));
+            glibc::freed(block.as_ptr() as usize, pool.asked(block));
             pool.deallocate(block);
             // At once, as the program may request no other large block. This one is the C library's, and nobody's.
             glibc::follow(|size| next::free(next::malloc(size)));
@@ -145,9 +144,9 @@ pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
     // SAFETY: as above; what waited is freed, and the pool's.
     unsafe {
         match given {
-            None => forking::defer(block),
-            Some(()) if inside::is_abandoned() => {}
-            Some(()) => forking::drain(|block| give(pool, block)),
+            None => life::defer(block),
+            Some(()) if life::is_abandoned() => {}
+            Some(()) => life::drain(|block| give(pool, block)),
         }
     }
 }
@@ -157,7 +156,7 @@ pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
 pub unsafe fn usable_size(address: *mut c_void) -> usize {
     // SAFETY: a live block, as malloc_usable_size(3) demands of the program (`entry.rs`).
     unsafe {
-        match block(address, wrong::Doing::Measure) {
+        match block(address, Doing::Measure) {
             None => next::usable_size(address),
             Some((pool, block)) => pool.usable_size(block),
         }
@@ -173,16 +172,16 @@ pub unsafe fn usable_size(address: *mut c_void) -> usize {
 pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: a live block, as realloc(3) demands of the program (`entry.rs`); what is copied lies within both blocks.
     unsafe {
-        let Some((pool, block)) = block(address, wrong::Doing::Reallocate) else {
+        let Some((pool, block)) = block(address, Doing::Reallocate) else {
             return if is_large(size) { take_over(address, size) } else { next::realloc(address, size) };
         };
         if size == 0 {
             free(address);
             return null_mut();
         }
-        let old = pool.usable_size(block);
-        let is_altered = altered::is_altered(address as usize, old);
-        if !forking::is_forking() && !inside::is_abandoned() && !is_altered {
+        let (old, asked) = (pool.usable_size(block), pool.asked(block));
+        let is_altered = calls::is_altered(address as usize, old);
+        if !life::is_forking() && !life::is_abandoned() && !is_altered {
             // A block that shrinks a little below the threshold may grow again.
             let stays = is_large(size.saturating_mul(2));
             let moved = in_pool(|| {
@@ -192,7 +191,9 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
                 moved
             });
             if let Some(moved) = moved.flatten() {
-                glibc::allocated(size.saturating_sub(old)); // the C library would move pages, too
+                let grown = size.saturating_sub(asked); // the C library would move pages, too
+                glibc::freed(address as usize, asked);
+                glibc::allocated(moved.as_ptr() as usize, if grown > 0 { grown } else { size }, false);
                 return moved.as_ptr().cast();
             }
         }
@@ -228,4 +229,110 @@ pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {
 /// Gives back all that is idle; bytes given back.
 pub fn trim() -> usize {
     pool().map_or(0, |pool| in_pool(|| pool.trim() + pool.trim_parts()).unwrap_or(0))
+}
+
+// What other copies of the core in this process use of the pool: see `sources/preloaded.rs` there.
+
+static TABLE: Table = Table {
+    allocate: allocate_array,
+    resize_in_place,
+    trim: trim_pool,
+    stats,
+    plainly: glibc::faulted,
+    leave_report: report::leave,
+};
+
+/// The table; null where this library stands aside.
+#[unsafe(no_mangle)]
+pub extern "C" fn firsttouch_preload_table_v1() -> *const Table {
+    if pool().is_some() { &raw const TABLE } else { null() }
+}
+
+/// Who asks by the table allocates arrays, and has a background purger.
+extern "C" fn allocate_array(size: usize, align: usize, zeroed: bool) -> *mut u8 {
+    idle::allow_thread();
+    let block = allocate_by(Pool::allocate_array, size, align, zeroed).unwrap_or(null_mut());
+    glibc::allocated(block as usize, size, true);
+    block.cast()
+}
+
+unsafe extern "C" fn resize_in_place(block: *mut u8, size: usize) -> bool {
+    let Some((pool, block)) = pool().zip(NonNull::new(block)) else { return false };
+    if life::is_forking() || !pool.is_block(block) {
+        return false;
+    }
+    // SAFETY: a live block of the pool's, as `sources/preloaded.rs` of the Python module's copy passes it on.
+    in_pool(|| unsafe { pool.resize_in_place(block, size) }) == Some(true)
+}
+
+extern "C" fn trim_pool() -> usize {
+    if life::is_forking() { 0 } else { trim() }
+}
+
+unsafe extern "C" fn stats(to: *mut Stats, size: usize) {
+    let stats = pool().and_then(|pool| in_pool(|| pool.stats())).unwrap_or_default();
+    // SAFETY: the caller has room for `size` bytes.
+    unsafe { to.cast::<u8>().copy_from_nonoverlapping((&raw const stats).cast(), size.min(size_of::<Stats>())) };
+}
+
+// A program that frees what it may not: it ends with a message, as under the C library.
+
+/// What the program wanted with the address.
+#[derive(Clone, Copy)]
+enum Doing {
+    Free,
+    Reallocate,
+    Measure,
+}
+
+/// Ends the program.
+#[cold]
+fn abort(doing: Doing, address: usize) -> ! {
+    let name = match doing {
+        Doing::Free => "free",
+        Doing::Reallocate => "realloc",
+        Doing::Measure => "malloc_usable_size",
+    };
+    let what = "no large block begins here (double free, or an address inside a block)";
+    let mut line = Line::new();
+    line.put("firsttouch: ").put(name).put("(): ").put(what).put(": 0x").hex(address).put("\n");
+    line.write_to(libc::STDERR_FILENO);
+    // SAFETY: ends the process.
+    unsafe { libc::abort() }
+}
+
+/// Bytes of a [`Line`]; what is more is cut.
+const ROOM: usize = 256;
+
+/// A line of text that is built without memory.
+struct Line {
+    bytes: [u8; ROOM],
+    len: usize,
+}
+
+impl Line {
+    fn new() -> Self {
+        Self { bytes: [0; ROOM], len: 0 }
+    }
+
+    fn put(&mut self, text: &str) -> &mut Self {
+        let part = &text.as_bytes()[..text.len().min(ROOM - self.len)];
+        self.bytes[self.len..self.len + part.len()].copy_from_slice(part);
+        self.len += part.len();
+        self
+    }
+
+    fn hex(&mut self, number: usize) -> &mut Self {
+        let digits = (usize::BITS - number.leading_zeros()).div_ceil(4).max(1);
+        for at in (0..digits).rev() {
+            let digit = number >> (4 * at) & 15;
+            self.put(&"0123456789abcdef"[digit..=digit]);
+        }
+        self
+    }
+
+    /// Writes it, as far as that can be done.
+    fn write_to(&self, file: libc::c_int) {
+        report::write_to(file, &self.bytes[..self.len]);
+    }
 }

@@ -10,23 +10,14 @@
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(unsafe_code)] // Safety: C's allocation functions; each block names what it relies on.
 
-mod altered;
+mod calls;
 mod entry;
-mod exit;
-mod forking;
-mod forks;
 mod idle;
-mod inside;
 mod large;
+mod life;
 mod next;
-mod pattern;
 mod report;
-mod restricted;
 mod settings;
-mod start;
-mod table;
-mod text;
-mod wrong;
 
 /// The allocator of this library's own Rust code. It is never the program's, so it can't call itself.
 #[global_allocator]

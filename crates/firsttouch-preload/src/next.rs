@@ -40,13 +40,15 @@ pub enum Name {
     Mlock,
     Mlock2,
     Prctl,
+    Exit,
+    LibcStartMain,
 }
 
 /// How many of them are an allocator's.
 const OF_ALLOCATORS: usize = Name::MallocTrim as usize + 1;
 
 /// Their names, in the same order.
-const NAMES: [&CStr; 17] = [
+const NAMES: [&CStr; 19] = [
     c"malloc",
     c"calloc",
     c"realloc",
@@ -64,6 +66,8 @@ const NAMES: [&CStr; 17] = [
     c"mlock",
     c"mlock2",
     c"prctl",
+    c"exit",
+    c"__libc_start_main",
 ];
 
 static NEXT: [AtomicPtr<c_void>; NAMES.len()] = [const { AtomicPtr::new(null_mut()) }; NAMES.len()];

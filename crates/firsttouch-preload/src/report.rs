@@ -1,44 +1,52 @@
-//! The report of a process at its end, where `firsttouch run` asked for one.
+//! The report of a process at its end, where `firsttouch run` asked for one: what a process used, when it is written, by
+//! which thread, and where to. Its words are the core's (`firsttouch::report`).
 
-mod figures;
-mod json;
-mod output;
-mod stream;
-mod turn;
-mod words;
-
-use crate::pattern::Pattern;
-use crate::settings::Reporting;
-use crate::{inside, next, text};
-use figures::{Figures, Spent, Start};
-use output::{flush_stdout, without_signals};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use crate::next::{self, Name};
+use crate::settings::{Pattern, Reporting};
+use crate::{large, life};
+use firsttouch::glibc;
+use firsttouch::report::{Fresh, Report, Served, Used};
+use firsttouch::{Allocator, Stats};
+use libc::{FILE, SIGPIPE, SIGXFSZ, c_char, c_int, c_void, sigset_t, timespec};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::Read;
+use std::mem::{MaybeUninit, transmute};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
-use stream::Stream;
+use std::sync::atomic::{
+    AtomicI32, AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+use std::time::Instant;
 
-struct Report {
+struct Asked {
     /// The process that is reported on; not a child of vfork, which shares this memory.
     process: u32,
     start: Start,
     reporting: Reporting,
     threshold: usize,
     command: Vec<String>,
+    refused: Option<String>,
 }
 
 /// What was asked; null where nothing was, and in forked children of the process that reports.
-static REPORT: AtomicPtr<Report> = AtomicPtr::new(null_mut());
+static ASKED: AtomicPtr<Asked> = AtomicPtr::new(null_mut());
 /// Where the report goes.
-static SCREEN: Stream = Stream::none();
-static OUTPUT: Stream = Stream::none();
+static SCREEN: Stream = Stream::new(libc::STDERR_FILENO);
+static OUTPUT: Stream = Stream::new(libc::STDOUT_FILENO);
 
-/// Remembers what is to be reported at the end.
+/// Remembers what is to be reported at the end. `refused` says why nothing is served.
 ///
 /// # Safety
 /// `words` are as many C strings as `count` says.
-pub unsafe fn begin(reporting: Reporting, threshold: usize, count: c_int, words: *const *const c_char) {
+pub unsafe fn begin(
+    reporting: Reporting,
+    threshold: usize,
+    refused: Option<String>,
+    (count, words): (c_int, *const *const c_char),
+) {
     let all = reporting.json.as_ref().is_some_and(Pattern::has_process);
-    let main = reporting.process == Some(std::process::id());
+    let process = std::process::id();
+    let main = reporting.process == Some(process);
     if !main && !all {
         return;
     }
@@ -47,22 +55,30 @@ pub unsafe fn begin(reporting: Reporting, threshold: usize, count: c_int, words:
         unsafe { CStr::from_ptr(*words.add(at)) }.to_string_lossy().into_owned()
     });
     if main && !reporting.quiet {
-        SCREEN.keep(libc::STDERR_FILENO);
+        SCREEN.remember();
     }
     if main && reporting.json.as_ref().is_some_and(Pattern::is_output) {
-        OUTPUT.keep(libc::STDOUT_FILENO);
+        OUTPUT.remember();
     }
-    let report =
-        Report { process: std::process::id(), start: Start::now(), reporting, threshold, command: words.collect() };
-    REPORT.store(Box::into_raw(Box::new(report)), Relaxed);
+    let asked = Asked { process, start: Start::now(), reporting, threshold, command: words.collect(), refused };
+    ASKED.store(Box::into_raw(Box::new(asked)), Relaxed);
     // SAFETY: a function that stays, as this library is never unloaded. It is called after all others, which come later.
     unsafe { __cxa_at_quick_exit(end_quickly, null_mut()) };
 }
 
-// SAFETY: glibc's function, as its at_quick_exit calls it.
+// SAFETY: glibc's functions, as its at_quick_exit calls the first, and as flockfile(3) and unlocked_stdio(3) declare the
+// others.
 unsafe extern "C" {
     /// What at_quick_exit(3) calls, which is not in the C library itself.
     fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
+
+    /// The C library's stream for standard output, whatever the program made of `stdout`.
+    #[link_name = "_IO_2_1_stdout_"]
+    static STDOUT: [u8; 0];
+
+    fn ftrylockfile(stream: *mut FILE) -> c_int;
+    fn funlockfile(stream: *mut FILE);
+    fn fflush_unlocked(stream: *mut FILE) -> c_int;
 }
 
 extern "C" fn end_quickly(_: *mut c_void) {
@@ -71,51 +87,36 @@ extern "C" fn end_quickly(_: *mut c_void) {
 
 /// In a forked child: the report is its parent's, or, with a file for each process, about what it does itself.
 pub fn leave_to_parent() {
-    SCREEN.close();
-    OUTPUT.close();
+    SCREEN.forget();
+    OUTPUT.forget();
     // SAFETY: null, or what `begin` made; the child has this thread only.
-    if let Some(report) = unsafe { REPORT.load(Relaxed).as_mut() } {
-        report.start = Start::now();
-        report.process = std::process::id();
-        if !report.reporting.json.as_ref().is_some_and(Pattern::has_process) {
+    if let Some(asked) = unsafe { ASKED.load(Relaxed).as_mut() } {
+        asked.start = Start::now();
+        asked.process = std::process::id();
+        if !asked.reporting.json.as_ref().is_some_and(Pattern::has_process) {
             leave();
         }
     }
-    turn::end();
+    WRITER.store(0, Release);
 }
 
 /// Leaves the report to another library of this process, which reports on the same pool.
 pub extern "C" fn leave() {
-    REPORT.store(null_mut(), Relaxed);
-}
-
-/// Calls `body` with the report, if this process has still to write one, and this thread is the first that would.
-fn with_due(body: impl FnOnce(&Report)) {
-    // SAFETY: null, or what `begin` made.
-    let due = unsafe { REPORT.load(Relaxed).as_ref() }.filter(|report| report.process == std::process::id());
-    if due.is_some() && turn::take() {
-        // SAFETY: as above.
-        if let Some(report) = unsafe { REPORT.swap(null_mut(), Relaxed).as_ref() } {
-            body(report);
-        }
-        turn::end();
-    } else {
-        turn::wait();
-    }
+    ASKED.store(null_mut(), Relaxed);
 }
 
 /// Writes the report at the end, if one was asked for. A signal handler that calls exit may have interrupted whoever held a
 /// lock, too.
 pub fn write() {
-    if inside::is_inside() {
+    if life::is_inside() {
         return write_beside();
     }
-    with_due(|report| {
+    with_due(|asked| {
         without_signals(|| {
-            if SCREEN.get().or_else(|| OUTPUT.get()).is_some() {
+            if SCREEN.descriptor().or_else(|| OUTPUT.descriptor()).is_some() {
                 flush_stdout();
             }
-            compose(report, Spent::since(&report.start));
+            compose(asked, asked.start.used(), resident());
         });
     });
 }
@@ -123,20 +124,20 @@ pub fn write() {
 /// The same for `_exit`, which runs nothing of the program's any more and may come from a signal handler that interrupted
 /// whoever held a lock: a copy of the process does it, and is not waited for much longer than it takes.
 pub fn write_beside() {
-    with_due(|report| {
-        let spent = Spent::since(&report.start);
+    with_due(|asked| {
+        let (used, resident) = (asked.start.used(), resident());
         // SAFETY: like fork(2), but no handler is called, and no signal tells of the copy's end. It only writes the report.
         unsafe {
             let copy = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
             if copy == 0 {
                 if next::allocate_apart() {
-                    without_signals(|| compose(report, spent));
+                    without_signals(|| compose(asked, used, resident));
                 }
                 libc::syscall(libc::SYS_exit_group, 0);
             }
             let copy = copy as libc::pid_t;
             let ended = |options| libc::waitpid(copy, null_mut(), options | libc::__WALL) != 0;
-            if copy > 0 && !turn::within_a_second(|| ended(libc::WNOHANG)) {
+            if copy > 0 && !within_a_second(|| ended(libc::WNOHANG)) {
                 libc::kill(copy, libc::SIGKILL);
                 ended(0);
             }
@@ -144,19 +145,37 @@ pub fn write_beside() {
     });
 }
 
-fn compose(report: &Report, spent: Spent) {
-    let process = report.process;
-    let main = report.reporting.process == Some(process);
-    let Some(figures) = Figures::new(spent, &report.start) else { return };
-    let screen = SCREEN.get();
-    if main && let Some(screen) = screen {
-        text::write(screen, words::report(process, &figures, report.threshold).as_bytes());
+fn compose(asked: &Asked, used: Used, resident: Option<(usize, usize)>) {
+    let process = asked.process;
+    let main = asked.reporting.process == Some(process);
+    let pool = large::pool().map(|pool| pool.stats().since(&asked.start.pool));
+    if pool.is_none() && asked.refused.is_none() {
+        return;
     }
-    let Some(pattern) = &report.reporting.json else { return };
-    let content = json::report(process, main, &report.command, &figures, report.threshold);
+    let before = asked.start.plainly;
+    let plainly = glibc::faulted();
+    let report = Report {
+        process,
+        main,
+        command: asked.command.clone(),
+        refused: asked.refused.clone(),
+        used,
+        resident,
+        served: Served::Blocks,
+        from: asked.threshold,
+        pool,
+        plainly: Fresh { small: plainly.small - before.small, huge: plainly.huge - before.huge },
+        ..Report::default()
+    };
+    let (text, content) = report.text_and_json();
+    let screen = SCREEN.descriptor().filter(|_| main);
+    if let Some(screen) = screen {
+        write_to(screen, text.as_bytes());
+    }
+    let Some(pattern) = &asked.reporting.json else { return };
     if pattern.is_output() {
-        if main && let Some(output) = OUTPUT.get() {
-            text::write(output, content.as_bytes());
+        if let Some(output) = OUTPUT.descriptor().filter(|_| main) {
+            write_to(output, content.as_bytes());
         }
         return;
     }
@@ -165,6 +184,270 @@ fn compose(report: &Report, spent: Spent) {
         && let Some(screen) = screen
     {
         let message = format!("firsttouch: cannot write the report to {}: {error}\n", file.display());
-        text::write(screen, message.as_bytes());
+        write_to(screen, message.as_bytes());
+    }
+}
+
+/// What was counted when the report began: an exec keeps the kernel's counters, and a fork the pool's.
+struct Start {
+    at: Instant,
+    used: Used,
+    pool: Stats,
+    plainly: Fresh,
+}
+
+impl Start {
+    fn now() -> Self {
+        let pool = large::pool().map(Allocator::stats).unwrap_or_default();
+        Self { at: Instant::now(), used: counted(), pool, plainly: glibc::faulted() }
+    }
+
+    /// What the process used since. Takes no lock and no memory: it is also called by `_exit` in a signal handler.
+    fn used(&self) -> Used {
+        let (now, before) = (counted(), &self.used);
+        Used {
+            wall: self.at.elapsed().as_secs_f64(),
+            waited: 0.0,
+            user: now.user - before.user,
+            kernel: now.kernel - before.kernel,
+            minor_faults: now.minor_faults.saturating_sub(before.minor_faults),
+            major_faults: now.major_faults.saturating_sub(before.major_faults),
+            children: now.children - before.children,
+        }
+    }
+}
+
+/// What the kernel has counted for the process.
+fn counted() -> Used {
+    let of = |who| {
+        // SAFETY: a rusage of zero bytes is valid, and the kernel writes one.
+        unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(who, &mut usage);
+            usage
+        }
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    let (own, others) = (of(libc::RUSAGE_SELF), of(libc::RUSAGE_CHILDREN));
+    Used {
+        user: seconds(own.ru_utime),
+        kernel: seconds(own.ru_stime),
+        minor_faults: own.ru_minflt as u64,
+        major_faults: own.ru_majflt as u64,
+        children: seconds(others.ru_utime) + seconds(others.ru_stime),
+        ..Used::default()
+    }
+}
+
+/// The resident bytes now and at the peak.
+fn resident() -> Option<(usize, usize)> {
+    let mut room = [0; 4096];
+    let count = File::open("/proc/self/status").ok()?.read(&mut room).ok()?;
+    let value = |name: &str| {
+        let line = room[..count].split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name.as_bytes()))?;
+        Some(std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse::<usize>().ok()? << 10)
+    };
+    Some((value("VmRSS:")?, value("VmHWM:")?))
+}
+
+/// The thread that writes the report; zero where none does.
+static WRITER: AtomicI32 = AtomicI32::new(0);
+
+/// Calls `body` if this process has still to report and this thread is the first that would: several may end the program at
+/// once. The others wait, as the report would end with the process, but not for what this thread was interrupted in.
+fn with_due(body: impl FnOnce(&Asked)) {
+    // SAFETY: asks for a number.
+    let this_thread = unsafe { libc::syscall(libc::SYS_gettid) as i32 };
+    // SAFETY: null, or what `begin` made.
+    let due = unsafe { ASKED.load(Relaxed).as_ref() }.filter(|asked| asked.process == std::process::id());
+    if due.is_some() && WRITER.compare_exchange(0, this_thread, AcqRel, Relaxed).is_ok() {
+        // SAFETY: as above.
+        if let Some(asked) = unsafe { ASKED.swap(null_mut(), Relaxed).as_ref() } {
+            body(asked);
+        }
+        WRITER.store(0, Release);
+    } else {
+        within_a_second(|| [0, this_thread].contains(&WRITER.load(Acquire)));
+    }
+}
+
+/// Waits until something is so, but not much longer than a report takes; whether it is.
+fn within_a_second(mut is_so: impl FnMut() -> bool) -> bool {
+    const PAUSE: timespec = timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    // SAFETY: a valid time.
+    (0..1000).any(|_| is_so() || unsafe { libc::nanosleep(&PAUSE, null_mut()) } > 0)
+}
+
+/// A standard stream that is written to at the end. Many programs close theirs before, in functions that `exit` calls; so
+/// it is copied when the end begins. Not earlier: who reads what a program writes waits until all copies are closed.
+struct Stream {
+    number: c_int,
+    /// The copy, or -1.
+    copy: AtomicI32,
+    /// Which file it was at the start: the program may have closed it, and got its number for a file of its own.
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+impl Stream {
+    const fn new(number: c_int) -> Self {
+        Self { number, copy: AtomicI32::new(-1), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
+    }
+
+    fn remember(&self) {
+        if let Some((device, inode)) = identity(self.number) {
+            self.device.store(device, Relaxed);
+            self.inode.store(inode, Relaxed);
+        }
+    }
+
+    fn forget(&self) {
+        self.inode.store(0, Relaxed);
+        self.copy.store(-1, Relaxed);
+    }
+
+    fn is_same(&self, file: c_int) -> bool {
+        let (device, inode) = (self.device.load(Relaxed), self.inode.load(Relaxed));
+        inode != 0 && identity(file) == Some((device, inode))
+    }
+
+    /// Copies it, in a way that no program started from this one inherits.
+    fn copy(&self) {
+        if self.is_same(self.number) {
+            // SAFETY: has no preconditions.
+            self.copy.store(unsafe { libc::fcntl(self.number, libc::F_DUPFD_CLOEXEC, 3) }, Relaxed);
+        }
+    }
+
+    /// Where to write, if that still is the file of the start.
+    fn descriptor(&self) -> Option<c_int> {
+        [self.copy.load(Relaxed), self.number].into_iter().find(|&file| file >= 0 && self.is_same(file))
+    }
+}
+
+fn identity(file: c_int) -> Option<(u64, u64)> {
+    // SAFETY: a stat of zero bytes is valid, and the kernel writes one.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        (libc::fstat(file, &raw mut stat) == 0).then_some((stat.st_dev, stat.st_ino))
+    }
+}
+
+/// The end begins: what the program registered may close the streams.
+fn begin_to_end() {
+    // SAFETY: null, or what `begin` made.
+    let asked = unsafe { ASKED.load(Relaxed).as_ref() };
+    if asked.is_some_and(|asked| asked.process == std::process::id()) {
+        SCREEN.copy();
+        OUTPUT.copy();
+    }
+}
+
+/// See exit(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn exit(status: c_int) -> ! {
+    begin_to_end();
+    // SAFETY: the function of that name.
+    unsafe { transmute::<*mut c_void, extern "C" fn(c_int) -> !>(next::next(Name::Exit))(status) }
+}
+
+type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+
+/// The program's own.
+static MAIN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+extern "C" fn main(count: c_int, words: *mut *mut c_char, environment: *mut *mut c_char) -> c_int {
+    // SAFETY: the function that `__libc_start_main` stored.
+    let status = unsafe { transmute::<*mut c_void, Main>(MAIN.load(Relaxed)) }(count, words, environment);
+    begin_to_end();
+    status
+}
+
+/// What the start of every program calls; a return from `main` calls an `exit` of the C library's that is not ours.
+///
+/// # Safety
+/// As the loader and the C library agree.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __libc_start_main(
+    program: Main,
+    count: c_int,
+    words: *mut *mut c_char,
+    first: *mut c_void,
+    last: *mut c_void,
+    of_loader: *mut c_void,
+    stack: *mut c_void,
+) -> c_int {
+    type Function = unsafe extern "C" fn(
+        Main,
+        c_int,
+        *mut *mut c_char,
+        *mut c_void,
+        *mut c_void,
+        *mut c_void,
+        *mut c_void,
+    ) -> c_int;
+    MAIN.store(program as *mut c_void, Relaxed);
+    // SAFETY: the function of that name, with what its caller gave.
+    unsafe {
+        let next = transmute::<*mut c_void, Function>(next::next(Name::LibcStartMain));
+        next(main, count, words, first, last, of_loader, stack)
+    }
+}
+
+/// See _exit(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn _exit(status: c_int) -> ! {
+    write_beside();
+    loop {
+        // SAFETY: ends the process.
+        unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    }
+}
+
+/// See _Exit(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn _Exit(status: c_int) -> ! {
+    _exit(status)
+}
+
+/// Flushes what the program printed, so that it comes first. Not of a stream that another thread uses, perhaps for ever:
+/// nor of all streams, as one that a thread reads is locked.
+fn flush_stdout() {
+    let stream = (&raw const STDOUT).cast_mut().cast();
+    // SAFETY: the C library's stream, which is never gone.
+    unsafe {
+        if ftrylockfile(stream) == 0 {
+            fflush_unlocked(stream);
+            funlockfile(stream);
+        }
+    }
+}
+
+/// Calls `body`, in which a write to a pipe that nobody reads, or beyond the largest size of a file, is an error but no
+/// signal, which would end the program with a status that is not its own.
+fn without_signals(body: impl FnOnce()) {
+    const AT_ONCE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut sets = MaybeUninit::<[sigset_t; 3]>::zeroed();
+    // SAFETY: the sets are initialized where they are read, or zero, which is a valid set.
+    unsafe {
+        let [ours, before, pending] = sets.assume_init_mut();
+        libc::sigpending(pending);
+        for signal in [SIGPIPE, SIGXFSZ].into_iter().filter(|&signal| libc::sigismember(pending, signal) == 0) {
+            libc::sigaddset(ours, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, ours, before);
+        body();
+        while libc::sigtimedwait(ours, null_mut(), &AT_ONCE) > 0 {}
+        libc::pthread_sigmask(libc::SIG_SETMASK, before, null_mut());
+    }
+}
+
+/// Writes all of it to a descriptor, or as much as can be written.
+pub fn write_to(file: libc::c_int, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        // SAFETY: the kernel reads at most the length of the slice.
+        let count = unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) };
+        let Ok(count @ 1..) = usize::try_from(count) else { return };
+        bytes = &bytes[count..];
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! `firsttouch run` writes them; a word that is not understood is left out, since the library may be younger or older.
 
-use crate::pattern::Pattern;
 use firsttouch::adaptors::Options;
 use firsttouch::size;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, OsString, c_char};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 const VARIABLE: &str = "FIRSTTOUCH_PRELOAD=";
@@ -106,3 +107,43 @@ impl Settings {
 
 /// Less than this costs more in the pool than with the C library, and whole pages.
 const LEAST: usize = 16 << 10;
+
+/// The name of a file for a report as JSON. In it `%p` stands for the process and `%%` for a percent sign; `-` is standard output. Names are bytes.
+#[derive(Clone)]
+pub struct Pattern(pub Vec<u8>);
+
+impl Pattern {
+    pub fn is_output(&self) -> bool {
+        self.0 == b"-"
+    }
+
+    /// Whether each process gets a file of its own.
+    pub fn has_process(&self) -> bool {
+        let mut rest = self.0.as_slice();
+        while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
+            if rest.get(at + 1) == Some(&b'p') {
+                return true;
+            }
+            rest = rest.get(at + 2..).unwrap_or_default();
+        }
+        false
+    }
+
+    /// The file of a process.
+    pub fn of(&self, process: u32) -> PathBuf {
+        let mut name = Vec::new();
+        let mut bytes = self.0.iter().copied().peekable();
+        while let Some(byte) = bytes.next() {
+            match (byte, bytes.peek()) {
+                (b'%', Some(b'p')) => name.extend(process.to_string().into_bytes()),
+                (b'%', Some(b'%')) => name.push(b'%'),
+                _ => {
+                    name.push(byte);
+                    continue;
+                }
+            }
+            bytes.next();
+        }
+        OsString::from_vec(name).into()
+    }
+}

@@ -12,7 +12,7 @@
 //! | [`arrays`] | `empty` and `zeros` |
 //! | [`scratch`], [`numba`] | scratch buffers and scopes; the same in compiled code |
 //! | [`placement`], [`inspection`], [`sharing`] | pages and nodes, what stands behind an array, memory between processes |
-//! | [`process`], [`tools`] | `install`, statistics, forks, faults; traces and profiles |
+//! | [`process`], [`report`], [`tools`] | `install`, statistics, forks, faults; the report; traces and profiles |
 
 mod allocators;
 mod arrays;
@@ -24,6 +24,7 @@ mod numpy;
 mod placement;
 mod process;
 mod python;
+mod report;
 mod scratch;
 mod sharing;
 mod tools;
@@ -66,5 +67,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     inspection::register(module)?;
     sharing::register(module)?;
     process::register(module)?;
+    report::register(module)?;
     tools::register(module)
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// The allocator that serves the process, or else its pool.
-fn serving() -> Arc<dyn Allocator> {
+pub fn serving() -> Arc<dyn Allocator> {
     installed().unwrap_or_else(|| process_pool().clone())
 }
 

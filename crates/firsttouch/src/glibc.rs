@@ -12,7 +12,9 @@
 //!   from the system, for reports.
 
 use crate::os;
+use crate::report::Fresh;
 use std::cell::Cell;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// glibc's initial threshold.
@@ -24,13 +26,20 @@ const MOST: usize = (32 << 20) - (64 << 10);
 static RAISED: AtomicUsize = AtomicUsize::new(MOST);
 /// The largest size that was freed, of those that the thresholds follow.
 static FREED: AtomicUsize = AtomicUsize::new(0);
-/// The bytes that glibc would have taken fresh.
+/// Of a block for which huge pages are asked plainly, as NumPy does from 4 MiB on, and of others: the bytes that glibc would
+/// have taken fresh.
+static FAULTED_HUGE: AtomicU64 = AtomicU64::new(0);
 static FAULTED: AtomicU64 = AtomicU64::new(0);
+/// From this size on NumPy asks for huge pages.
+const NUMPYS_HUGE: usize = 4 << 20;
 
-thread_local! {
-    /// The bytes that it would have free at the top of this thread's heap.
-    static TOP: Cell<usize> = const { Cell::new(0) };
-}
+/// Smaller blocks are left out: what they cost is little, and glibc seldom returns it.
+const LEAST: usize = 64 << 10;
+/// What glibc takes more than it needs when its heap grows, and leaves at its top (`M_TOP_PAD`).
+const PAD: usize = 128 << 10;
+/// Heaps that are simulated, each for the threads of one arena, and blocks that are remembered of each.
+const HEAPS: usize = 16;
+const BLOCKS: usize = 32;
 
 /// Begins to raise the thresholds. Not to be called where another `malloc` is in force, which would keep the blocks, nor
 /// where glibc's fills them (`MALLOC_PERTURB_`).
@@ -38,42 +47,125 @@ pub fn begin_to_raise() {
     RAISED.store(INITIAL, Relaxed);
 }
 
-/// Records that a pool serves a block of so many bytes.
+/// A block in a simulated heap, or a gap between two.
+#[derive(Clone, Copy)]
+struct Chunk {
+    /// Where the pool has put the block; zero for a gap.
+    address: usize,
+    size: usize,
+}
+
+/// The upper end of one of glibc's heaps. Below it, what is free stays, and is used by whatever fits best; what is free at
+/// the top is returned once there is too much of it.
+struct Heap {
+    chunks: [Chunk; BLOCKS],
+    count: usize,
+    /// Free bytes above the last chunk, and how many of them were used before.
+    top: usize,
+    used: usize,
+}
+
+impl Heap {
+    const EMPTY: Self = Self { chunks: [Chunk { address: 0, size: 0 }; BLOCKS], count: 0, top: 0, used: 0 };
+
+    /// Places a block; returns the bytes of it that are fresh.
+    fn place(&mut self, address: usize, size: usize) -> usize {
+        let gaps = (0..self.count).filter(|&at| self.chunks[at].address == 0 && self.chunks[at].size >= size);
+        if let Some(at) = gaps.min_by_key(|&at| self.chunks[at].size) {
+            let rest = self.chunks[at].size - size;
+            self.chunks[at] = Chunk { address, size };
+            if rest > 0 && self.count < BLOCKS {
+                self.chunks.copy_within(at + 1..self.count, at + 2);
+                self.chunks[at + 1] = Chunk { address: 0, size: rest };
+                self.count += 1;
+            }
+            return 0;
+        }
+        if self.count == BLOCKS {
+            self.chunks.copy_within(1.., 0); // the lowest is forgotten, as if it lived on
+            self.count -= 1;
+        }
+        self.chunks[self.count] = Chunk { address, size };
+        self.count += 1;
+        let fresh = size.saturating_sub(self.used);
+        self.used = self.used.saturating_sub(size);
+        self.top = if self.top >= size { self.top - size } else { PAD };
+        fresh
+    }
+
+    /// Frees a block; false if it does not lie here. `trim` is what the top may have.
+    fn free(&mut self, address: usize, trim: usize) -> bool {
+        let Some(at) = self.chunks[..self.count].iter().position(|chunk| chunk.address == address) else {
+            return false;
+        };
+        self.chunks[at].address = 0;
+        for left in [at, at.saturating_sub(1)] {
+            if left + 1 < self.count && self.chunks[left].address == 0 && self.chunks[left + 1].address == 0 {
+                self.chunks[left].size += self.chunks[left + 1].size;
+                self.chunks.copy_within(left + 2..self.count, left + 1);
+                self.count -= 1;
+            }
+        }
+        if self.chunks[self.count - 1].address == 0 {
+            self.count -= 1;
+            self.top += self.chunks[self.count].size;
+            self.used += self.chunks[self.count].size;
+        }
+        if self.top >= trim {
+            (self.top, self.used) = (PAD, self.used.min(PAD));
+        }
+        true
+    }
+}
+
+/// Calls `body` with the heap of this thread's arena; nothing where another thread or an interrupted one uses it.
+fn with_heap<T>(body: impl FnOnce(&mut Heap) -> T) -> Option<T> {
+    static HEAPS_OF_ARENAS: [Mutex<Heap>; HEAPS] = [const { Mutex::new(Heap::EMPTY) }; HEAPS];
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static ARENA: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    let arena = ARENA.with(|arena| {
+        if arena.get() == usize::MAX {
+            arena.set(THREADS.fetch_add(1, Relaxed) % HEAPS);
+        }
+        arena.get()
+    });
+    HEAPS_OF_ARENAS[arena].try_lock().ok().map(|mut heap| body(&mut heap))
+}
+
+/// Records that a pool serves a block of so many bytes, for an array of NumPy's or anything else.
 #[inline]
-pub fn allocated(size: usize) {
-    let taken = if size > FREED.load(Relaxed).max(INITIAL) {
-        size // mapped
-    } else {
-        TOP.with(|top| {
-            let free = top.get();
-            top.set(free.saturating_sub(size));
-            size.saturating_sub(free)
-        })
-    };
-    if taken > 0 {
-        FAULTED.fetch_add(taken as u64, Relaxed);
+pub fn allocated(address: usize, size: usize, is_array: bool) {
+    if size < LEAST || address == 0 {
+        return;
+    }
+    let is_mapped = size > FREED.load(Relaxed).max(INITIAL);
+    let fresh = if is_mapped { size } else { with_heap(|heap| heap.place(address, size)).unwrap_or(0) };
+    if fresh > 0 {
+        let count = if is_array && size >= NUMPYS_HUGE { &FAULTED_HUGE } else { &FAULTED };
+        count.fetch_add(fresh as u64, Relaxed);
     }
 }
 
 /// Records that such a block was freed. The thresholds wait for that, so that a program whose blocks live on keeps no more
 /// than plainly.
 #[inline]
-pub fn freed(size: usize) {
-    let largest = FREED.load(Relaxed);
-    if size > largest.max(INITIAL) {
-        if size <= MOST {
-            FREED.fetch_max(size, Relaxed);
-        }
-        return; // unmapped
+pub fn freed(address: usize, size: usize) {
+    if size < LEAST {
+        return;
     }
+    let largest = FREED.load(Relaxed);
     let trim = if largest > INITIAL { 2 * largest } else { INITIAL };
-    TOP.with(|top| top.set(if top.get() + size > trim { 0 } else { top.get() + size }));
+    let was_there = with_heap(|heap| heap.free(address, trim)).unwrap_or(false);
+    if !was_there && size > largest.max(INITIAL) && size <= MOST {
+        FREED.fetch_max(size, Relaxed);
+    }
 }
 
-/// Bytes that glibc would have taken fresh from the system for all blocks so far, as far as a simulation can tell that
-/// takes all that is free for one block at the top of the heap.
-pub fn faulted() -> u64 {
-    FAULTED.load(Relaxed)
+/// Bytes that glibc would have taken fresh from the system for all blocks so far, as far as this simulation tells.
+pub extern "C" fn faulted() -> Fresh {
+    Fresh { small: FAULTED.load(Relaxed), huge: FAULTED_HUGE.load(Relaxed) }
 }
 
 /// Raises glibc's thresholds to the largest block that was freed; to be called where allocating is no matter. `make_and_free` allocates and frees a
@@ -104,30 +196,33 @@ fn raise_to(size: usize, make_and_free: impl FnOnce(usize)) {
 mod tests {
     use super::*;
 
-    fn faulted_by(body: impl FnOnce()) -> u64 {
-        let before = faulted();
-        body();
-        faulted() - before
+    const KIB: usize = 1 << 10;
+
+    fn faulted_by(turns: usize, turn: impl Fn()) -> usize {
+        let before = faulted().small;
+        (0..turns).for_each(|_| turn());
+        (faulted().small - before) as usize
     }
 
-    fn turn(sizes: &[usize]) {
-        sizes.iter().for_each(|&size| allocated(size));
-        sizes.iter().for_each(|&size| freed(size));
+    fn temporaries(sizes: &[usize]) {
+        let numbered = || (1..).zip(sizes).map(|(at, &size)| (at << 30, size));
+        numbered().for_each(|(at, size)| allocated(at, size, false));
+        numbered().for_each(|(at, size)| freed(at, size));
     }
 
-    /// One test: the thresholds are the process's.
+    /// One test: the thresholds are the process's. The figures of glibc 2.36 for the same are beside it.
     #[test]
     fn blocks_are_faulted_in_as_by_glibc() {
-        const KIB: usize = 1 << 10;
-        assert_eq!(faulted_by(|| (0..100).for_each(|_| turn(&[30 * KIB, 20 * KIB]))), 50 << 10);
-        // Four blocks exceed what the top of the heap may keep, until a larger one was freed.
-        let above = faulted_by(|| (0..100).for_each(|_| turn(&[100 * KIB; 4])));
-        assert!(above >= (100 * 200) << 10, "{above}");
-        turn(&[4 << 20]);
-        let kept = faulted_by(|| (0..100).for_each(|_| turn(&[100 * KIB; 4])));
-        assert!(kept <= 400 << 10, "{kept}");
-        let again = faulted_by(|| (0..10).for_each(|_| turn(&[4 << 20])));
-        assert!(again <= 4 << 20, "{again}");
-        assert_eq!(faulted_by(|| (0..10).for_each(|_| turn(&[40 << 20]))), (10 * 40) << 20);
+        assert_eq!(faulted_by(9, || temporaries(&[30 * KIB, 20 * KIB])), 0);
+        let trimmed = faulted_by(100, || temporaries(&[100 * KIB; 4]));
+        assert!(trimmed >= 100 * 200 * KIB, "{trimmed}"); // 68 pages of 100 a turn
+        temporaries(&[4096 * KIB]);
+        let kept = faulted_by(100, || temporaries(&[100 * KIB; 4]));
+        assert!(kept <= 400 * KIB, "{kept}"); // none
+        let again = faulted_by(100, || temporaries(&[4096 * KIB]));
+        assert!(again <= 4096 * KIB, "{again}"); // none
+        let two = faulted_by(10, || temporaries(&[4096 * KIB; 2]));
+        assert!(two >= 9 * 8192 * KIB, "{two}"); // all of them: twice the threshold is too much for the top
+        assert_eq!(faulted_by(10, || temporaries(&[40960 * KIB])), 409_600 * KIB);
     }
 }

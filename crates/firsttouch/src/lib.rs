@@ -36,6 +36,7 @@ pub mod os;
 pub mod owners;
 pub mod pages;
 mod reason;
+pub mod report;
 pub mod reserve;
 pub mod residency;
 pub mod scratch;

@@ -44,6 +44,23 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// The same, with the counts that only grow from `before` on.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            allocations: self.allocations - before.allocations,
+            recycled: self.recycled - before.recycled,
+            allocated_bytes: self.allocated_bytes - before.allocated_bytes,
+            recycled_bytes: self.recycled_bytes - before.recycled_bytes,
+            first_touched_small_bytes: self.first_touched_small_bytes - before.first_touched_small_bytes,
+            first_touched_huge_bytes: self.first_touched_huge_bytes - before.first_touched_huge_bytes,
+            purged_bytes: self.purged_bytes - before.purged_bytes,
+            refaulted_bytes: self.refaulted_bytes - before.refaulted_bytes,
+            failures: self.failures - before.failures,
+            ..*self
+        }
+    }
+
     /// The names and values that reports show.
     pub fn figures(&self) -> [(&'static str, u64); 19] {
         [

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Literal
 
-from _firsttouch_start import memory_errors
+from _firsttouch_start import pooling
 from firsttouch import _allocators, _firsttouch
 from firsttouch._firsttouch import Allocator, FixedBuffer, ScratchBuffer, evaluate_expression
 from firsttouch.custom import AllocatorLike, OwnAllocator
@@ -25,6 +25,8 @@ FACTORIES: dict[str, Callable[..., Allocator]] = {
     "numpy_default": _firsttouch.numpy_default,
 }
 """The functions that expressions know in addition to the core's allocators, by name."""
+
+_firsttouch.register(budget_made=pooling.add_reasons)
 
 _METHODS = ("allocate", "deallocate")
 _REMEMBERED = 64
@@ -67,7 +69,7 @@ def checked(allocator: object, caller: str) -> Allocator:
             "or use use()"
         )
     if isinstance(allocator, OwnAllocator) and len(has) == len(_METHODS):
-        memory_errors.add_reasons()
+        pooling.add_reasons()
         return _firsttouch.own(allocator)
     if has:
         (lacks,) = set(_METHODS) - set(has)

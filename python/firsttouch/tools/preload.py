@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import platform
-from pathlib import Path
+import os
+import sys
 
 #: Where `make preload` and the wheel put the library.
-FILE = Path(__file__).parents[1] / "_lib" / "libfirsttouch_preload.so"
+FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "_lib", "libfirsttouch_preload.so")
 
 #: The variable with the library's settings (crates/firsttouch-preload/src/settings.rs).
 VARIABLE = "FIRSTTOUCH_PRELOAD"
@@ -14,8 +14,16 @@ VARIABLE = "FIRSTTOUCH_PRELOAD"
 
 def missing() -> str | None:
     """Return why the library cannot be used here, and what to do; None if it can."""
-    if platform.system() != "Linux" or platform.libc_ver()[0] != "glibc":
+    if sys.platform != "linux" or not _has_glibc():
         return "only Python programs can be served here: replacing malloc requires Linux with glibc"
-    if not FILE.exists():
-        return f"{FILE.name} is missing: the wheel of firsttouch includes it; in a checkout, `make preload` builds it"
+    if not os.path.exists(FILE):
+        name = os.path.basename(FILE)
+        return f"{name} is missing: the wheel of firsttouch includes it; in a checkout, `make preload` builds it"
     return None
+
+
+def _has_glibc() -> bool:
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
+    except (ValueError, OSError):  # another C library does not know the name
+        return False

@@ -41,16 +41,7 @@ fn shares_preloaded_pool() -> bool {
     PreloadedPool::find().is_some()
 }
 
-/// Lets Python report for the preloaded library as well.
-#[pyfunction]
-fn leave_preloaded_report() {
-    if let Some(pool) = PreloadedPool::find() {
-        pool.leave_report();
-    }
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(default_pool, module)?)?;
-    module.add_function(wrap_pyfunction!(shares_preloaded_pool, module)?)?;
-    module.add_function(wrap_pyfunction!(leave_preloaded_report, module)?)
+    module.add_function(wrap_pyfunction!(shares_preloaded_pool, module)?)
 }

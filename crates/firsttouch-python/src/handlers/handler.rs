@@ -194,8 +194,9 @@ impl Handler {
         if self.kind == Kind::Front {
             // SAFETY: nobody uses the block, if there is one.
             glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
-            glibc::allocated(request.size());
-            return give(&**self.allocator(), request); // observed as a whole
+            let block = give(&**self.allocator(), request); // observed as a whole
+            glibc::allocated(block as usize, request.size(), true);
+            return block;
         }
         match self.scope() {
             Some((scope, before)) if !scope.serves() => self.pass_on(before, request),
@@ -358,7 +359,7 @@ unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: us
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
         if handler.kind == Kind::Front {
-            glibc::freed(size);
+            glibc::freed(pointer as usize, size);
         } else {
             observed::freed(pointer);
         }

@@ -6,6 +6,7 @@
 use super::Malloc;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::layout::SMALL_LIMIT;
+use crate::report::Fresh;
 use crate::stats::Stats;
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -25,6 +26,8 @@ pub struct Table {
     pub trim: extern "C" fn() -> usize,
     /// Writes the first `size` bytes of the statistics, which are only ever appended to.
     pub stats: unsafe extern "C" fn(to: *mut Stats, size: usize),
+    /// What glibc would have taken fresh for all blocks.
+    pub plainly: extern "C" fn() -> Fresh,
     /// Lets the caller report for both.
     pub leave_report: extern "C" fn(),
 }
@@ -42,6 +45,11 @@ impl PreloadedPool {
             let table: extern "C" fn() -> *const Table = std::mem::transmute(function.as_ptr());
             table().as_ref().map(Self)
         }
+    }
+
+    /// What glibc would have taken fresh for all blocks: see [`crate::glibc`].
+    pub fn plainly(self) -> Fresh {
+        (self.0.plainly)()
     }
 
     /// Lets the caller report for both.

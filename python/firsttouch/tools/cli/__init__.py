@@ -1,1 +1,5 @@
-"""The command line: one file per command, and what the commands share."""
+"""The command line of the package."""
+
+
+class BadUsageError(Exception):
+    """A request that cannot be fulfilled; the message is the one line to print."""

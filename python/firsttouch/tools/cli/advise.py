@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from _firsttouch_start import rank, speak, units
-from firsttouch.tools.cli import interpreter, output, program, starting
+from firsttouch.tools.cli import output, program, starting
 from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import Parser
 
@@ -40,8 +40,8 @@ def main(words: Sequence[str]) -> int:
     """Run the program, read the trace and print the advice. Returns the program's exit status."""
     given, found = program.parse(_parser(), words, ("--lines", *output.WITH_VALUE))
     out = output.checked(given, "advise", "numpy", "rich")
-    command = interpreter.command("advise")
-    interpreter.check(command, "advise")
+    command = starting.command("advise")
+    starting.check(command, "advise")
     from firsttouch.tools import advice
 
     prices = advice.calibrate()

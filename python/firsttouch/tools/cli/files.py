@@ -3,7 +3,7 @@
 import os
 
 from _firsttouch_start import rank, speak
-from firsttouch.tools.cli.parser import BadUsageError
+from firsttouch.tools.cli import BadUsageError
 
 
 def absolute(name: str, command: str = "run", option: str = "--json") -> str:

@@ -8,8 +8,7 @@ import sys
 from io import TextIOWrapper
 
 from _firsttouch_start import speak
-from firsttouch._firsttouch import did_you_mean
-from firsttouch.tools.cli.parser import BadUsageError
+from firsttouch.tools.cli import BadUsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +102,8 @@ def _dispatch(words: list[str]) -> int:
         raise BadUsageError(f"missing command: one of {', '.join(COMMANDS)} (try firsttouch --help)")
     if command.endswith(".py") or os.path.exists(command):
         raise BadUsageError(f"{command!r} is not a command; to run it, use: firsttouch run {command}")
+    from firsttouch._firsttouch import did_you_mean
+
     raise BadUsageError(f"unknown command {command!r}{did_you_mean(command, list(COMMANDS))} (try firsttouch --help)")
 
 

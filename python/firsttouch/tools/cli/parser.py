@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from firsttouch._firsttouch import did_you_mean
-
-
-class BadUsageError(Exception):
-    """A request that cannot be fulfilled; the message is the one line to print."""
+from firsttouch.tools.cli import BadUsageError as BadUsageError
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
-import shutil
 import stat
-from typing import TYPE_CHECKING
 
-from firsttouch.tools.cli import executable, files
-from firsttouch.tools.cli.parser import BadUsageError
+from firsttouch.tools.cli import BadUsageError, files
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from firsttouch.tools.cli.parser import Parser
+
+#: How a program in machine code begins.
+ELF = b"\x7fELF"
 
 #: Letters of python's own options; they belong before `-m firsttouch run`.
 _OF_PYTHON = set("bBdEiIOPRsSuvWxX")
@@ -45,8 +45,55 @@ class Program:
         if first.startswith("-"):
             return True
         if os.path.isdir(first):
-            return any(os.path.exists(os.path.join(first, f"__main__.{end}")) for end in ("py", "pyc"))
+            return _has_main(first)
         return os.path.exists(first) and os.access(first, os.R_OK)
+
+
+def find(word: str) -> str | None:
+    """Return the file of a program that is not Python's; None if `word` is a Python script, or nothing."""
+    here = os.path.dirname(word) or os.path.isfile(word) or _has_main(word)  # any other folder python cannot run
+    path = word if here else which(word)
+    if path is None or path.endswith(".py") or not os.path.isfile(path):
+        return None
+    if _start(path).startswith(ELF):
+        return None if _is_python(os.path.basename(path)) else path
+    return path if interpreter(path) and os.access(path, os.X_OK) else None
+
+
+def interpreter(path: str) -> str:
+    """Return what the first line of a script names to run it, as `/bin/sh`; nothing if that is Python, or no script."""
+    first, _, second = _start(path).partition(b"\n")
+    of_pip = second.startswith(b"'''exec'")  # a shell's first line, where the path of Python is too long for one
+    of_python = any(b"python" in os.path.basename(word) for word in first.split())  # its folder may be called anything
+    if path.endswith(".py") or not first.startswith(b"#!") or of_python or of_pip:
+        return ""
+    return os.fsdecode(first[2:].strip())
+
+
+def _start(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(256)
+    except OSError:
+        return b""
+
+
+def which(word: str) -> str | None:
+    """Return the file of a command, as :func:`shutil.which`, whose imports would cost more than all others here."""
+    for folder in os.get_exec_path():
+        path = os.path.join(folder, word)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _has_main(folder: str) -> bool:
+    """Return whether python can run a folder."""
+    return any(os.path.exists(os.path.join(folder, f"__main__.{end}")) for end in ("py", "pyc"))
+
+
+def _is_python(name: str) -> bool:
+    return name.startswith("python") and not name[len("python") :].strip("0123456789.")
 
 
 def split(words: Sequence[str], with_value: Sequence[str], of: str = "run") -> tuple[list[str], Program | None]:
@@ -74,7 +121,7 @@ def _program(words: Sequence[str], of: str) -> Program | None:
     if list(words) in (["-m"], ["-c"]):
         what = {"-m": "the name of a module", "-c": "the code to run"}[words[0]]
         raise BadUsageError(f"{of}: {words[0]} needs {what}")
-    if words and of == "run" and (other := executable.find(words[0])):
+    if words and of == "run" and (other := find(words[0])):
         return Program(tuple(words), other)
     if words:
         _refuse_command(words[0], of)
@@ -94,19 +141,19 @@ def _refuse_command(word: str, of: str) -> None:
     way = ways.get(of, f" (firsttouch run {word} serves it)")
     if os.path.dirname(word) or os.path.exists(word):
         if os.path.isfile(word) and _is_binary(word):
-            if re.fullmatch(r"python[0-9.]*", os.path.basename(word)):
+            if _is_python(os.path.basename(word)):
                 raise BadUsageError(f"{of}: for another Python, {word} -m firsttouch {of} script.py")
             raise BadUsageError(f"{of}: {word} is not a Python program{way}")
-        if os.path.isfile(word) and (its := executable.interpreter(word)):
+        if os.path.isfile(word) and (its := interpreter(word)):
             if of == "run":
                 way = f"firsttouch run {its} {word}"
                 raise BadUsageError(f"run: {word} is a script for {its} and not executable: {way}")
             raise BadUsageError(f"{of}: {word} is a script for {its}, not a Python program{way}")
         return
-    found = shutil.which(word)
+    found = which(word)
     if found is None:
         return
-    if re.fullmatch(r"python[0-9.]*", word):
+    if _is_python(word):
         raise BadUsageError(f"{of}: omit {word}, which firsttouch starts itself, as in firsttouch {of} script.py")
     if _is_binary(found):
         raise BadUsageError(f"{of}: no file {word} here; the command {found} is not a Python program{way}")
@@ -117,7 +164,7 @@ def _is_binary(path: str) -> bool:
     """Return whether it is machine code; a file that cannot be read may be anything."""
     try:
         with open(path, "rb") as file:
-            return file.read(4) == b"\x7fELF"
+            return file.read(4) == ELF
     except OSError:
         return False
 
@@ -158,6 +205,8 @@ def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tu
 
 def lines(text: str) -> int:
     """Parse the number of lines of a table."""
+    import argparse
+
     found = int(text)
     if found < 1:
         raise argparse.ArgumentTypeError(f"{found} lines: expected 1 or more")

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from _firsttouch_start import rank
-from firsttouch.tools.cli import executable, files, interpreter, program, serving, starting
-from firsttouch.tools.cli.parser import BadUsageError, Parser
+import os
+import stat
+import sys
+from types import SimpleNamespace
+
+from _firsttouch_start import VARIABLE, rank, speak
+from firsttouch.tools import inherited, preload
+from firsttouch.tools.cli import BadUsageError, files, program, starting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NoReturn
+
+    from firsttouch.tools.cli.parser import Parser
 
 _WITH_VALUE = ("--json", "--allocator", "--limit", "--max-idle", "--decay", "--threshold")
+
+_OPTIONS = ("json", "quiet", "allocator", "limit", "max_idle", "decay", "all", "threshold")
 
 _USAGE = """firsttouch run [options] script.py | -m module | -c code | program
            [arguments of the program]"""
@@ -51,25 +60,32 @@ options of firsttouch come before the program; everything after it is passed to 
 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then exec. Returns only with an error."""
-    given, found = program.parse(_parser(), words, _WITH_VALUE)
+    given: Any
+    own, started = program.split(words, _WITH_VALUE)
+    if own or started is None:
+        given, found = program.parse(_parser(), words, _WITH_VALUE)
+    else:  # nothing to parse, and a program that takes less time than argparse to load is slower for it
+        given, found = SimpleNamespace(**dict.fromkeys(_OPTIONS)), started
     settings = _settings(given)
     if found.executable is not None:
         _refuse_pythons(given, found.executable)
-        executable.check(found.executable)
-        executable.become(found.executable, found.words, settings | _of_library(given))
+        _check(found.executable)
+        _become(found.executable, found.words, settings | _of_library(given))
     if given.threshold is not None and not given.all:
         raise BadUsageError("run: --threshold is for programs other than Python's, or with --all")
-    command = interpreter.command()
-    interpreter.check(command)
+    command = starting.command()
+    starting.check(command)
     environment = starting.environment(settings, found)
     if given.all:
-        executable.check(command[0])
+        _check(command[0])
         only = {name: settings[name] for name in ("quiet", "max_idle", "decay") if name in settings}
-        environment = executable.environment(only | _of_library(given), environment)
+        environment = _environment(only | _of_library(given), environment)
     starting.become([*command, *found.words], environment)
 
 
 def _parser() -> Parser:
+    from firsttouch.tools.cli.parser import Parser
+
     parser = Parser("run", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
     add(
@@ -114,7 +130,7 @@ def _refuse_pythons(given: Any, path: str) -> None:
     """Refuse options that a program cannot obey that is not Python's."""
     for option in ("allocator", "limit"):
         if getattr(given, option) is not None:
-            inside = "; in the script, write firsttouch run in place of python" if executable.interpreter(path) else ""
+            inside = "; in the script, write firsttouch run in place of python" if program.interpreter(path) else ""
             raise BadUsageError(f"run: --{option} is for Python programs, and {path} is not one{inside}")
 
 
@@ -128,7 +144,7 @@ def _settings(given: Any) -> dict[str, Any]:
         if path != "-":
             files.refuse("run", given.json, rank.fill(path))
     if given.allocator is not None:
-        settings["allocator"] = serving.checked(given)
+        settings["allocator"] = starting.checked(given)
     if given.limit is not None:
         settings["limit"] = _limit(given.limit)
     if given.max_idle is not None:
@@ -174,3 +190,92 @@ def _seconds(text: str) -> float | None:
     if not 0 <= seconds < _FOREVER:
         raise BadUsageError(f"run: --decay: {text!r} is not a duration: give seconds, as in 0.5 or 30, or never")
     return seconds
+
+
+#: The type of the program header that names the dynamic loader.
+_INTERPRETER = 3
+#: The number of bytes of a program that are examined; few programs are larger.
+_LOOKED_AT = 64 << 20
+
+
+def _check(path: str) -> None:
+    """Reject a program that the library cannot serve, with the reason."""
+    why = preload.missing() or _obstacle(path)
+    if why:
+        raise BadUsageError(f"run: cannot serve {path}: {why}")
+
+
+def _obstacle(path: str) -> str | None:
+    mode = os.stat(path).st_mode
+    if mode & (stat.S_ISUID | stat.S_ISGID) and os.geteuid() != 0:
+        return "it is set-uid, and the dynamic loader ignores LD_PRELOAD for such programs"
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_LOOKED_AT)
+        # The interpreter of a script is not examined.
+        return _obstacle_in(content) if content.startswith(program.ELF) else None
+    except (OSError, IndexError, KeyError) as error:
+        return speak.reason(error)
+
+
+def _obstacle_in(content: bytes) -> str | None:
+    with open(preload.FILE, "rb") as file:
+        ours = file.read(20)
+    if content[4:6] != ours[4:6] or content[18:20] != ours[18:20]:
+        return "it is built for another architecture than this firsttouch"
+    loader = _loader(content)
+    if loader is None:
+        return "it is linked statically, so its malloc cannot be replaced"
+    if b"ld-musl" in loader:
+        return "it is linked against musl; the library needs glibc"
+    if b"\0libasan.so." in content:
+        return "it is built with AddressSanitizer, which must see every block"
+    return None
+
+
+def _loader(content: bytes) -> bytes | None:
+    """Return the name of the dynamic loader. Assumes a 64-bit file."""
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(content[at : at + size], sys.byteorder)
+
+    table, length, count = number(32, 8), number(54, 2), number(56, 2)
+    for header in range(table, table + length * count, length or 1):
+        if number(header, 4) == _INTERPRETER:
+            start = number(header + 8, 8)
+            return content[start : start + number(header + 32, 8)]
+    return None
+
+
+def _environment(settings: Mapping[str, Any], outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the library before anything else that is preloaded, and with its settings."""
+    file = preload.FILE
+    if set(file) & set(" :"):
+        raise BadUsageError(f"run: the dynamic loader cannot preload {file}: its name contains a space or a colon")
+    others = [other for other in outer.get("LD_PRELOAD", "").replace(":", " ").split() if other != file]
+    return {**outer, "LD_PRELOAD": ":".join([file, *others]), preload.VARIABLE: _told(settings)}
+
+
+def _told(settings: Mapping[str, Any]) -> str:
+    """Format the settings for the library. The name of a file comes last, because it may contain anything."""
+    words = [f"{name}={settings[name]}" for name in ("threshold", "max_idle") if settings.get(name) is not None]
+    if "decay" in settings:
+        words.append(f"decay={'never' if settings['decay'] is None else settings['decay']}")
+    pattern = settings.get("json") or ""
+    fields = rank.fields(pattern)
+    words.append(f"report={os.getpid()}")
+    if settings.get("quiet") or not rank.is_first():
+        words.append("quiet=1")
+    if pattern and (fields or rank.is_first()):
+        words.append("json=" + rank.fill_rank(pattern))
+    return " ".join(words)
+
+
+def _become(path: str, words: Sequence[str], settings: Mapping[str, Any]) -> NoReturn:
+    """Replace this process by the program."""
+    outer = {name: value for name, value in inherited.environment().items() if name != VARIABLE}
+    inherited.restore_signals()
+    try:
+        os.execve(path, list(words), _environment(settings, outer))
+    except OSError as error:
+        raise BadUsageError(f"run: cannot start {path}: {speak.reason(error)}") from None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import rank, units
-from firsttouch.tools.cli import files, interpreter, output, program, serving, starting
+from firsttouch.tools.cli import files, output, program, starting
 from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 from firsttouch.tools.cli.program import Program
@@ -115,13 +115,13 @@ def _settings(given: Any, file: str) -> dict[str, Any]:
     settings: dict[str, Any] = {"trace": file, "quiet": given.quiet}
     if given.allocator is not None:
         given.max_idle = given.decay = None
-        settings["allocator"] = serving.checked(given, "trace")
+        settings["allocator"] = starting.checked(given, "trace")
     return settings
 
 
 def _command() -> list[str]:
-    command = interpreter.command("trace")
-    interpreter.check(command, "trace")
+    command = starting.command("trace")
+    starting.check(command, "trace")
     return command
 
 

@@ -15,7 +15,7 @@ from firsttouch.tools.measuring.contenders import FOREIGN, HUGE_GLIBC, TUNED_GLI
 DEFAULT = Contender("the default")
 AGAIN = Contender("the same again")  # for A/A: the difference between two equal contenders
 POOL = Contender("pool()", install=True)
-PRELOADED = Contender("preloaded pool", {"LD_PRELOAD": str(preload.FILE)}, install=True)
+PRELOADED = Contender("preloaded pool", {"LD_PRELOAD": preload.FILE}, install=True)
 
 #: Included by --all, in addition to the pool.
 _MORE = ("pool(pages())", "mimalloc()", "jemalloc()")
@@ -37,7 +37,7 @@ def chosen(
     mallocs = [PRELOADED, TUNED_GLIBC, HUGE_GLIBC] if any_program or everything else [TUNED_GLIBC]
     if preload.missing():
         mallocs = [malloc for malloc in mallocs if malloc != PRELOADED]
-        absent = [*absent, preload.FILE.name] if any_program or everything else absent
+        absent = [*absent, os.path.basename(preload.FILE)] if any_program or everything else absent
     return [DEFAULT, AGAIN, POOL, *served, *mallocs, *libraries], absent
 
 

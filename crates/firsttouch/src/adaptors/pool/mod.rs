@@ -417,6 +417,11 @@ impl Pool {
         heap::lives(address.as_ptr() as usize)
     }
 
+    /// The bytes that were asked for the live block at `address`.
+    pub fn asked(&self, address: NonNull<u8>) -> usize {
+        heap::span_at(address.as_ptr() as usize).map_or(0, |(_, span)| span.segment.occupant(span.start).asked())
+    }
+
     /// Resizes the block at `address` to at least `size` bytes, moving it if it cannot grow in place; `None`, and the
     /// block is unchanged, if there is no memory.
     ///

@@ -1,12 +1,18 @@
-//! What the program does to the pages of its blocks that outlives their use.
+//! System calls of the program that concern the pool.
 //!
+//! **What it does to the pages of its blocks** outlives their use.
 //! The C library unmaps a large block when it is freed; the pool keeps it. So if the program protected, locked or advised
 //! pages of it, they are mapped anew before the pool gets them back: the next user could not write, would find zeros in a
 //! child, or run into the limit on locked memory.
+//!
+//! **A sandbox** may allow what the C library's `malloc` needs (`mmap`, `munmap`, `mremap`, `mprotect`, `madvise`, `futex`)
+//! and kill the process for any other call. Once the program announces one, the pool makes no others: it asks neither what
+//! pages were used nor what limits there are, and starts no thread. The report is written before.
 
 use crate::next::{Name, next};
+use crate::{idle, report};
 use firsttouch::address_map::is_foreign;
-use libc::{c_int, c_uint, c_void};
+use libc::{c_int, c_uint, c_ulong, c_void};
 use std::mem::transmute;
 use std::sync::atomic::{
     AtomicBool, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -150,4 +156,20 @@ pub unsafe extern "C" fn mlock2(address: *const c_void, size: usize, flags: c_ui
     type Function = unsafe extern "C" fn(*const c_void, usize, c_uint) -> c_int;
     // SAFETY: the function of that name, with what mlock2(2) demands of the program.
     unsafe { transmute::<*mut c_void, Function>(next(Name::Mlock2))(address, size, flags) }
+}
+
+/// See prctl(2). Without more rights than others, every way to install a filter begins with one of these.
+///
+/// # Safety
+/// As stated there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
+    if matches!(option, libc::PR_SET_NO_NEW_PRIVS | libc::PR_SET_SECCOMP) {
+        report::write();
+        idle::never_start_a_thread();
+        firsttouch::os::ask_nothing();
+    }
+    type Function = unsafe extern "C" fn(c_int, ...) -> c_int;
+    // SAFETY: the function of that name, with what prctl(2) demands of the program; what it did not give is not looked at.
+    unsafe { transmute::<*mut c_void, Function>(next(Name::Prctl))(option, a, b, c, d) }
 }

@@ -1,0 +1,101 @@
+//! The report on a Python process: the start-up hook's facts, and the pool's figures.
+
+use crate::allocators::allocator::PyAllocator;
+use crate::allocators::process_pool::small_limit;
+use crate::process::serving;
+use crate::python::values::ToPython;
+use firsttouch::report::{Failure, Fresh, Report, Served, Used};
+use firsttouch::sources::PreloadedPool;
+use firsttouch::{Allocator, Stats, failure, glibc};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::{Mutex, PoisonError};
+
+/// What a fork inherited, and is not this process's own.
+static INHERITED: Mutex<Option<(Stats, Fresh)>> = Mutex::new(None);
+
+/// The preloaded library's pool, where that serves the process.
+fn preloaded(allocator: Option<&PyAllocator>) -> Option<PreloadedPool> {
+    PreloadedPool::find().filter(|_| allocator.is_none())
+}
+
+fn totals(allocator: Option<&PyAllocator>) -> (Stats, Fresh) {
+    let stats = match allocator {
+        None => serving().stats(),
+        Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
+    };
+    (stats, preloaded(allocator).map_or_else(|| glibc::faulted(), PreloadedPool::plainly))
+}
+
+/// Counts from here on, in a forked child.
+#[pyfunction]
+#[pyo3(signature = (allocator=None))]
+fn begin_report(allocator: Option<&PyAllocator>) {
+    *INHERITED.lock().unwrap_or_else(PoisonError::into_inner) = Some(totals(allocator));
+}
+
+/// The report as text and as JSON. Where the preloaded library serves the process, too, it then writes none.
+#[pyfunction]
+#[pyo3(signature = (facts, pooled, allocator=None))]
+fn report(
+    facts: &Bound<'_, PyDict>,
+    pooled: bool,
+    allocator: Option<&PyAllocator>,
+) -> PyResult<ToPython<(String, String)>> {
+    fn fact<'py, T: FromPyObjectOwned<'py>>(facts: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
+        let found = facts.get_item(name)?.filter(|value| !value.is_none());
+        found.map(|value| value.extract().map_err(Into::into)).transpose()
+    }
+    let number = |name: &str| Ok::<f64, PyErr>(fact(facts, name)?.unwrap_or_default());
+    let preloaded = preloaded(allocator);
+    let pooled = pooled || preloaded.is_some();
+    let (now, plainly) = match preloaded {
+        Some(pool) => (pool.stats(), pool.plainly()),
+        None if pooled => totals(allocator),
+        None => <(Stats, Fresh)>::default(),
+    };
+    let (before, fresh) = INHERITED.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+    let resident = fact(facts, "resident_now")?.zip(fact(facts, "resident_peak")?);
+    let last_failure = failure::last().zip(failure::last_reason()).filter(|_| pooled);
+    let report = Report {
+        process: std::process::id(),
+        main: fact(facts, "main_process")?.unwrap_or_default(),
+        rank: fact(facts, "rank")?,
+        command: fact(facts, "command")?.unwrap_or_default(),
+        python: fact(facts, "python")?,
+        numpy: fact(facts, "numpy")?,
+        refused: fact(facts, "not_pooled_because")?,
+        used: Used {
+            wall: number("wall")?,
+            waited: number("waited")?,
+            user: number("user")?,
+            kernel: number("kernel")?,
+            minor_faults: number("minor_faults")? as u64,
+            major_faults: number("major_faults")? as u64,
+            children: number("children")?,
+        },
+        resident,
+        allocator: fact(facts, "allocator")?,
+        served: if preloaded.is_some() { Served::Blocks } else { Served::Arrays },
+        from: small_limit(),
+        pool: pooled.then(|| now.since(&before)),
+        plainly: Fresh {
+            small: plainly.small.saturating_sub(fresh.small),
+            huge: plainly.huge.saturating_sub(fresh.huge),
+        },
+        last_failure: last_failure.map(|(error, reason)| Failure {
+            reason,
+            asked: error.asked,
+            limit: error.limit_name().to_owned(),
+        }),
+    };
+    if let Some(pool) = preloaded {
+        pool.leave_report();
+    }
+    Ok(ToPython(report.text_and_json()))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(begin_report, module)?)?;
+    module.add_function(wrap_pyfunction!(report, module)?)
+}

@@ -1,0 +1,459 @@
+//! The report on a process at its end: what it used, what came from a pool, and whether that gained anything. The preloaded
+//! library and the start-up hook of Python programs fill in the figures; all words are here.
+
+#![allow(unsafe_code)] // Safety: memory that is mapped, touched and unmapped in one function.
+
+use crate::os;
+use crate::size::Bytes;
+use crate::stats::Stats;
+use std::fmt::Write;
+use std::hint::black_box;
+use std::ptr::with_exposed_provenance_mut;
+use std::time::Instant;
+
+/// Below this share of the time, or fewer seconds, memory is not what a program gains by.
+const WORTH_MENTIONING: (f64, f64) = (0.01, 0.005);
+/// Above this share of the allocated bytes, the report says how much was given back too early.
+const WORTH_KEEPING: f64 = 0.05;
+
+/// What the kernel counts of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    /// Seconds since the start.
+    pub wall: f64,
+    /// The part of `wall` in which others had the processor.
+    pub waited: f64,
+    /// Processor seconds of the program's own code.
+    pub user: f64,
+    /// The same of the kernel, on its behalf.
+    pub kernel: f64,
+    /// Page faults that needed no reading.
+    pub minor_faults: u64,
+    /// Page faults that waited for a disk.
+    pub major_faults: u64,
+    /// Processor seconds of child processes that have ended.
+    pub children: f64,
+}
+
+/// Bytes that were taken fresh from the system.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)] // copies of this library hand it to each other
+pub struct Fresh {
+    /// On base pages.
+    pub small: u64,
+    /// On huge pages.
+    pub huge: u64,
+}
+
+/// A request that was refused.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What was requested, what there was, and which limit spoke.
+    pub reason: String,
+    /// Bytes requested.
+    pub asked: usize,
+    /// The limit's name.
+    pub limit: String,
+}
+
+/// Whose memory came from a pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Served {
+    /// NumPy's arrays.
+    #[default]
+    Arrays,
+    /// All large blocks of the process.
+    Blocks,
+}
+
+impl Served {
+    fn noun(self) -> &'static str {
+        if self == Self::Arrays { "array" } else { "block" }
+    }
+}
+
+/// All that a report says.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Its number.
+    pub process: u32,
+    /// Whether it is the process that was started, and not one that it started.
+    pub main: bool,
+    /// The number among the processes that MPI started.
+    pub rank: Option<u32>,
+    /// Its command line.
+    pub command: Vec<String>,
+    /// Python's version, in a program of Python's.
+    pub python: Option<String>,
+    /// NumPy's, if it was imported.
+    pub numpy: Option<String>,
+    /// Why nothing came from a pool.
+    pub refused: Option<String>,
+    /// What it used.
+    pub used: Used,
+    /// Resident bytes now, and at the peak.
+    pub resident: Option<(usize, usize)>,
+    /// The expression of the allocator; `None` for the process's own pool.
+    pub allocator: Option<String>,
+    /// What was served.
+    pub served: Served,
+    /// The size of requests from which on they are.
+    pub from: usize,
+    /// What the pool did; `None` where nothing came from one.
+    pub pool: Option<Stats>,
+    /// What the process would have taken fresh without the pool, for the same requests: see [`crate::glibc`].
+    pub plainly: Fresh,
+    /// The last request that was refused.
+    pub last_failure: Option<Failure>,
+}
+
+/// What the pool saved, at most: not all memory that is requested is used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gain {
+    faults: u64,
+    seconds: f64,
+    share: f64,
+}
+
+impl Report {
+    /// The report for people, with a line on what was gained and then one for each subject; and for programs, as JSON.
+    pub fn text_and_json(&self) -> (String, String) {
+        let gain = self.gain();
+        (self.text(gain), self.json(gain))
+    }
+
+    fn json(&self, gain: Gain) -> String {
+        let used = &self.used;
+        let mut json = Object::default();
+        json.put("process", self.process);
+        json.put("main_process", self.main);
+        json.put("rank", optional(self.rank));
+        json.put("command", list(&self.command));
+        json.put("python", quoted_or_null(self.python.as_deref()));
+        json.put("numpy", quoted_or_null(self.numpy.as_deref()));
+        json.put("pooled", self.pool.is_some());
+        json.put("not_pooled_because", quoted_or_null(self.refused.as_deref()));
+        let mut seconds = Object::default();
+        for (name, value) in [("wall", used.wall), ("user", used.user), ("kernel", used.kernel)] {
+            seconds.put(name, format!("{value:.6}"));
+        }
+        json.put("seconds", seconds.text());
+        json.put("children_seconds", format!("{:.6}", used.children));
+        let mut faults = Object::default();
+        faults.put("minor", used.minor_faults);
+        faults.put("major", used.major_faults);
+        json.put("faults", faults.text());
+        let mut resident = Object::default();
+        resident.put("now", optional(self.resident.map(|(now, _)| now)));
+        resident.put("peak", optional(self.resident.map(|(_, peak)| peak)));
+        json.put("resident_bytes", resident.text());
+        json.put("allocator", quoted_or_null(self.allocator.as_deref()));
+        let pool = self.pool.map(|pool| {
+            let mut counts = Object::default();
+            pool.figures().into_iter().for_each(|(name, count)| counts.put(name, count));
+            counts.put("small_limit", self.from);
+            counts.text()
+        });
+        json.put("pool", optional(pool));
+        let failure = self.last_failure.as_ref().map(|failure| {
+            let mut found = Object::default();
+            found.put("reason", quoted(&failure.reason));
+            found.put("asked", failure.asked);
+            found.put("limit", quoted(&failure.limit));
+            found.text()
+        });
+        json.put("last_failure", optional(failure));
+        let mut gained = Object::default();
+        gained.put("faults_at_most", gain.faults);
+        gained.put("seconds_at_most", format!("{:.6}", gain.seconds));
+        gained.put("share_at_most", format!("{:.6}", gain.share));
+        json.put("gain", gained.text());
+        json.put("conclusion", quoted(&self.conclusion(gain)));
+        json.put("remarks", list(&self.remarks()));
+        json.lines()
+    }
+
+    fn text(&self, gain: Gain) -> String {
+        let mut rows = vec![("time", self.time())];
+        if let Some(allocator) = &self.allocator {
+            rows.push(("allocator", allocator.clone()));
+        }
+        if let Some(pool) = &self.pool {
+            self.describe_pool(pool, &mut rows);
+        }
+        if let Some((now, peak)) = self.resident {
+            rows.push(("resident", format!("at most {}, {} at the end", Bytes(peak), Bytes(now))));
+        }
+        let avoided = if gain.faults == 0 { String::new() } else { format!("; about {} avoided", count(gain.faults)) };
+        rows.push(("page faults", count(self.used.minor_faults) + &avoided));
+        if let Some(failure) = &self.last_failure {
+            rows.push(("last failure", failure.reason.lines().next().unwrap_or_default().to_owned()));
+        }
+        let mut text = format!("firsttouch, process {}: {}\n", self.process, self.conclusion(gain));
+        for (name, value) in rows {
+            let _ = writeln!(text, "  {name:13}  {value}"); // a String takes everything, here and below
+        }
+        for remark in self.remarks() {
+            let _ = writeln!(text, "  {remark}");
+        }
+        text
+    }
+
+    /// Whether anything was gained.
+    fn conclusion(&self, gain: Gain) -> String {
+        let noun = self.served.noun();
+        let Some(pool) = self.pool else {
+            let never = self.refused.is_none() && self.numpy.is_none();
+            return if never { "nothing gained, NumPy was never imported" } else { "not pooled" }.to_owned();
+        };
+        if self.is_elsewhere() {
+            "most of the work was done by child processes".to_owned()
+        } else if pool.allocations == 0 && self.allocator.is_some() {
+            "no arrays counted by this allocator".to_owned()
+        } else if pool.allocations == 0 {
+            format!("nothing gained, no {noun}s of {} or more", Bytes(self.from))
+        } else if !knows_fresh(&pool) {
+            "nothing known of a gain by this allocator".to_owned()
+        } else if gain.share >= WORTH_MENTIONING.0 && gain.seconds >= WORTH_MENTIONING.1 {
+            format!("at most {} ({}) gained", seconds(gain.seconds), percent(gain.share))
+        } else if pool.recycled_bytes > pool.allocated_bytes / 2 {
+            "little gained, plainly memory is reused, too".to_owned()
+        } else {
+            format!("little gained, most {noun}s need fresh memory")
+        }
+    }
+
+    fn describe_pool(&self, pool: &Stats, rows: &mut Vec<(&'static str, String)>) {
+        let is_array = self.served == Served::Arrays;
+        let (noun, name) = if is_array { ("large arrays", "array memory") } else { ("large blocks", "block memory") };
+        if pool.allocations == 0 {
+            let none = format!("none of {} or more", Bytes(self.from));
+            let uncounted = || "none, or not counted by this allocator".to_owned();
+            rows.push((noun, if self.allocator.is_some() { uncounted() } else { none }));
+            return;
+        }
+        if !knows_fresh(pool) {
+            let what = "this allocator does not tell which memory was fresh";
+            rows.push((noun, format!("{}; {what}", count(pool.allocations))));
+            return;
+        }
+        let recycled = percent(pool.recycled as f64 / pool.allocations as f64);
+        rows.push((noun, format!("{}, {recycled} on recycled memory", count(pool.allocations))));
+        let (small, huge) = (pool.first_touched_small_bytes, pool.first_touched_huge_bytes);
+        let on_huge = match huge {
+            0 => String::new(),
+            huge => format!(" ({} on huge pages)", percent(huge as f64 / (small + huge) as f64)),
+        };
+        let (fresh, reused) = (bytes(small + huge), bytes(pool.recycled_bytes));
+        rows.push(("first touched", format!("at most {fresh}{on_huge}; {reused} reused")));
+        rows.push((name, format!("at most {} used, {} held", Bytes(pool.peak_in_use), Bytes(pool.peak_held))));
+        if pool.refaulted_bytes as f64 > WORTH_KEEPING * pool.allocated_bytes as f64 {
+            let keeps = if self.allocator.is_none() { "; --decay 10 keeps it" } else { "" };
+            rows.push(("given back", format!("{} too early (needed within 8 s){keeps}", bytes(pool.refaulted_bytes))));
+        }
+    }
+
+    /// What the figures alone would leave to be guessed.
+    fn remarks(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if let Some(why) = &self.refused {
+            said.push(format!("not pooled: {why}"));
+        }
+        if self.is_elsewhere() {
+            let used = seconds(self.used.children);
+            said.push(format!(
+                "child processes used {used} and are not in this report; --json with %p in the file name reports on each"
+            ));
+        }
+        said
+    }
+
+    /// Whether child processes did most of the work, so that what this process gained says little.
+    fn is_elsewhere(&self) -> bool {
+        self.used.children > self.used.user + self.used.kernel
+    }
+
+    fn time(&self) -> String {
+        let used = self.used.user + self.used.kernel;
+        let share = if used > 0.0 { self.used.kernel / used } else { 0.0 };
+        let (wall, all, kernel) = (seconds(self.used.wall), seconds(used), seconds(self.used.kernel));
+        format!("{wall}; processor time {all}, {kernel} ({}) in the kernel", percent(share))
+    }
+
+    fn gain(&self) -> Gain {
+        let Some(pool) = self.pool.filter(knows_fresh) else { return Gain::default() };
+        let ours = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
+        let (page, huge_page) = (os::page_size() as u64, os::huge_page_size().unwrap_or(2 << 20) as u64);
+        let faults = |fresh: Fresh| fresh.small / page + fresh.huge / huge_page;
+        let faults = faults(self.plainly).saturating_sub(faults(ours));
+        if self.plainly.small + self.plainly.huge <= ours.small + ours.huge {
+            return Gain::default();
+        }
+        let Some(price) = Price::measure() else { return Gain { faults, ..Gain::default() } };
+        let seconds = (price.of(self.plainly) - price.of(ours)).max(0.0);
+        let time = (self.used.wall - self.used.waited).max(0.0) + seconds;
+        Gain { faults, seconds, share: if time > 0.0 { seconds / time } else { 0.0 } }
+    }
+}
+
+/// Whether an allocator tells fresh memory from recycled: custom ones do not.
+fn knows_fresh(pool: &Stats) -> bool {
+    pool.first_touched_small_bytes + pool.first_touched_huge_bytes + pool.recycled_bytes > 0
+}
+
+/// What the first touch of a byte costs on this machine, in seconds, by the kind of page.
+struct Price {
+    small: f64,
+    huge: f64,
+}
+
+impl Price {
+    /// Touches a little fresh memory; `None` if there is none.
+    fn measure() -> Option<Self> {
+        const PAGES: usize = 256;
+        let (page, huge) = (os::page_size(), os::huge_page_size().unwrap_or(2 << 20));
+        let room = (PAGES * page).max(3 * huge);
+        let start = os::map_anywhere(room).ok()?;
+        let aligned = start.next_multiple_of(huge);
+        let touch = |from: usize, bytes: usize, step: usize| {
+            let begin = Instant::now();
+            for address in (from..from + bytes).step_by(step) {
+                // SAFETY: within the mapping, which nobody else knows.
+                unsafe { with_exposed_provenance_mut::<u8>(black_box(address)).write_volatile(1) };
+            }
+            begin.elapsed().as_secs_f64()
+        };
+        let of_huge = match os::advise_huge(aligned, huge) {
+            Ok(()) => Some((touch(aligned, huge, huge) / huge as f64, touch(aligned, huge, page) / huge as f64)),
+            Err(_) => None,
+        };
+        os::unadvise_huge(aligned + huge, room - huge - (aligned - start));
+        let bytes = (PAGES * page).min(huge);
+        let (first, second) = (touch(aligned + huge, bytes, page), touch(aligned + huge, bytes, page));
+        // SAFETY: mapped above.
+        let _ = unsafe { os::unmap(start, room) };
+        let small = (first - second).max(0.0) / bytes as f64;
+        Some(Self { small, huge: of_huge.map_or(small, |(first, rest)| (first + rest).min(small)) })
+    }
+
+    fn of(&self, fresh: Fresh) -> f64 {
+        fresh.small as f64 * self.small + fresh.huge as f64 * self.huge
+    }
+}
+
+fn bytes(number: u64) -> Bytes {
+    Bytes(number as usize)
+}
+
+/// A duration with three significant digits: `1.25 s`, `12.3 ms`.
+fn seconds(amount: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+    if amount <= 0.0 {
+        return "0 s".to_owned();
+    }
+    let (unit, name) = UNITS.into_iter().find(|(unit, _)| amount >= *unit).unwrap_or(UNITS[3]);
+    let value = amount / unit;
+    let decimals = if value >= 100.0 { 0 } else { 1 + usize::from(value < 10.0) };
+    format!("{value:.decimals$} {name}")
+}
+
+/// A share as a percentage, with one decimal below 10 % and above 90 %.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let is_whole = (10.0..=90.0).contains(&percent) || percent == 0.0 || percent > 99.95;
+    format!("{percent:.*} %", usize::from(!is_whole))
+}
+
+/// A number with commas.
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The entries of a JSON object.
+#[derive(Default)]
+struct Object(Vec<String>);
+
+impl Object {
+    fn put(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.0.push(format!("\"{name}\": {value}"));
+    }
+
+    fn text(self) -> String {
+        format!("{{{}}}", self.0.join(", "))
+    }
+
+    fn lines(self) -> String {
+        format!("{{\n  {}\n}}\n", self.0.join(",\n  "))
+    }
+}
+
+fn optional(value: Option<impl std::fmt::Display>) -> String {
+    value.map_or_else(|| "null".to_owned(), |value| value.to_string())
+}
+
+fn quoted_or_null(text: Option<&str>) -> String {
+    optional(text.map(quoted))
+}
+
+fn list(texts: &[String]) -> String {
+    format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            control if control < ' ' => {
+                let _ = write!(quoted, "\\u{:04x}", control as u32);
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(plainly: Fresh, recycled: u64) -> Report {
+        let pool = Stats {
+            allocations: 10,
+            recycled: 9,
+            allocated_bytes: 10 << 20,
+            recycled_bytes: recycled,
+            first_touched_small_bytes: 1 << 20,
+            ..Stats::default()
+        };
+        let used = Used { wall: 1.0, user: 0.8, kernel: 0.1, minor_faults: 12_345, ..Used::default() };
+        Report { process: 7, used, pool: Some(pool), plainly, numpy: Some("2".into()), ..Report::default() }
+    }
+
+    #[test]
+    fn recycled_memory_is_no_gain_where_it_would_have_been_reused() {
+        let none = report(Fresh { small: 1 << 20, huge: 0 }, 9 << 20);
+        assert_eq!(none.gain().faults, 0);
+        assert!(
+            none.text(none.gain()).starts_with("firsttouch, process 7: little gained, plainly memory is reused, too\n")
+        );
+        let much = report(Fresh { small: 1 << 40, huge: 0 }, 9 << 20);
+        assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / os::page_size() as u64);
+        let text = much.text(much.gain());
+        assert!(text.contains(": at most ") && text.contains(" %) gained\n"), "{text}");
+        assert!(text.contains("  page faults    12,345; about "), "{text}");
+    }
+
+    #[test]
+    fn any_text_is_json() {
+        assert_eq!(quoted("a\"\\\n\u{e9}"), "\"a\\\"\\\\\\u000a\u{e9}\"");
+    }
+}
