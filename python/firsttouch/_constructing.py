@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from firsttouch import _firsttouch, context
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 from firsttouch._internal.resolve import checked
+from firsttouch.context import entered, leave_under
 
 try:
     from numpy._core._exceptions import _ArrayMemoryError as _OfNumPy
@@ -36,7 +37,7 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
     own: BaseException | None
     failed = _firsttouch.last_failure()
     _firsttouch.take_error()  # of an earlier request whose caller did not take it
-    open_blocks = context.entered()
+    open_blocks = entered()
     before = _firsttouch.enter_named(chosen)
     try:
         return make()
@@ -45,7 +46,7 @@ def made(constructor: Constructor, arguments: tuple[Any, ...], named: Mapping[st
         if own is None:
             raise _explained(error, failed) from error
     finally:
-        context.leave_under(before, open_blocks)
+        leave_under(before, open_blocks)
     raise own
 
 
