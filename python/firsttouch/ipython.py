@@ -17,7 +17,7 @@ from _firsttouch_start import units
 from firsttouch import _firsttouch, process
 from firsttouch._firsttouch import Allocator
 from firsttouch._internal import process_memory
-from firsttouch._internal.display import escape
+from firsttouch.allocators import escape
 
 NAME = "firsttouch"
 
