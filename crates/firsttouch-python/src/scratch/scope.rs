@@ -2,6 +2,7 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::handlers::capsules::{self, nearest_open};
+use crate::handlers::handler::Handler;
 use crate::numpy::NumPy;
 use crate::python::gil::Guarded;
 use crate::scratch::buffer::{PyBuffer, raw};
@@ -75,6 +76,8 @@ impl PyScope {
 struct Seat {
     scope: Arc<Scope>,
     capsule: Py<PyAny>,
+    /// Whether what served before is NumPy's default capsule.
+    is_plain: bool,
     /// Who made it.
     owner: Owner,
 }
@@ -100,23 +103,19 @@ impl EndedScopes {
     }
 
     /// Keeps a seat. One that has to keep what served before it, for contexts that still know it, ends with them instead.
-    fn put(&self, py: Python<'_>, seat: Seat) -> PyResult<()> {
-        let Some((_, before)) = capsules::handler(seat.capsule.bind(py))?.and_then(|handler| handler.scope()) else {
-            return Ok(());
-        };
-        let plain = NumPy::get(py)?.default_capsule(py).unbind();
-        if capsules::references(seat.capsule.bind(py)) == 1 {
-            let gone = std::mem::replace(&mut *before.lock(py), plain);
-            drop(gone); // no borrow lives: the end of an allocator may run code of its own
-        } else if !before.lock(py).is(&plain) {
-            return Ok(());
+    fn put(&self, py: Python<'_>, mut seat: Seat) -> PyResult<()> {
+        if !seat.is_plain {
+            if capsules::references(seat.capsule.bind(py)) > 1 {
+                return Ok(());
+            }
+            seat.set_before(&NumPy::get(py)?.default_capsule(py))?;
         }
         let oldest = {
             let mut kept = self.0.lock(py);
             kept.push(seat);
             if kept.len() > MAX_KEPT { Some(kept.remove(0)) } else { None }
         };
-        drop(oldest);
+        drop(oldest); // no borrow lives: the end of an allocator may run code of its own
         Ok(())
     }
 }
@@ -125,23 +124,34 @@ impl Seat {
     /// A seat on `buffer`, after which `before` serves again.
     fn new(buffer: &Bound<'_, PyBuffer>, before: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = before.py();
-        if let Some((_, chain)) = capsules::handler(before)?.and_then(|handler| handler.scope()) {
+        let is_plain = before.is(NumPy::get(py)?.default_capsule(py));
+        let around = if is_plain { None } else { capsules::handler(before)?.and_then(Handler::scope) };
+        if let Some((_, chain)) = around {
             // Where each scope is opened before the last one is left, the chain would have no end.
             let next = chain.lock(py).clone_ref(py);
             let next = nearest_open(next.into_bound(py))?.unbind();
             let gone = std::mem::replace(&mut *chain.lock(py), next);
             drop(gone);
         }
-        if let Some(seat) = buffer.get().ended_scopes.take(py) {
-            if let Some((_, place)) = capsules::handler(seat.capsule.bind(py))?.and_then(|handler| handler.scope()) {
-                let gone = std::mem::replace(&mut *place.lock(py), before.clone().unbind());
-                drop(gone);
+        if let Some(mut seat) = buffer.get().ended_scopes.take(py) {
+            if !(is_plain && seat.is_plain) {
+                seat.set_before(before)?;
             }
             return Ok(seat);
         }
         let scope = Arc::new(Scope::new(buffer.get().buffer().clone()));
         let capsule = capsules::of_scope(py, &scope, before)?.unbind();
-        Ok(Self { scope, capsule, owner: Owner::current() })
+        Ok(Self { scope, capsule, is_plain, owner: Owner::current() })
+    }
+
+    fn set_before(&mut self, before: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = before.py();
+        if let Some((_, place)) = capsules::handler(self.capsule.bind(py))?.and_then(Handler::scope) {
+            let gone = std::mem::replace(&mut *place.lock(py), before.clone().unbind());
+            drop(gone);
+        }
+        self.is_plain = before.is(NumPy::get(py)?.default_capsule(py));
+        Ok(())
     }
 }
 
@@ -210,9 +220,18 @@ impl EnteredScope {
             object.close();
         }
         let numpy = NumPy::get(py)?;
-        let current = numpy.current(py)?;
-        let next = nearest_open(current.clone())?;
-        if !next.is(&current) {
+        // As a rule this scope serves here, and NumPy's default served before.
+        let there = if self.seat.is_plain {
+            let there = numpy.set_current(&numpy.default_capsule(py))?;
+            if there.is(&self.seat.capsule) {
+                return Ok(());
+            }
+            there
+        } else {
+            numpy.current(py)?
+        };
+        let next = nearest_open(there.clone())?;
+        if self.seat.is_plain || !next.is(&there) {
             numpy.set_current(&next)?;
         }
         Ok(())

@@ -11,6 +11,7 @@ use crate::failure;
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use crate::layout::round_up;
 use crate::size::Bytes;
+use crate::stats::Stats;
 use crate::sync::brief_lock::BriefLock;
 use std::any::Any;
 use std::fmt;
@@ -532,6 +533,11 @@ unsafe impl Allocator for Buffer {
 
     fn trim(&self) -> usize {
         self.give_back(0) + self.upstream().map_or(0, |upstream| upstream.trim())
+    }
+
+    /// It counts none: its upstream's would count chunks.
+    fn stats(&self) -> Stats {
+        Stats::default()
     }
 
     fn in_segments(&self) -> bool {

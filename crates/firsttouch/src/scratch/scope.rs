@@ -7,6 +7,7 @@
 use super::buffer::Buffer;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::fork::forks;
+use crate::stats::Stats;
 use crate::sync::thread;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -109,6 +110,10 @@ unsafe impl Allocator for Scope {
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
         // SAFETY: as above.
         unsafe { self.buffer.resize_in_place(address, size) }
+    }
+
+    fn stats(&self) -> Stats {
+        self.buffer.stats()
     }
 
     fn must_stay(&self) -> bool {
