@@ -61,9 +61,7 @@ __all__ = [  # noqa: RUF022 (grouped by purpose)
     # Scratch memory
     "FixedBuffer",
     "ScratchBuffer",
-    "default_buffer",
     "scratch",
-    "using_buffer",
     # What is behind arrays; `inspect` is public, too
     "migrate",
     "receipt",
@@ -112,6 +110,8 @@ def _refuse_subinterpreters() -> None:
 # `firsttouch run`, which only starts a program and may end without NumPy.
 if TYPE_CHECKING or not _command_line.is_this_process():
     _refuse_subinterpreters()  # before anything native is loaded
+    import numpy as _numpy  # noqa: F401 (first: the native module looks up once where NumPy lies)
+
     from firsttouch import custom as custom
     from firsttouch._firsttouch import __version__ as __version__  # where it is missing, this says so
     from firsttouch.allocators import (
@@ -132,7 +132,7 @@ if TYPE_CHECKING or not _command_line.is_this_process():
     )
     from firsttouch.arrays import array as array
     from firsttouch.arrays import empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
-    from firsttouch.buffers import FixedBuffer, ScratchBuffer, default_buffer, scratch, using_buffer
+    from firsttouch.buffers import FixedBuffer, ScratchBuffer, scratch
     from firsttouch.inspection import inspect as inspect
     from firsttouch.placement import migrate, receipt, touch
     from firsttouch.process import get_allocator, install, is_installed, last_failure, stats, trim, uninstall, use

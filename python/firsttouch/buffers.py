@@ -53,7 +53,7 @@ def default_buffer(kind: str | type[Buffer] | None = None) -> Buffer:
 
     Examples
     --------
-    >>> ft.default_buffer() is ft.default_buffer("growing")
+    >>> ft.buffers.default_buffer() is ft.buffers.default_buffer("growing")
     True
 
     """
@@ -89,8 +89,8 @@ class using_buffer:
 
     Examples
     --------
-    >>> with ft.using_buffer(ft.ScratchBuffer("4 MiB")) as buffer:
-    ...     ft.default_buffer() is buffer
+    >>> with ft.buffers.using_buffer(ft.ScratchBuffer("4 MiB")) as buffer:
+    ...     ft.buffers.default_buffer() is buffer
     True
 
     """

@@ -29,6 +29,8 @@ __all__ = [
     "use",
 ]
 
+UnsupportedError.__module__ = "firsttouch.process"  # where it is public
+
 
 def install(allocator: AllocatorLike | Literal["process"] | None = "process") -> None:
     """Serve every new array of the process from an allocator, in all threads, including those already running.

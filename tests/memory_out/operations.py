@@ -74,7 +74,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "inspect check_backed": lambda: _alone(ft.inspection.check_backed(ARRAY)),
     "collapse": lambda: type(ft.placement.collapse(ARRAY)),
     "current_node": ft.placement.current_node,
-    "default_buffer": ft.default_buffer,
+    "default_buffer": ft.buffers.default_buffer,
     "empty": lambda: ft.empty(30000, "u1", allocator=POOL).nbytes,
     "empty_like": lambda: ft.empty_like(ARRAY, allocator=POOL).nbytes,
     "filled": lambda: ft.filled(POOL),
@@ -133,7 +133,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "uninstall": ft.uninstall,
     "use": lambda: _within(ft.use(POOL)),
     "use tracked": lambda: _within(ft.use(TRACKED)),
-    "using_buffer": lambda: _alone(ft.using_buffer(BUFFER)),
+    "using_buffer": lambda: _alone(ft.buffers.using_buffer(BUFFER)),
     "zeros": lambda: ft.zeros(30000, "u1", allocator=POOL),
     "zeros_like": lambda: ft.zeros_like(ARRAY, allocator=POOL),
 }

@@ -12,7 +12,7 @@ import firsttouch as ft
 #: How each public name is used. A class that is only returned or raised is asked for its name.
 USES = {
     "Allocator": "ft.pool().empty(10)",
-    "Buffer": "ft.default_buffer().empty(10)",
+    "Buffer": "ft.buffers.default_buffer().empty(10)",
     "FixedBuffer": "ft.FixedBuffer(4096).empty(10)",
     "Inspection": "str(ft.inspect(A)), ft.inspect(A)._repr_html_()",
     "Mark": "ft.ScratchBuffer().mark()",
@@ -27,7 +27,7 @@ USES = {
     "calloc": "ft.calloc().empty(10)",
     "check_backed": "checked()",
     "collapse": "ft.placement.collapse(A)",
-    "default_buffer": "ft.default_buffer('fixed')",
+    "default_buffer": "ft.buffers.default_buffer('fixed')",
     "empty": "ft.empty((3, 4), order='F')",
     "empty_like": "ft.empty_like(A)",
     "filled": "ft.filled(ft.pool()).empty(10)",
@@ -120,7 +120,7 @@ def used():
     with ft.use(Own()): np.ones(30_000)
 
 def buffered():
-    with ft.using_buffer(ft.ScratchBuffer(numa=None)): decorated()
+    with ft.buffers.using_buffer(ft.ScratchBuffer(numa=None)): decorated()
 
 USE = lambda: ({use})
 """

@@ -124,5 +124,5 @@ class World:
             if isinstance(buffer, ft.buffers.Buffer):
                 assert buffer.used == 0, name
                 buffer.reset()
-        assert self.at(0, ft.default_buffer).used == 0 == self.at(2, ft.default_buffer).used
+        assert self.at(0, ft.buffers.default_buffer).used == 0 == self.at(2, ft.buffers.default_buffer).used
         self.worker.shutdown()

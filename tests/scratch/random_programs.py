@@ -46,7 +46,7 @@ class Program(Arrays):
         if way == 0:
             return ft.use(self.random.choice([ft.calloc(), ft.aligned(64), ft.pool(), ft.numpy_default()]))
         if way == 1:
-            return ft.using_buffer(self.random.choice(self.buffers[1:]))
+            return ft.buffers.using_buffer(self.random.choice(self.buffers[1:]))
         return ft.scratch(self.buffer())
 
     def enter(self) -> None:

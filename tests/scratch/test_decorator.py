@@ -51,7 +51,7 @@ def test_a_function_stays_what_it_is() -> None:
     assert inspect.isfunction(doubled.__wrapped__)
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         doubled()
-    assert ft.default_buffer().used == 0
+    assert ft.buffers.default_buffer().used == 0
 
 
 def test_its_locals_are_gone_and_its_result_is_ordinary() -> None:
@@ -281,8 +281,8 @@ def test_a_generator_that_is_returned_runs_outside() -> None:
 def test_many_calls_leave_nothing_behind() -> None:
     for _ in range(2_000):
         doubled(np.ones(MIDDLE), times=1)
-    assert ft.default_buffer().used == 0
-    assert ft.default_buffer().capacity <= 2 * (128 << 10)
+    assert ft.buffers.default_buffer().used == 0
+    assert ft.buffers.default_buffer().capacity <= 2 * (128 << 10)
 
 
 class Methods:
@@ -327,7 +327,7 @@ def test_methods_of_every_kind(name: str) -> None:
         found = function(x)
         assert (found == 3).all()
         assert not on_scratch(found)
-    assert BUFFER.used == 0 == ft.default_buffer().used
+    assert BUFFER.used == 0 == ft.buffers.default_buffer().used
 
 
 def test_properties_lambdas_and_partials() -> None:

@@ -202,11 +202,11 @@ def test_right_programs_run_as_ever() -> None:
 
 def test_the_default_buffers_debug_mode_is_another_buffer() -> None:
     with ft.scratch(debug=True) as s:
-        assert s.buffer is not ft.default_buffer()
+        assert s.buffer is not ft.buffers.default_buffer()
         assert "debug=True" in repr(s.buffer)
         with ft.scratch(debug=True) as again:
             assert again.buffer is s.buffer
-    assert "debug=False" in repr(ft.default_buffer())
+    assert "debug=False" in repr(ft.buffers.default_buffer())
 
 
 @firsttouch.scratch(debug=True)

@@ -14,7 +14,9 @@ QUIET = ("-W", "ignore::DeprecationWarning")
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("buffer", ["ft.ScratchBuffer('1 MiB')", "ft.FixedBuffer('8 MiB')", "ft.default_buffer()"])
+@pytest.mark.parametrize(
+    "buffer", ["ft.ScratchBuffer('1 MiB')", "ft.FixedBuffer('8 MiB')", "ft.buffers.default_buffer()"]
+)
 def test_inside_a_scope(buffer: str) -> None:
     """The scope is the parent's; the child's arrays come from elsewhere until it opens one itself."""
     printed = run(
@@ -287,7 +289,10 @@ def test_an_exception_nobody_catches_is_told_as_ever() -> None:
 
 def test_without_numpy_at_import() -> None:
     """`firsttouch run` starts without it; the names are there all the same."""
-    run("import firsttouch as ft, sys\nassert ft.buffers.EscapeError and ft.scratch and ft.default_buffer", prologue="")
+    run(
+        "import firsttouch as ft, sys\nassert ft.buffers.EscapeError and ft.scratch and ft.buffers.default_buffer",
+        prologue="",
+    )
 
 
 pytest.importorskip("_testcapi")

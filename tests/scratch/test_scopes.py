@@ -126,7 +126,7 @@ def test_scopes_nest_and_each_ends_with_its_own() -> None:
             assert inner is not outer
             temporary = np.ones(MIDDLE)
             with ft.scratch() as other:
-                assert other.buffer is ft.default_buffer() is not buffer
+                assert other.buffer is ft.buffers.default_buffer() is not buffer
                 kept.make()
             del temporary
         assert not inner.is_open
@@ -138,7 +138,7 @@ def test_scopes_nest_and_each_ends_with_its_own() -> None:
         assert kept.intact()
     assert kept.intact()
     kept.clear()
-    assert buffer.used == 0 == ft.default_buffer().used
+    assert buffer.used == 0 == ft.buffers.default_buffer().used
 
 
 def test_the_same_scratch_object_again_and_inside_itself() -> None:
@@ -411,7 +411,7 @@ def test_a_scope_that_ended_stays_so(what: str) -> None:
 def test_a_context_inside_keeps_the_scopes_around_it() -> None:
     with ft.scratch(), ft.scratch():
         context = contextvars.copy_context()
-    buffer = ft.default_buffer()
+    buffer = ft.buffers.default_buffer()
     with ft.scratch():
         array = context.run(np.ones, MIDDLE, np.uint8)
         assert buffer.used == 0

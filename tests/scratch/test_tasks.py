@@ -228,12 +228,17 @@ def test_tasks_have_buffers_of_their_own_in_turn() -> None:
 
 
 def test_the_same_object_each_time() -> None:
-    buffer = ft.default_buffer()
-    assert buffer is ft.default_buffer() is ft.default_buffer("growing") is ft.default_buffer(ft.ScratchBuffer)
+    buffer = ft.buffers.default_buffer()
+    assert (
+        buffer
+        is ft.buffers.default_buffer()
+        is ft.buffers.default_buffer("growing")
+        is ft.buffers.default_buffer(ft.ScratchBuffer)
+    )
     with ft.scratch() as s:
         assert s.buffer is buffer
-    fixed = ft.default_buffer("fixed")
-    assert fixed is ft.default_buffer(ft.FixedBuffer) is not buffer
+    fixed = ft.buffers.default_buffer("fixed")
+    assert fixed is ft.buffers.default_buffer(ft.FixedBuffer) is not buffer
     assert isinstance(fixed, ft.FixedBuffer)
 
 
@@ -242,14 +247,14 @@ def test_each_thread_has_its_own_and_it_goes_with_the_thread() -> None:
     kept = Kept()
 
     def body() -> None:
-        mine = ft.default_buffer()
-        assert mine is ft.default_buffer() is not main
+        mine = ft.buffers.default_buffer()
+        assert mine is ft.buffers.default_buffer() is not main
         found.append(weakref.ref(mine))
         with ft.scratch() as s:
             assert s.buffer is mine
             kept.make()
 
-    main = ft.default_buffer()
+    main = ft.buffers.default_buffer()
     for _ in range(3):
         thread = threading.Thread(target=body)
         thread.start()
@@ -258,41 +263,41 @@ def test_each_thread_has_its_own_and_it_goes_with_the_thread() -> None:
     assert [each() for each in found] == [None] * 3
     churn()
     assert kept.intact()
-    assert ft.default_buffer() is main
+    assert ft.buffers.default_buffer() is main
 
 
 def test_a_pools_threads_keep_theirs() -> None:
     with ThreadPoolExecutor(1) as executor:
-        first = executor.submit(ft.default_buffer).result()
-        assert executor.submit(ft.default_buffer).result() is first
+        first = executor.submit(ft.buffers.default_buffer).result()
+        assert executor.submit(ft.buffers.default_buffer).result() is first
 
 
 def test_each_task_has_its_own_and_it_goes_with_the_task() -> None:
     async def task() -> Any:
-        mine = ft.default_buffer()
+        mine = ft.buffers.default_buffer()
         with ft.scratch() as s:
             array = np.ones(MIDDLE)
             await asyncio.sleep(0)
-            assert s.buffer is mine is ft.default_buffer()
+            assert s.buffer is mine is ft.buffers.default_buffer()
         return weakref.ref(mine), array
 
     async def main() -> None:
-        own = ft.default_buffer()
+        own = ft.buffers.default_buffer()
         found = await asyncio.gather(*(task() for _ in range(5)))
         await asyncio.sleep(0)  # until then the loop has the tasks in hand
         gc.collect()
-        assert own is ft.default_buffer()
+        assert own is ft.buffers.default_buffer()
         assert [reference() for reference, _ in found] == [None] * 5
         assert all(array.all() for _, array in found)
-        await asyncio.to_thread(lambda: ft.default_buffer())
+        await asyncio.to_thread(lambda: ft.buffers.default_buffer())
 
-    thread = ft.default_buffer()
+    thread = ft.buffers.default_buffer()
     asyncio.run(main())
-    assert ft.default_buffer() is thread
+    assert ft.buffers.default_buffer() is thread
 
 
 def test_another_buffer_as_the_default_for_a_block() -> None:
-    mine, inner, usual = ft.ScratchBuffer("1 MiB"), ft.FixedBuffer("2 MiB"), ft.default_buffer()
+    mine, inner, usual = ft.ScratchBuffer("1 MiB"), ft.FixedBuffer("2 MiB"), ft.buffers.default_buffer()
 
     @ft.scratch
     def used() -> Any:
@@ -300,43 +305,43 @@ def test_another_buffer_as_the_default_for_a_block() -> None:
         return x, (mine.used >= x.nbytes, inner.used >= x.nbytes, usual.used >= x.nbytes)
 
     assert used()[1] == (False, False, True)
-    with ft.using_buffer(mine) as given:
-        assert given is mine is ft.default_buffer()
+    with ft.buffers.using_buffer(mine) as given:
+        assert given is mine is ft.buffers.default_buffer()
         assert used()[1] == (True, False, False)
-        with ft.using_buffer(inner), ft.scratch() as s:
+        with ft.buffers.using_buffer(inner), ft.scratch() as s:
             assert s.buffer is inner
             assert used()[1] == (False, True, False)
-        assert ft.default_buffer() is mine
+        assert ft.buffers.default_buffer() is mine
         with ThreadPoolExecutor(1) as executor:
-            assert executor.submit(ft.default_buffer).result() not in (mine, inner, usual)
-    assert ft.default_buffer() is usual
-    with pytest.raises(ZeroDivisionError), ft.using_buffer(ft.FixedBuffer("64 KiB")):
+            assert executor.submit(ft.buffers.default_buffer).result() not in (mine, inner, usual)
+    assert ft.buffers.default_buffer() is usual
+    with pytest.raises(ZeroDivisionError), ft.buffers.using_buffer(ft.FixedBuffer("64 KiB")):
         print(1 // len([each for each in used()[1] if each]))
-    assert ft.default_buffer() is usual
+    assert ft.buffers.default_buffer() is usual
 
 
 def test_what_is_no_buffer_can_not_be_the_default() -> None:
     wrong: Any
     for wrong in (5, None, "1 MiB", np.ones(3), ft.ScratchBuffer):
         with pytest.raises(TypeError, match=r"using_buffer\(\)"):
-            ft.using_buffer(wrong)
+            ft.buffers.using_buffer(wrong)
 
 
 def test_one_using_buffer_in_two_tasks() -> None:
-    shared, own = ft.using_buffer(ft.ScratchBuffer("4 MiB")), []
+    shared, own = ft.buffers.using_buffer(ft.ScratchBuffer("4 MiB")), []
 
     async def first(entered: asyncio.Event, left: asyncio.Event) -> None:
-        before = ft.default_buffer()
+        before = ft.buffers.default_buffer()
         with shared:
             await entered.wait()
-        own.append(ft.default_buffer() is before)
+        own.append(ft.buffers.default_buffer() is before)
         left.set()
 
     async def second(entered: asyncio.Event, left: asyncio.Event) -> None:
         with shared as buffer:
             entered.set()
             await left.wait()
-            own.append(ft.default_buffer() is buffer)
+            own.append(ft.buffers.default_buffer() is buffer)
 
     async def main() -> None:
         entered, left = asyncio.Event(), asyncio.Event()
@@ -348,14 +353,14 @@ def test_one_using_buffer_in_two_tasks() -> None:
 
 def test_using_buffer_of_a_generator_that_another_thread_closes() -> None:
     def generator() -> Generator[None]:
-        with ft.using_buffer(ft.ScratchBuffer("1 MiB")):
+        with ft.buffers.using_buffer(ft.ScratchBuffer("1 MiB")):
             yield
 
-    before, suspended = ft.default_buffer(), generator()
+    before, suspended = ft.buffers.default_buffer(), generator()
     next(suspended)
     thread = threading.Thread(target=suspended.close)
     thread.start()
     thread.join()
-    assert ft.default_buffer() is before
+    assert ft.buffers.default_buffer() is before
     with pytest.raises(RuntimeError, match="was not entered"):
-        ft.using_buffer(ft.ScratchBuffer("1 MiB")).__exit__(None, None, None)
+        ft.buffers.using_buffer(ft.ScratchBuffer("1 MiB")).__exit__(None, None, None)

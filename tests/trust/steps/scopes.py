@@ -139,7 +139,7 @@ def scratch_function(world: World, random: Random) -> None:
         return {"last": (a + a) * 2, "view": a[1:]}
 
     count = world.size(random) // 8 + 1
-    with ft.using_buffer(ft.ScratchBuffer("128 KiB")) if random.random() < 0.3 else contextlib.nullcontext():
+    with ft.buffers.using_buffer(ft.ScratchBuffer("128 KiB")) if random.random() < 0.3 else contextlib.nullcontext():
         found = work(count, random.randrange(3))
     assert int(found["last"][-1]) == (count - 1) * 4
     assert found["view"].size == count - 1
