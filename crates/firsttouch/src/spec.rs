@@ -360,9 +360,8 @@ Memory that stays idle saves the page faults of the next array, at the price of 
 price, and `decay` limits how long it is paid. Arrays below 16 KiB are not pooled: NumPy's own stay with its allocator, \
 and the pool's constructors take them from the C library.
 
-With both at their defaults, a pool learns how much to keep: a tenth more than the largest number of bytes that were ever \
-in use, and up to a quarter beyond that if memory it returned is soon faulted in again. If memory that decayed is needed \
-again shortly after, it stays for 1.8 seconds next time. Any other value of either is obeyed literally.",
+With both at their defaults, what a pool holds, idle memory included, stays within a quarter more than the largest number of \
+bytes that were ever in use, and idle memory goes after a second. Any other value of either is obeyed literally.",
         example: "\
 >>> ft.pool(max_idle=\"1 GiB\", decay=5.0)
 pool(pages(huge='thp'), max_idle='1 GiB', decay=5.0)",
