@@ -48,7 +48,7 @@ impl Settings {
         let mut found = Self {
             threshold: 128 << 10,
             pool: Options::default(),
-            thread: Thread::After(2 << 20),
+            thread: Thread::After(4 << 20),
             reporting: Reporting::default(),
             fills: false,
         };
