@@ -5,7 +5,7 @@
 //! all the same, events are lost and counted. The writer thread is joined before a fork and restarted by the next
 //! request. A forked child does not record unless it starts a trace of its own.
 //!
-//! Locks are taken in this order: [`THREAD`], [`WRITER`], [`EVENTS`].
+//! Locks are taken in this order: `THREAD`, `WRITER`, `EVENTS`.
 
 mod residency;
 mod writer;
