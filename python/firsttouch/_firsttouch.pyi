@@ -1,4 +1,5 @@
 import collections.abc
+import types
 import typing
 
 import numpy as np
@@ -109,6 +110,8 @@ _R2 = typing.TypeVar("_R2")
 
 __version__: str
 BACKEND: bool
+
+_allocators: types.ModuleType
 
 class UnsupportedError(RuntimeError):
     """Something is not supported by this platform, kernel, NumPy or build.

@@ -13,7 +13,8 @@ TOOLS = {"tools", "dask", "numba", "ipython", "pytest_plugin", "asv", "__main__"
 #: Imports within functions, on purpose: they load heavy packages for those who use them. (The file, what it imports.)
 LAZY = {
     ("__init__", "ipython"),
-    ("buffers.compiled", "numba"),
+    ("buffers", "numba"),
+    ("inspection", "inspection.drawing"),
 }
 
 

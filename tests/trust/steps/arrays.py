@@ -49,13 +49,7 @@ def constructed(world: World, random: Random) -> None:
     arguments: dict[str, tuple[Any, ...]] = {
         "ones": (count, "f4"),
         "full": ((2, count // 2), 7.5),
-        "eye": (1 + int(math.sqrt(count)), None, random.randrange(-3, 4)),
         "array": (model[::2],),
-        "asarray": (model[: min(count, 3000)].tolist(),),
-        "copy": (model,),
-        "arange": (1, count, 2),
-        "linspace": (0, 1, count),
-        "fromiter": (range(min(count, 3000)), "i4"),
         "zeros_like": (model,),
         "ones_like": (model,),
         "full_like": (model, 3),
