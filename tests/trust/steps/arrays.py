@@ -38,7 +38,8 @@ def shaped(world: World, random: Random) -> None:
     array = random.choice((ft.zeros, ft.empty))(shape, dtype, random.choice(ORDERS), allocator=chosen)
     assert array.shape == shape
     assert array.dtype == dtype
-    assert array.ctypes.data % 64 == 0 or not array.nbytes or chosen in (None, "numpy_default()")
+    # Small requests that a pool forwards keep the alignment of whoever serves them.
+    assert array.ctypes.data % 64 == 0 or array.nbytes < 16 << 10 or chosen in (None, "numpy_default()")
     world.keep(array, random, f"ft.zeros or empty({shape}, {dtype}, allocator={chosen})")
 
 
