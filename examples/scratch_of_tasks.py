@@ -31,8 +31,8 @@ async def station(number: int, buffers: dict[int, ft.buffers.Buffer]) -> int:
         time = np.arange(4096) / 4096 + block
         total += spectrum(np.sin(2 * np.pi * (100 + number) * time))
         await asyncio.sleep(0)  # other tasks may run here: no scope is open
-    buffers[number] = ft.default_buffer()
-    assert ft.default_buffer().used == 0
+    buffers[number] = ft.buffers.default_buffer()
+    assert ft.buffers.default_buffer().used == 0
     return int(total.argmax())
 
 
