@@ -7,21 +7,42 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Sets what a panic in a forked child writes. The child cannot set it itself: it would wait for ever for the standard
+/// library's lock if another test panicked at the fork.
+fn hook_panics() {
+    static HOOKED: Once = Once::new();
+    if std::thread::panicking() {
+        return; // a destructor forks; the hook must not be changed now
+    }
+    HOOKED.call_once(|| {
+        let others = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !IS_CHILD.load(Relaxed) {
+                return others(panic);
+            }
+            let text = format!("in the forked child: {panic}\n");
+            // SAFETY: the text is as long as it says.
+            unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+        }));
+    });
+}
+
 /// Runs `body` in a forked child; a panic is the child's failure.
 pub fn fork(body: impl FnOnce()) -> Child {
+    hook_panics();
     // SAFETY: the child ends in `_exit`.
     match unsafe { libc::fork() } {
         -1 => panic!("{}", std::io::Error::last_os_error()),
         0 => {
-            std::panic::set_hook(Box::new(|panic| {
-                let text = format!("in the forked child: {panic}\n");
-                // SAFETY: the text is as long as it says.
-                unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
-            }));
+            IS_CHILD.store(true, Relaxed);
             let status = i32::from(catch_unwind(AssertUnwindSafe(body)).is_err());
             // SAFETY: nothing of the parent's is run at the end.
             unsafe { libc::_exit(status) }
