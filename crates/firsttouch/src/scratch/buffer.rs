@@ -322,6 +322,7 @@ impl Buffer {
                 return block(taken);
             }
         } else {
+            drop(state);
             // SAFETY: it is not in use.
             unsafe { upstream.deallocate(memory.address) };
         }
