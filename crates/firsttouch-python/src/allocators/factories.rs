@@ -466,7 +466,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     spec::set_call_sites(CallSites { site: call_sites::site, place: call_sites::file_and_line });
     let functions = functions(module.py())?;
     module.py().import("sys")?.getattr("modules")?.set_item("firsttouch._allocators", &functions)?;
-    module.add("_allocators", functions)?;
+    module.setattr("_allocators", functions)?; // as an attribute alone: `add` would make it public
     module.add_function(wrap_pyfunction!(declared, module)?)?;
     module.add_function(wrap_pyfunction!(evaluate_expression, module)?)?;
     module.add_function(wrap_pyfunction!(check_expression, module)?)?;
