@@ -41,7 +41,7 @@ def test_scratch_buffers_on_nodes_share_a_warm_pool(numa: Any) -> None:
         assert not s.zeros(1000).any()
     large = [one.zeros(1 << 20) for one in (buffer, other)]
     receipts = [ft.receipt(np.frombuffer(a, np.uint8)) for a in large]
-    assert receipts == [None, None]  # what a buffer gives out is the buffer's
+    assert all(receipt is not None and "numa='" in receipt.asked for receipt in receipts)  # large ones are the pool's
     assert sum(a.sum() for a in large) == 0
 
 
