@@ -63,6 +63,5 @@ def make(stack: str) -> ft.Allocator:
     """The allocator that the expression makes, or the buffer of that name."""
     if stack in BUFFERS:
         return BUFFERS[stack]()
-    allocator = ft.get_allocator(ft.empty(1, allocator=stack))
-    assert allocator is not None
-    return allocator
+    with ft.use(stack) as allocator:
+        return allocator

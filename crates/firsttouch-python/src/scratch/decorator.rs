@@ -108,8 +108,10 @@ pub struct Scratch {
     entered: Guarded<Vec<EnteredScope>>,
 }
 
-/// Makes what the first manager would have made: PyO3 finds out once how to make objects with a dictionary.
+/// Makes what the first manager would have made, as PyO3 finds out once how to make objects with a dictionary; and loads
+/// what [`left_behind`] calls, which nothing else may have loaded.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    py.import(Name("gc"))?;
     let (buffer, function, entered) = (None, None, Guarded::default());
     Py::new(py, Scratch { buffer, function, options: ResultOptions::new("copy", "keep")?, debug: false, entered })
         .map(drop)
