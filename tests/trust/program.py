@@ -17,6 +17,7 @@ from random import Random
 import numpy as np
 
 import firsttouch as ft
+from firsttouch._internal.resolve import _of_text
 from tests.trust.conditions import set_up
 from tests.trust.steps import FIRST, STEPS
 from tests.trust.world import Step, World
@@ -70,13 +71,16 @@ def program(
 
 
 def _random(seed: int, world: World) -> Random:
-    """Return the random numbers of a step. The interpreter itself may be short of memory: then arrays are dropped."""
+    """Return the random numbers of a step. The interpreter itself may be short of memory: then arrays are dropped, and
+    allocators, those that the library remembers for the last expressions, too: guarded ones keep freed blocks."""
     try:
         return Random(seed)
     except MemoryError:
         if not world.cramped:
             raise
         world.arrays.clear()
+        del world.allocators[1:]
+        _of_text.cache_clear()
         ft.trim("process")
         return Random(seed)
 

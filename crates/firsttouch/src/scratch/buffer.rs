@@ -587,7 +587,7 @@ impl DeferredTrim for Buffer {
 
 impl Purgeable for Buffer {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        self.upstream()?;
+        let upstream = self.upstream()?;
         let mut state = self.state.lock();
         let mut due = false;
         for chunk in state.chunks.iter_mut().filter(|chunk| chunk.live() == 0) {
@@ -595,7 +595,7 @@ impl Purgeable for Buffer {
             due |= chunk.quiet >= PATIENCE;
         }
         drop(state);
-        if due { self.trimmer() } else { None }
+        if due && purger::may_call(upstream) { self.trimmer() } else { None }
     }
 
     fn is_idle(&self) -> bool {

@@ -13,8 +13,10 @@ mod mimalloc;
 mod pages;
 mod preloaded;
 
-use crate::allocator::{AllocError, Limit};
+use crate::allocator::{AllocError, Allocator, Limit};
 use crate::failure;
+use std::hint::black_box;
+use std::sync::Arc;
 
 pub use aligned::Aligned;
 pub use calloc::Calloc;
@@ -32,6 +34,31 @@ fn refused(asked: usize) -> AllocError {
     let error = AllocError::new(asked, Limit::Upstream);
     failure::remember(error);
     error
+}
+
+/// Whether `upstream` is, or stands on, a library with thread-local data.
+pub(crate) fn uses_thread_data(upstream: &Arc<dyn Allocator>) -> bool {
+    let _ = upstream; // of a build without libraries
+    #[cfg(feature = "jemalloc")]
+    if crate::allocator::find::<Jemalloc>(upstream).is_some() {
+        return true;
+    }
+    #[cfg(feature = "mimalloc")]
+    if crate::allocator::find::<Mimalloc>(upstream).is_some() {
+        return true;
+    }
+    false
+}
+
+/// Whether the C library has memory, at least four times what the thread-local data of a thread need.
+pub(crate) fn has_memory() -> bool {
+    const ROOM: usize = 16 << 10;
+    // SAFETY: `black_box` keeps the compiler from leaving both calls out.
+    unsafe {
+        let block = black_box(libc::malloc(ROOM));
+        libc::free(block);
+        !block.is_null()
+    }
 }
 
 /// Lets the libraries that handle forks themselves register their handlers.

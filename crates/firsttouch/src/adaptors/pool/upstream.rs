@@ -521,7 +521,8 @@ impl DeferredTrim for UpstreamPool {
 
 impl Purgeable for UpstreamPool {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        if self.advance() { self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>) } else { None }
+        let may_return = self.advance() && purger::may_call(&self.upstream);
+        if may_return { self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>) } else { None }
     }
 
     fn is_idle(&self) -> bool {
