@@ -2,8 +2,11 @@
 
 import importlib.machinery
 import importlib.util
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -35,9 +38,13 @@ def test_a_failed_step_is_named() -> None:
 
 
 def test_a_step_ends_with_its_command_and_not_with_what_that_left_running() -> None:
-    done = said("the second", "sleep 3 & echo two")
+    began = time.monotonic()
+    done = said("the second", "sleep 60 & echo left: $!; sleep 0.5")  # it ends after what it prints was read
+    took = time.monotonic() - began
+    os.kill(int(done.stdout.split("left: ")[1].split()[0]), signal.SIGKILL)  # fails if it has ended
     assert done.returncode == 0
-    assert "the second: 0 s" in done.stdout
+    assert "so far" not in done.stdout, "it was waited for"
+    assert took < 30
 
 
 def test_a_silent_step_says_that_it_runs(
