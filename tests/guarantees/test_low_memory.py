@@ -154,7 +154,8 @@ def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_li
     ]
 
 
-def test_at_the_budget_auto_of_rlimit_as_other_code_still_gets_memory() -> None:
+@pytest.mark.parametrize("mebibytes", [4, 6, 7])
+def test_at_the_budget_auto_of_rlimit_as_other_code_still_gets_memory(mebibytes: int) -> None:
     run(f"""
         import resource
         room = probe.status("VmSize") + (600 << 20)
@@ -163,7 +164,7 @@ def test_at_the_budget_auto_of_rlimit_as_other_code_still_gets_memory() -> None:
         arrays = []
         try:
             while True:
-                arrays.append(np.ones(7 << 20, np.uint8))
+                arrays.append(np.ones({mebibytes} << 20, np.uint8))
         except MemoryError:
             assert ft.last_failure().limit == "limited"
             reason = ft.last_failure().reason

@@ -75,6 +75,8 @@ fn blocks_that_grow_in_turn_take_their_pages_along() {
         assert!(moves > 10, "{moves} moves");
         let stats = pool.stats();
         assert!(stats.idle < 16 * MIB, "what was left behind is no memory: {stats:?}");
+        let counted = stats.recycled_bytes + stats.first_touched_small_bytes + stats.first_touched_huge_bytes;
+        assert!(counted >= stats.allocated_bytes, "pages that come along are recycled: {stats:?}");
         let mut aligned = Held::new(&*pool, Request::bytes(4 * MIB).aligned(1 << 20).unwrap()).unwrap();
         for size in [9 * MIB, 90 * MIB] {
             aligned.reallocate(Request::bytes(size).aligned(1 << 20).unwrap()).unwrap();

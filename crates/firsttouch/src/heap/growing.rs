@@ -54,6 +54,8 @@ pub(crate) struct Region {
     pub out: usize,
     /// Bytes that are free and dirty.
     pub dirty: usize,
+    /// Dirty bytes that a purge has taken out of what is free, and that the system may still hold.
+    pub leaving: usize,
     /// Bytes that are mapped.
     pub mapped: usize,
     /// Whether a part of a region for base pages was advised huge.
@@ -71,6 +73,7 @@ impl Region {
             count: 0,
             out: 0,
             dirty: 0,
+            leaving: 0,
             mapped: 0,
             has_huge: false,
             has_split: false,
@@ -201,6 +204,7 @@ impl Region {
                 Fresh::Base => (low, low),
                 Fresh::Huge => (segment.huge_above(low), segment.huge_below(high)),
                 Fresh::Inner => (segment.huge_above(start + 1).max(low), segment.huge_below(end).min(high)),
+                Fresh::Packed => (segment.huge_above(start).max(low), segment.huge_below(end).min(high)),
             };
             let (low, high) = widen(segment, run, around, extent);
             if self.map_units(segment, (low, high), huge(low, high)).is_err() {

@@ -68,8 +68,8 @@ fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
 fn check(heap: &Heap) {
     for region in heap.regions().iter() {
         let sum = region.segments().map(check_spans).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
-        let Region { out, dirty, mapped, .. } = *region;
-        assert_eq!(sum, (out, dirty, mapped), "used, dirty, mapped");
+        let Region { out, dirty, leaving, mapped, .. } = *region;
+        assert_eq!((sum, leaving), ((out, dirty, mapped), 0), "used, dirty, mapped; leaving");
     }
 }
 
@@ -108,7 +108,7 @@ fn run(heap: Heap, steps: &[Step]) {
                 let kind = if step % 2 == 0 { Kind::Small } else { Kind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let sides = if step < 3 { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
-                let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner][b % 3];
+                let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner, Fresh::Packed][b % 4];
                 let span = heap.take_or_map(kind, bytes, align, sides, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(

@@ -40,6 +40,8 @@ pub(crate) struct Held {
     pub out: usize,
     /// Free and dirty.
     pub dirty: usize,
+    /// Dirty, and on their way back to the system.
+    pub leaving: usize,
     /// Mapped.
     pub mapped: usize,
 }
@@ -48,7 +50,12 @@ impl std::ops::Add for Held {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { out: self.out + other.out, dirty: self.dirty + other.dirty, mapped: self.mapped + other.mapped }
+        Self {
+            out: self.out + other.out,
+            dirty: self.dirty + other.dirty,
+            leaving: self.leaving + other.leaving,
+            mapped: self.mapped + other.mapped,
+        }
     }
 }
 
@@ -184,7 +191,7 @@ impl Heap {
     pub(crate) fn held(&self) -> Held {
         let regions = self.regions.lock();
         let sum = |field: fn(&Region) -> usize| regions.iter().map(field).sum();
-        Held { out: sum(|r| r.out), dirty: sum(|r| r.dirty), mapped: sum(|r| r.mapped) }
+        Held { out: sum(|r| r.out), dirty: sum(|r| r.dirty), leaving: sum(|r| r.leaving), mapped: sum(|r| r.mapped) }
     }
 
     #[inline]

@@ -193,6 +193,7 @@ fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
     let size = (run.len as usize) << segment.unit_shift();
     let dirty = segment.count_dirty(run.start, run.len);
     region.has_split |= run.is_part && region.shape.huge;
+    region.leaving -= (dirty as usize) << segment.unit_shift();
     let Some(age) = age else {
         region.dirty += (dirty as usize) << segment.unit_shift();
         segment.give(run.start, run.len, dirty);
@@ -331,6 +332,7 @@ impl Victims {
                     count < BATCH && bytes < budget
                 });
                 region.dirty -= given << segment.unit_shift();
+                region.leaving += given << segment.unit_shift();
                 if count == BATCH || bytes >= budget {
                     return;
                 }

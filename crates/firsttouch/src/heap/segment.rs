@@ -61,6 +61,8 @@ pub(crate) enum Fresh {
     /// Huge pages where they lie in the block as a whole, except at its start: as with NumPy's own arrays, who touches only
     /// the first bytes or the last ones gets base pages.
     Inner,
+    /// Huge pages where they lie in the block as a whole, wherever that begins: nothing stays free before it.
+    Packed,
 }
 
 /// The size of a unit in the region for huge pages, as a power of two: small enough that arrays share huge pages.

@@ -155,8 +155,8 @@ unsafe impl Allocator for Pages {
 
     fn stats(&self) -> Stats {
         let held = self.heap.held();
-        let retained = held.mapped.saturating_sub(held.out + held.dirty);
-        let (active, idle, mapped) = (held.out, held.dirty, held.mapped);
+        let (active, idle, mapped) = (held.out, held.dirty + held.leaving, held.mapped);
+        let retained = mapped.saturating_sub(active + idle);
         Stats { active, in_use: active, idle, mapped, retained, ..Stats::default() }
     }
 

@@ -292,7 +292,7 @@ impl Pool {
         self.shards().for_each(|shard| unsafe { shard.release() });
         // The heaps are asked a moment later, as no lock of theirs is taken under a shard's. What they say is made to agree.
         let heaps = self.heaps.held();
-        let idle = (heaps.out + heaps.dirty).saturating_sub(stats.active);
+        let idle = (heaps.out + heaps.dirty + heaps.leaving).saturating_sub(stats.active);
         let held = stats.active + idle;
         self.meter.peak_held.fetch_max(held as isize, Relaxed);
         Stats {
