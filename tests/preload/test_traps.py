@@ -28,6 +28,12 @@ def test_the_c_library_keeps_small_temporaries_as_it_does_alone(bench: Bench) ->
         assert numbers(bench.compiled("trim"), served=served) < [200]
 
 
+def test_many_blocks_are_freed_in_time_that_grows_with_their_number(bench: Bench) -> None:
+    program = bench.compiled("torn")
+    (few,), (four_times_as_many,) = (numbers(program, number) for number in ("15000", "60000"))
+    assert four_times_as_many < 10 * max(few, 50)  # it was 60 times where a free looked at all blocks
+
+
 def test_sparse_blocks_stay_sparse(bench: Bench) -> None:
     plain = numbers(bench.compiled("sparse"), served=False)
     served = numbers(bench.compiled("sparse"))
