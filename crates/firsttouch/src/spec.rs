@@ -360,7 +360,7 @@ Memory that stays idle saves the page faults of the next array, at the price of 
 price, and `decay` limits how long it is paid. Arrays below 16 KiB are not pooled: NumPy's own stay with its allocator, \
 and the pool's constructors take them from the C library.
 
-With both at their defaults, what a pool holds, idle memory included, stays within a quarter more than the largest number of \
+With both at their defaults, what a pool holds, idle memory included, stays within an eighth more than the largest number of \
 bytes that were ever in use, and idle memory goes after a second. Any other value of either is obeyed literally.",
         example: "\
 >>> ft.pool(max_idle=\"1 GiB\", decay=5.0)

@@ -260,12 +260,12 @@ fn old_holes_between_young_ones_go_first() {
     within(PATIENCE, "all of it is gone", || pool.stats().idle == 0);
 }
 
-/// A quarter of the peak may be idle beside what is in use; programs whose turns are alike fault hardly anything in again.
+/// An eighth of the peak may be idle beside what is in use; programs whose turns are alike fault hardly anything in again.
 #[test]
 fn a_program_whose_turns_are_alike_faults_little_in_again() {
     let pool = Pool::new(Options::default());
     let turn = || {
-        for (size, count) in [(9 * MIB, 5), (200_000, 50)] {
+        for (size, count) in [(9 * MIB, 5), (200_000, 20)] {
             let blocks: Vec<_> = (0..count).map(|seed| Held::filled(&*pool, size, seed)).collect();
             blocks.into_iter().for_each(Held::give_back);
         }
@@ -276,7 +276,7 @@ fn a_program_whose_turns_are_alike_faults_little_in_again() {
     let after = pool.stats();
     let again = after.refaulted_bytes - before.refaulted_bytes;
     assert!(again * 20 <= after.allocated_bytes - before.allocated_bytes, "{again} bytes");
-    assert!(after.peak_held <= after.peak_active * 5 / 4 + 8 * MIB, "{after:?}");
+    assert!(after.peak_held <= after.peak_active * 9 / 8 + 8 * MIB, "{after:?}");
 }
 
 #[test]
