@@ -49,7 +49,7 @@ def measure(name: str, rounds: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "t.ft"
         _firsttouch.trace_begin(str(file), [])  # from now on its handler is in place in both cases
-        _firsttouch.trace_end([])
+        _firsttouch.trace_end()
         _program(name)
         for turn in range(2 * rounds):
             traced = turn % 4 in (0, 3)  # in an order that cancels drift
@@ -57,9 +57,9 @@ def measure(name: str, rounds: int) -> dict[str, float]:
                 _firsttouch.trace_begin(str(file), [])
             times[traced].append(_program(name))
             if traced:
-                done = _firsttouch.trace_end([])
+                done = _firsttouch.trace_end()
                 assert done is not None
-                events, size, _ = done
+                events, size = done[0], file.stat().st_size
     ratio = float(np.median(np.array(times[True]) / np.array(times[False])))
     plain = float(np.median(times[False]))
     return {"ratio": ratio, "seconds": plain, "events": events, "bytes": size}

@@ -1,57 +1,43 @@
-"""When and where a process writes its report, and what it counts for that. The words are the native module's."""
+"""What a process of `firsttouch run` writes at its end: a report, or a trace. The native module counts and words."""
 
 import atexit
 import os
 import sys
 import time
 
-from _firsttouch_start import library, native, pooling, rank, speak
-from _firsttouch_start.listen import listener
+from _firsttouch_start import hook, settings, speak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
-resource: "Any"
-try:
-    resource = library.borrow("resource")
-except ImportError:  # not a Unix
-    resource = None
-
-_COUNTS = ("wall", "waited", "user", "kernel", "minor_faults", "major_faults", "children")
-_start: "dict[str, float]" = dict.fromkeys(_COUNTS, 0.0)
+#: What was counted when this process began, as `start` in the settings; a fork and a new process count from zero.
+_start = [time.monotonic(), *[0.0] * 6]
 _started_as = 0
 _reported_by = 0
+_traced = ""
 _SERVERS = ("resource_tracker", "forkserver")
 
 
-def watch(text: str) -> None:
+def watch() -> None:
     """Report at the end of the process. Registered first, so that atexit calls it last."""
     global _started_as
     _started_as = os.getpid()
-    _begin()
     atexit.register(finish)
-    if "%p" in text:  # each process writes a file of its own, forked ones included
-        listener.add("multiprocessing.util", _follow_workers)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_begin)
+    # Each process writes a file of its own, forked ones included.
+    if "%p" in os.environ.get("FIRSTTOUCH_RUN", "") and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_begin_child)
 
 
-def _begin() -> None:
-    """Count from here on: an exec keeps the counters of the process, and a fork those of the pool."""
-    _start.update(_now())
-    if pooling.installed:
-        pooling.module.begin_report(pooling.allocator)
-
-
-def _follow_workers(name: str) -> None:
-    """Report in workers, too: they leave by os._exit, which only multiprocessing's finalizers precede."""
-    listener.remove(name)
-    util: Any = sys.modules[name]
-    here: ModuleType = sys.modules[__name__]
-    # Called in each worker, after the inherited finalizers were cleared.
-    util.register_after_fork(here, lambda _: util.Finalize(None, finish, exitpriority=-(2**30)))
+def _begin_child() -> None:
+    """Count from here on. Workers leave by os._exit, which only multiprocessing's finalizers precede."""
+    _start[0] = time.monotonic()
+    if hook.installed:
+        hook.module.begin_report(hook.allocator)
+    util: Any = sys.modules.get("multiprocessing.util")
+    if hasattr(util, "Finalize"):
+        # Called once the worker has cleared the finalizers that it inherited.
+        util.register_after_fork(sys.modules[__name__], lambda _: util.Finalize(None, finish, exitpriority=-(2**30)))
 
 
 def finish() -> None:
@@ -63,51 +49,45 @@ def finish() -> None:
         return
     _reported_by = process
     try:
-        _report(process)
+        _report(settings.load())
     except BaseException as error:
         speak.failure("the report", error)
 
 
-def _report(process: int) -> None:
-    from _firsttouch_start import settings
-
-    options = settings.load()
-    main = options.get("pid") == process
-    pattern = options.get("json") or ""
-    fields = rank.fields(pattern)
-    if not _main_interpreter() or _serves_others() or (main and _never_started(options)):
+def _report(options: "dict[str, Any]") -> None:
+    main = options.get("pid") == os.getpid()
+    if _serves_others() or (main and _never_started(options)):
         return
     if "trace" in options:
-        from _firsttouch_start import tracing
-
-        tracing.end(options, main)
+        _end_trace(options, main)
         return
-    own_file = pattern and ("p" in fields or (main and (rank.is_first() or "r" in fields)))
-    on_screen = main and rank.is_first() and not options.get("quiet")
+    pattern: str = options.get("json") or ""
+    own_file = bool(pattern) and (main or settings.one_per_process(pattern))
+    on_screen = main and not options.get("quiet")
     if not own_file and not on_screen:
         return
-    text, json = native.load().report(_facts(main), pooling.installed, pooling.allocator)
-    if on_screen:
-        speak.write(sys.__stderr__, text)
-    if own_file:
-        _save(json, rank.fill(pattern))
-
-
-def _facts(main: bool) -> "dict[str, Any]":
     numpy: Any = sys.modules.get("numpy")
-    reason = pooling.reason
-    if numpy is not None and not pooling.installed:
+    reason = hook.reason
+    if numpy is not None and not hook.installed:
         reason = reason or "the start-up hook did not see the import of NumPy"
-    return process() | {
+    facts = {
         "main_process": main,
-        "rank": rank.current(),
-        "command": list(sys.orig_argv),
+        "rank": options.get("rank"),
+        "command": sys.orig_argv,
         "python": sys.version.split()[0],
         "numpy": getattr(numpy, "__version__", None),
         "not_pooled_because": reason,
-        "allocator": None if pooling.allocator is None else repr(pooling.allocator),
-        **{f"resident_{when}": number for when, number in resident().items()},
     }
+    text, json = hook.load().report(facts, _counted(options, main), hook.installed, hook.allocator)
+    if on_screen:
+        speak.write(sys.__stderr__, text)
+    if own_file:
+        _save(json, settings.filled(pattern))
+
+
+def _counted(options: "dict[str, Any]", main: bool) -> "list[float]":
+    """Return what was counted when the program began: an exec keeps the counters of the process."""
+    return options.get("start", _start) if main else _start
 
 
 def _save(content: str, path: str) -> None:
@@ -144,54 +124,57 @@ def _serves_others() -> bool:
     )
 
 
-def _main_interpreter() -> bool:
-    """Return whether this is the main interpreter: subinterpreters run the .pth file, too, but must not report."""
-    for name in ("_interpreters", "_xxsubinterpreters"):
-        try:
-            current: Any = __import__(name).get_current()
-        except ImportError:
-            continue
-        return int(current[0] if isinstance(current, tuple) else current) == 0
-    return True
+def begin_trace(options: "dict[str, Any]") -> None:
+    """Start recording this process's requests, if it has a file of its own."""
+    pattern: str = options["trace"]
+    several = settings.one_per_process(pattern)
+    if not pattern or not (several or options.get("pid") == os.getpid()):
+        return
+    _open(pattern)
+    if several and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: _open(pattern))
 
 
-def process() -> "dict[str, float]":
-    """Return the seconds and faults since the start.
-
-    During `waited`, a part of `wall`, others had the processor. `children` is the processor time of child processes
-    that have ended and were waited for.
-    """
-    return {name: value - _start[name] for name, value in _now().items()}
-
-
-def _now() -> "dict[str, float]":
-    if resource is None:
-        used = (time.process_time(), 0.0, 0, 0, 0.0)
+def _open(pattern: str) -> None:
+    global _traced
+    _traced = ""
+    file = settings.filled(pattern)
+    allocator = "pool()" if hook.allocator is None else repr(hook.allocator)
+    facts = {
+        "allocator": allocator if hook.installed else "numpy_default()",
+        "numpy": sys.modules["numpy"].__version__,
+        "python": sys.version.split()[0],
+        "command": repr(sys.orig_argv),
+    }
+    try:
+        hook.module.trace_begin(file, list(facts.items()))
+    except OSError as error:
+        speak.line(f"no trace: {file} cannot be written: {speak.reason(error)}")
+    except Exception as error:
+        speak.failure("the trace", error)
     else:
-        usage, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-        children = others.ru_utime + others.ru_stime
-        used = (usage.ru_utime, usage.ru_stime, usage.ru_minflt, usage.ru_majflt, children)
-    return dict(zip(_COUNTS, (time.perf_counter(), _waited(), *used), strict=True))
+        _traced = file
 
 
-def _waited() -> float:
-    """Return the seconds in which the main thread could have run, and waited for a processor; 0 where unknown."""
+def _end_trace(options: "dict[str, Any]", main: bool) -> None:
+    """Write the end mark and, in the process that was started, a line about the trace."""
+    if not _traced:
+        if not options["trace"] or options.get("advise"):  # which says itself what it lacks
+            return
+        if main and "numpy" not in sys.modules:
+            speak.line("no trace: NumPy was never imported")
+        elif main and hook.reason:
+            speak.line(f"no trace: {hook.reason}")
+        return
     try:
-        with open("/proc/self/schedstat", "rb") as counts:
-            return int(counts.read().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):  # no Linux, or a kernel without these counts
-        return 0.0
-
-
-def resident() -> "dict[str, int | None]":
-    """Return the resident bytes now and at the peak of this program; Linux counts both per address space."""
-    found: dict[str, int | None] = {"now": None, "peak": None}
-    try:
-        with open("/proc/self/status", encoding="utf-8", errors="replace") as status:
-            for line in status:
-                key, _, value = line.partition(":")
-                if key in ("VmRSS", "VmHWM"):
-                    found["now" if key == "VmRSS" else "peak"] = int(value.split()[0]) * 1024
-    except (OSError, ValueError):
-        pass
-    return found
+        done = hook.module.trace_end(_counted(options, main))
+    except OSError as error:
+        speak.line(f"{_traced} is truncated: {speak.reason(error)}")
+        return
+    if done is None:  # the parent of a forked child has it
+        return
+    _, lost, written = done
+    if lost:
+        speak.line(f"{_traced}: {lost:,} events were lost because the disk was too slow")
+    if main and not options.get("quiet"):
+        speak.line(f"{_traced}: {written}")

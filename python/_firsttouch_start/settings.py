@@ -1,4 +1,4 @@
-"""The options of `firsttouch run`, as passed through the environment."""
+"""The options of `firsttouch run`, as its processes find them in the environment."""
 
 import os
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def load() -> "dict[str, Any]":
     """Parse the options anew each time: a fork or the program itself may have changed the variable.
 
-    Keys: pid, json, quiet, runpy and, if given, allocator, limit, max_idle, decay, trace and advise.
+    Keys: pid, start, rank, runpy, quiet and, if given, json, allocator, limit, max_idle, decay, trace and advise.
     """
     text = os.environ.get(VARIABLE, "{}")
     try:
@@ -33,33 +33,23 @@ class _AsTheyAre:
 
 
 def parsed(text: str) -> object:
-    """Parse JSON with json's own scanner, because importing all of json would cost milliseconds here.
+    """Parse JSON with json's own scanner: all of json would cost milliseconds, and might be a module of the program's.
 
     Raises ValueError if it is not valid JSON.
     """
-    try:
-        from _json import make_scanner
-    except ImportError:
-        from _firsttouch_start import library
+    from _json import make_scanner
 
-        return library.borrow("json").loads(text)
     try:
         return make_scanner(_AsTheyAre)(text, 0)[0]  # type: ignore[arg-type]
     except StopIteration:
         raise ValueError(f"{text!r} is not valid JSON") from None
 
 
-def text(options: "dict[str, Any]") -> str:
-    """Format the options, strings and numbers, as JSON; without json for the same reason."""
-    try:
-        from _json import encode_basestring_ascii as quoted
-    except ImportError:
-        from _firsttouch_start import library
-
-        return str(library.borrow("json").dumps(options))
-    words = {name: quoted(value) if isinstance(value, str) else _plain(value) for name, value in options.items()}
-    return f"{{{', '.join(f'{quoted(name)}: {word}' for name, word in words.items())}}}"
+def one_per_process(pattern: str) -> bool:
+    """Return whether the name of a file has the field %p, so that each process gets a file of its own."""
+    return any("%p" in piece for piece in pattern.split("%%"))
 
 
-def _plain(value: "float | bool | None") -> str:
-    return {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))
+def filled(pattern: str) -> str:
+    """Substitute the process number for %p, and a percent sign for %%."""
+    return "%".join(piece.replace("%p", str(os.getpid())) for piece in pattern.split("%%"))

@@ -17,7 +17,7 @@ PYTEST_DONT_REWRITE: pytest rewrites the packages of a plugin, and warns where t
 
 from importlib import import_module as _import_module
 
-from _firsttouch_start import command_line as _command_line
+import _firsttouch_start as _start
 
 TYPE_CHECKING = False  # typing would be imported for it
 if TYPE_CHECKING:
@@ -84,32 +84,19 @@ def _public_modules() -> "list[ModuleType]":
     return [_import_module(f"firsttouch.{name}") for name in _MODULES]
 
 
-def _refuse_subinterpreters() -> None:
-    """Raise :exc:`ImportError` in a subinterpreter.
-
-    NumPy and PyO3 belong to the first interpreter that loads them: a subinterpreter that tried would take them from the
-    main one, even where it fails.
-    """
-    for name in ("_interpreters", "_xxsubinterpreters"):  # from Python 3.13 on, and before
-        try:
-            interpreters: Any = _import_module(name)
-        except ImportError:
-            continue
-        if interpreters.get_current() != interpreters.get_main():
-            raise ImportError(
-                "firsttouch does not support subinterpreters, as NumPy does not: import it in the main interpreter, "
-                "and use threads or processes"
-            )
-        return
-
-
 # Everything is imported here, at once. An import inside a public function would take a lock that a forked child waits
 # for if the thread that holds it does not exist there, could meet a half-loaded module in a signal handler or a
 # finalizer, and would read a file that a program may no longer read once it has dropped its privileges. The exceptions
 # are heavy third-party packages (matplotlib, Numba, IPython) that the caller requested by name, and the process of
 # `firsttouch run`, which only starts a program and may end without NumPy.
-if TYPE_CHECKING or not _command_line.is_this_process():
-    _refuse_subinterpreters()  # before anything native is loaded
+if TYPE_CHECKING or not _start.is_command_line():
+    # NumPy and PyO3 belong to the first interpreter that loads them: a subinterpreter that tried would take them from
+    # the main one, even where it fails.
+    if not _start.is_main_interpreter():
+        raise ImportError(
+            "firsttouch does not support subinterpreters, as NumPy does not: import it in the main interpreter, "
+            "and use threads or processes"
+        )
     import numpy as _numpy  # noqa: F401 (first: the native module looks up once where NumPy lies)
 
     from firsttouch import custom as custom

@@ -85,7 +85,7 @@ WITHOUT_RICH = """
 import sys
 sys.modules["rich"] = None
 sys.argv = ["firsttouch", "bench", "triad"]
-from _firsttouch_start.command_line import main
+from _firsttouch_start import main
 sys.exit(main())
 """
 

@@ -123,7 +123,7 @@ import numpy
 
 
 REFUSE = """
-import _firsttouch_start.native as native
+import _firsttouch_start.hook as native
 before = native.load
 def load():
     module = before()

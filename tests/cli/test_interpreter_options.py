@@ -2,7 +2,7 @@
 
 import pytest
 
-from firsttouch.tools.cli import program, starting
+from firsttouch.tools.cli import program
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from firsttouch.tools.cli import program, starting
     ],
 )
 def test_options_of_the_interpreter(words: list[str], kept: list[str]) -> None:
-    assert starting.of_python(words) == kept
+    assert program.of_python(words) == kept
 
 
 @pytest.mark.parametrize(

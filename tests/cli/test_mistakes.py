@@ -16,7 +16,7 @@ Write = Callable[[str, str], Path]
 WITHOUT = """
 import sys
 sys.modules["numpy"] = None
-from _firsttouch_start.command_line import main
+from _firsttouch_start import main
 raise SystemExit(main())
 """
 

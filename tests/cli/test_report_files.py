@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from _firsttouch_start import rank
+from _firsttouch_start import settings
+from firsttouch.tools.cli import files
 
 from .conftest import Start
 
@@ -109,5 +110,6 @@ def test_without_a_rank_the_file_is_that_of_zero(firsttouch: Start, tmp_path: Pa
 )
 def test_patterns(monkeypatch: pytest.MonkeyPatch, pattern: str, name: str, fields: set[str]) -> None:
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "7")
-    assert rank.fill(pattern) == name.replace("{pid}", str(os.getpid()))
-    assert rank.fields(pattern) == fields
+    assert files.fill(pattern) == settings.filled(files.fill_rank(pattern)) == name.replace("{pid}", str(os.getpid()))
+    assert files.fields(pattern) == fields
+    assert settings.one_per_process(pattern) == ("p" in fields)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.cli import starting
+from firsttouch.tools.cli import program
 from firsttouch.tools.cli.parser import BadUsageError
 
 from .conftest import clean_environment
@@ -30,10 +30,10 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 #: `firsttouch run` in a Python that calls itself another version.
 RUN_AS = """
 import sys
-from firsttouch.tools.cli import starting
+from firsttouch.tools.cli import program
 sys.version_info = (3, {minor}, 0)
-starting._site_folders = lambda: [{folder!r}]
-starting.check([sys.executable, {option!r}])
+program._site_folders = lambda: [{folder!r}]
+program.check([sys.executable, {option!r}])
 print("it would run")
 """
 
@@ -57,7 +57,7 @@ def test_entry_point_without_the_variable_loads_one_module() -> None:
 
 
 def test_entry_point_with_the_variable_begins() -> None:
-    assert "_firsttouch_start.pooling" in called(FIRSTTOUCH_RUN="{}")
+    assert "_firsttouch_start.hook" in called(FIRSTTOUCH_RUN="{}")
 
 
 def checked(folder: Path, minor: int, option: str) -> str:
@@ -90,6 +90,6 @@ def test_a_python_of_the_future_is_asked(tmp_path: Path) -> None:
 
 
 def test_the_error_is_one_of_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starting, "_site_folders", lambda: [str(tmp_path)])
+    monkeypatch.setattr(program, "_site_folders", lambda: [str(tmp_path)])
     with pytest.raises(BadUsageError, match="programs would start without firsttouch"):
-        starting.check([sys.executable, "-S"])
+        program.check([sys.executable, "-S"])

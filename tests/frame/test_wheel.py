@@ -72,7 +72,7 @@ def test_what_it_needs_and_promises(installed: Distribution) -> None:
     assert installed.metadata["Requires-Python"] == ">=3.11"
     assert installed.metadata["License-Expression"] == "MIT OR Apache-2.0"
     scripts = {entry.name: entry.value for entry in installed.entry_points if entry.group == "console_scripts"}
-    assert scripts == {"firsttouch": "_firsttouch_start.command_line:main"}
+    assert scripts == {"firsttouch": "_firsttouch_start:main"}
 
 
 def test_both_licences_travel_along(installed: Distribution) -> None:

@@ -163,7 +163,7 @@ def trace(random: Random) -> None:
         _firsttouch.trace_begin(file, [("process", str(os.getpid()))])
         for _ in range(5):
             make(random)
-        _firsttouch.trace_end([])
+        _firsttouch.trace_end()
         _firsttouch.trace_summary(file, True)
     finally:
         if os.path.exists(file):

@@ -34,7 +34,7 @@ def record(folder: Path, seconds: float) -> list[int]:
                 except FileExistsError:
                     continue
                 np.ones(20_000)
-                done = _firsttouch.trace_end([])
+                done = _firsttouch.trace_end()
                 if done is not None:
                     counts[number] += 1
         except BaseException as error:

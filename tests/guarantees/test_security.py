@@ -221,7 +221,7 @@ def test_a_handle_of_a_shared_array_names_no_code_of_its_own() -> None:
     assert np.array_equal(pickle.loads(handle), array)
 
 
-HOOKED = "import sys; sys.exit('_firsttouch_start.pooling' in sys.modules)"
+HOOKED = "import sys; sys.exit('_firsttouch_start.hook' in sys.modules)"
 
 
 @pytest.mark.parametrize("option", ["-I", "-E"])

@@ -67,7 +67,6 @@ def test_all_threads_are_recorded(trace: Trace) -> None:
 def test_under_another_allocator(trace: Trace) -> None:
     found, _ = trace(WORK, "--allocator", "pool()")
     assert found["facts"]["allocator"].startswith("pool(")
-    assert int(found["facts"]["allocator_peak_held"]) >= 2 << 20
     assert found["allocations"] >= 540
 
 

@@ -5,18 +5,16 @@ use crate::next::{self, Name};
 use crate::settings::{Pattern, Reporting};
 use crate::{large, life};
 use firsttouch::glibc;
-use firsttouch::report::{Fresh, Report, Served, Used};
+use firsttouch::os::{self, Usage};
+use firsttouch::report::{Fresh, Report, Served};
 use firsttouch::{Allocator, Stats};
 use libc::{FILE, SIGPIPE, SIGXFSZ, c_char, c_int, c_void, sigset_t, timespec};
 use std::ffi::CStr;
-use std::fs::File;
-use std::io::Read;
 use std::mem::{MaybeUninit, transmute};
 use std::ptr::null_mut;
 use std::sync::atomic::{
     AtomicI32, AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use std::time::Instant;
 
 struct Asked {
     /// The process that is reported on; not a child of vfork, which shares this memory.
@@ -116,7 +114,7 @@ pub fn write() {
             if SCREEN.descriptor().or_else(|| OUTPUT.descriptor()).is_some() {
                 flush_stdout();
             }
-            compose(asked, asked.start.used(), resident());
+            compose(asked, asked.start.used(), os::resident_and_peak());
         });
     });
 }
@@ -125,7 +123,7 @@ pub fn write() {
 /// whoever held a lock: a copy of the process does it, and is not waited for much longer than it takes.
 pub fn write_beside() {
     with_due(|asked| {
-        let (used, resident) = (asked.start.used(), resident());
+        let (used, resident) = (asked.start.used(), os::resident_and_peak());
         // SAFETY: like fork(2), but no handler is called, and no signal tells of the copy's end. It only writes the report.
         unsafe {
             let copy = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
@@ -145,7 +143,7 @@ pub fn write_beside() {
     });
 }
 
-fn compose(asked: &Asked, used: Used, resident: Option<(usize, usize)>) {
+fn compose(asked: &Asked, used: Usage, resident: Option<(usize, usize)>) {
     let process = asked.process;
     let main = asked.reporting.process == Some(process);
     let pool = large::pool().map(|pool| pool.stats().since(&asked.start.pool));
@@ -190,8 +188,7 @@ fn compose(asked: &Asked, used: Used, resident: Option<(usize, usize)>) {
 
 /// What was counted when the report began: an exec keeps the kernel's counters, and a fork the pool's.
 struct Start {
-    at: Instant,
-    used: Used,
+    usage: Usage,
     pool: Stats,
     plainly: Fresh,
 }
@@ -199,55 +196,13 @@ struct Start {
 impl Start {
     fn now() -> Self {
         let pool = large::pool().map(Allocator::stats).unwrap_or_default();
-        Self { at: Instant::now(), used: counted(), pool, plainly: glibc::faulted() }
+        Self { usage: os::usage(), pool, plainly: glibc::faulted() }
     }
 
     /// What the process used since. Takes no lock and no memory: it is also called by `_exit` in a signal handler.
-    fn used(&self) -> Used {
-        let (now, before) = (counted(), &self.used);
-        Used {
-            wall: self.at.elapsed().as_secs_f64(),
-            waited: 0.0,
-            user: now.user - before.user,
-            kernel: now.kernel - before.kernel,
-            minor_faults: now.minor_faults.saturating_sub(before.minor_faults),
-            major_faults: now.major_faults.saturating_sub(before.major_faults),
-            children: now.children - before.children,
-        }
+    fn used(&self) -> Usage {
+        os::usage().since(&self.usage)
     }
-}
-
-/// What the kernel has counted for the process.
-fn counted() -> Used {
-    let of = |who| {
-        // SAFETY: a rusage of zero bytes is valid, and the kernel writes one.
-        unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(who, &mut usage);
-            usage
-        }
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-    let (own, others) = (of(libc::RUSAGE_SELF), of(libc::RUSAGE_CHILDREN));
-    Used {
-        user: seconds(own.ru_utime),
-        kernel: seconds(own.ru_stime),
-        minor_faults: own.ru_minflt as u64,
-        major_faults: own.ru_majflt as u64,
-        children: seconds(others.ru_utime) + seconds(others.ru_stime),
-        ..Used::default()
-    }
-}
-
-/// The resident bytes now and at the peak.
-fn resident() -> Option<(usize, usize)> {
-    let mut room = [0; 4096];
-    let count = File::open("/proc/self/status").ok()?.read(&mut room).ok()?;
-    let value = |name: &str| {
-        let line = room[..count].split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name.as_bytes()))?;
-        Some(std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse::<usize>().ok()? << 10)
-    };
-    Some((value("VmRSS:")?, value("VmHWM:")?))
 }
 
 /// The thread that writes the report; zero where none does.

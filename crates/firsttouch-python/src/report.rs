@@ -4,7 +4,8 @@ use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::small_limit;
 use crate::process::serving;
 use crate::python::values::ToPython;
-use firsttouch::report::{Failure, Fresh, Report, Served, Used};
+use firsttouch::os::{self, Usage};
+use firsttouch::report::{Failure, Fresh, Report, Served};
 use firsttouch::sources::PreloadedPool;
 use firsttouch::{Allocator, Stats, failure, glibc};
 use pyo3::prelude::*;
@@ -34,11 +35,19 @@ fn begin_report(allocator: Option<&PyAllocator>) {
     *INHERITED.lock().unwrap_or_else(PoisonError::into_inner) = Some(totals(allocator));
 }
 
+/// What this process has used since `start`, which is as the launcher and the hook count it: the fields of [`Usage`].
+pub fn used_since(start: [f64; 7]) -> Usage {
+    let [wall, waited, user, kernel, minor_faults, major_faults, children] = start;
+    let (minor_faults, major_faults) = (minor_faults as u64, major_faults as u64);
+    os::usage().since(&Usage { wall, waited, user, kernel, minor_faults, major_faults, children })
+}
+
 /// The report as text and as JSON. Where the preloaded library serves the process, too, it then writes none.
 #[pyfunction]
-#[pyo3(signature = (facts, pooled, allocator=None))]
+#[pyo3(signature = (facts, start, pooled, allocator=None))]
 fn report(
     facts: &Bound<'_, PyDict>,
+    start: [f64; 7],
     pooled: bool,
     allocator: Option<&PyAllocator>,
 ) -> PyResult<ToPython<(String, String)>> {
@@ -46,7 +55,6 @@ fn report(
         let found = facts.get_item(name)?.filter(|value| !value.is_none());
         found.map(|value| value.extract().map_err(Into::into)).transpose()
     }
-    let number = |name: &str| Ok::<f64, PyErr>(fact(facts, name)?.unwrap_or_default());
     let preloaded = preloaded(allocator);
     let pooled = pooled || preloaded.is_some();
     let (now, plainly) = match preloaded {
@@ -55,7 +63,6 @@ fn report(
         None => <(Stats, Fresh)>::default(),
     };
     let (before, fresh) = INHERITED.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
-    let resident = fact(facts, "resident_now")?.zip(fact(facts, "resident_peak")?);
     let last_failure = failure::last().zip(failure::last_reason()).filter(|_| pooled);
     let report = Report {
         process: std::process::id(),
@@ -65,17 +72,9 @@ fn report(
         python: fact(facts, "python")?,
         numpy: fact(facts, "numpy")?,
         refused: fact(facts, "not_pooled_because")?,
-        used: Used {
-            wall: number("wall")?,
-            waited: number("waited")?,
-            user: number("user")?,
-            kernel: number("kernel")?,
-            minor_faults: number("minor_faults")? as u64,
-            major_faults: number("major_faults")? as u64,
-            children: number("children")?,
-        },
-        resident,
-        allocator: fact(facts, "allocator")?,
+        used: used_since(start),
+        resident: os::resident_and_peak(),
+        allocator: allocator.map(|allocator| allocator.expression()),
         served: if preloaded.is_some() { Served::Blocks } else { Served::Arrays },
         from: small_limit(),
         pool: pooled.then(|| now.since(&before)),

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: memory that is mapped, touched and unmapped in one function.
 
-use crate::os;
+use crate::os::{self, Usage};
 use crate::size::Bytes;
 use crate::stats::Stats;
 use std::fmt::Write;
@@ -15,25 +15,6 @@ use std::time::Instant;
 const WORTH_MENTIONING: (f64, f64) = (0.01, 0.005);
 /// Above this share of the allocated bytes, the report says how much was given back too early.
 const WORTH_KEEPING: f64 = 0.05;
-
-/// What the kernel counts of a process.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Used {
-    /// Seconds since the start.
-    pub wall: f64,
-    /// The part of `wall` in which others had the processor.
-    pub waited: f64,
-    /// Processor seconds of the program's own code.
-    pub user: f64,
-    /// The same of the kernel, on its behalf.
-    pub kernel: f64,
-    /// Page faults that needed no reading.
-    pub minor_faults: u64,
-    /// Page faults that waited for a disk.
-    pub major_faults: u64,
-    /// Processor seconds of child processes that have ended.
-    pub children: f64,
-}
 
 /// Bytes that were taken fresh from the system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +71,7 @@ pub struct Report {
     /// Why nothing came from a pool.
     pub refused: Option<String>,
     /// What it used.
-    pub used: Used,
+    pub used: Usage,
     /// Resident bytes now, and at the peak.
     pub resident: Option<(usize, usize)>,
     /// The expression of the allocator; `None` for the process's own pool.
@@ -365,7 +346,8 @@ fn percent(share: f64) -> String {
 }
 
 /// A number with commas.
-fn count(number: u64) -> String {
+#[must_use]
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -434,7 +416,7 @@ mod tests {
             first_touched_small_bytes: 1 << 20,
             ..Stats::default()
         };
-        let used = Used { wall: 1.0, user: 0.8, kernel: 0.1, minor_faults: 12_345, ..Used::default() };
+        let used = Usage { wall: 1.0, user: 0.8, kernel: 0.1, minor_faults: 12_345, ..Usage::default() };
         Report { process: 7, used, pool: Some(pool), plainly, numpy: Some("2".into()), ..Report::default() }
     }
 

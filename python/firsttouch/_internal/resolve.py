@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Literal
 
-from _firsttouch_start import pooling
+from _firsttouch_start import hook
 from firsttouch import _allocators, _firsttouch
 from firsttouch._firsttouch import Allocator, FixedBuffer, ScratchBuffer, evaluate_expression
 from firsttouch.custom import AllocatorLike, OwnAllocator
@@ -26,7 +26,7 @@ FACTORIES: dict[str, Callable[..., Allocator]] = {
 }
 """The functions that expressions know in addition to the core's allocators, by name."""
 
-_firsttouch.register(budget_made=pooling.add_reasons)
+_firsttouch.register(budget_made=hook.add_reasons)
 
 _METHODS = ("allocate", "deallocate")
 _REMEMBERED = 64
@@ -69,7 +69,7 @@ def checked(allocator: object, caller: str) -> Allocator:
             "or use use()"
         )
     if isinstance(allocator, OwnAllocator) and len(has) == len(_METHODS):
-        pooling.add_reasons()
+        hook.add_reasons()
         return _firsttouch.own(allocator)
     if has:
         (lacks,) = set(_METHODS) - set(has)

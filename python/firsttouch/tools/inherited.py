@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # signal takes longer to import than the rest of the command
 import os
-import signal
 
 #: What Python sets LC_CTYPE to where the locale is C (PEP 538).
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
@@ -27,5 +27,5 @@ def environment() -> dict[str, str]:
 
 def restore_signals() -> None:
     """Restore the signals that Python ignores, before another program takes this process's place."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+    _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)

@@ -109,7 +109,7 @@ def agree(world: World, random: Random) -> None:
                         worker.thread.join()
         finally:
             ft.uninstall()
-            ended = _firsttouch.trace_end([])
+            ended = _firsttouch.trace_end()
         for worker in workers:
             if worker.error:
                 raise worker.error

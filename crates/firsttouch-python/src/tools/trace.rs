@@ -2,6 +2,10 @@
 
 use crate::handlers::{front, observed};
 use crate::python::values::{PyOSError, PyValueError};
+use crate::report::used_since;
+use firsttouch::os;
+use firsttouch::report::count;
+use firsttouch::size::Bytes;
 use firsttouch_trace::{LineSummary, Metadata, Summary, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -30,8 +34,16 @@ fn trace_error(error: TraceError) -> PyErr {
 
 /// Starts recording the requests to NumPy's default handler in `file`, with `facts` in its header.
 #[pyfunction]
-fn trace_begin(py: Python<'_>, file: PathBuf, facts: Metadata) -> PyResult<()> {
+fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResult<()> {
     front::watch(py)?;
+    let huge_pages = os::system_file("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let chosen = huge_pages.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let known = [
+        ("firsttouch", env!("CARGO_PKG_VERSION").to_owned()),
+        ("process", std::process::id().to_string()),
+        ("thp", chosen.map_or_else(String::new, |(chosen, _)| chosen.to_owned())),
+    ];
+    facts.extend(known.map(|(name, value)| (name.to_owned(), value)));
     observed::forget_lines();
     let started = create(file).and_then(|file| recorder::start(file, &facts));
     Ok(started.inspect_err(|_| front::unwatch(py))?)
@@ -53,13 +65,28 @@ fn create(file: PathBuf) -> io::Result<File> {
     if opened.as_raw_fd() <= libc::STDERR_FILENO { opened.try_clone() } else { Ok(opened) }
 }
 
-/// Ends the trace with `facts`: events, bytes and lost events. `None` where none is being written.
+/// Ends the trace with what the process used since `start`: events, lost events, and a description of the file. `None`
+/// where none is being written.
 #[pyfunction]
-fn trace_end(py: Python<'_>, facts: Metadata) -> PyResult<Option<(u64, u64, u64)>> {
+#[pyo3(signature = (start=[0.0; 7]))]
+fn trace_end(py: Python<'_>, start: [f64; 7]) -> PyResult<Option<(u64, u64, String)>> {
+    let used = used_since(start);
+    let seconds = [
+        ("wall", used.wall),
+        ("waited", used.waited),
+        ("user", used.user),
+        ("kernel", used.kernel),
+        ("children", used.children),
+    ];
+    let facts = seconds.map(|(name, seconds)| (name.to_owned(), format!("{seconds:.6}"))).to_vec();
     let Some(stopped) = py.detach(|| recorder::stop(&facts)) else { return Ok(None) };
     front::unwatch(py);
     match stopped {
-        Ok((totals, bytes)) => Ok(Some((totals.events, bytes, totals.lost))),
+        Ok((totals, bytes)) => {
+            let events = if totals.events == 1 { "event" } else { "events" };
+            let written = format!("{} {events}, {}", count(totals.events), Bytes(bytes as usize));
+            Ok(Some((totals.events, totals.lost, written)))
+        }
         Err(error) => Err(PyOSError::new_err(error.to_string())),
     }
 }

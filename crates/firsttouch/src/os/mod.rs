@@ -20,7 +20,7 @@
 //!   whether it is the number of mappings, of which there may be [`mapping_limit`].
 //! - [`headroom`]: memory available to the machine or the container. [`address_space_limit`],
 //!   [`data_limit`]: the limits of the process. [`address_space_left`]: what is left of one.
-//!   [`resident`]: its resident memory. [`stop_reading_files`]: from then on none of them opens a file;
+//!   [`resident`]: its resident memory. [`usage`], [`resident_and_peak`]: what it has used. [`stop_reading_files`]: from then on none of them opens a file;
 //!   [`ask_nothing`]: or makes a system call at all.
 //! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map, found by [`file_name`] and
 //!   [`file_number`]. [`file_size`] bounds what may be mapped, [`file_limit`] how many files a process may have open.
@@ -54,7 +54,7 @@ pub use interpreted::*;
 #[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
 pub use linux::*;
 pub use types::{
-    Bits, Bound, Errno, Fault, MappingText, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, seen,
+    Bits, Bound, Errno, Fault, MappingText, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, Usage, seen,
 };
 #[cfg(all(not(miri), any(firsttouch_no_backend, not(target_os = "linux"))))]
 pub use unsupported::*;

@@ -13,6 +13,41 @@ pub struct Fault {
     pub wrote: Option<bool>,
 }
 
+/// What the kernel counts of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Seconds since some moment.
+    pub wall: f64,
+    /// The part of `wall` in which the main thread could have run, but others had the processor.
+    pub waited: f64,
+    /// Processor seconds of the program's own code.
+    pub user: f64,
+    /// The same of the kernel, on its behalf.
+    pub kernel: f64,
+    /// Page faults that needed no reading.
+    pub minor_faults: u64,
+    /// Page faults that waited for a disk.
+    pub major_faults: u64,
+    /// Processor seconds of child processes that have ended and were waited for.
+    pub children: f64,
+}
+
+impl Usage {
+    /// Returns what was used since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            wall: self.wall - before.wall,
+            waited: self.waited - before.waited,
+            user: self.user - before.user,
+            kernel: self.kernel - before.kernel,
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+            children: self.children - before.children,
+        }
+    }
+}
+
 /// A part of a range in memory that several mappings can share: the same bytes of the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedPart {

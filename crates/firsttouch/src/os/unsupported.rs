@@ -1,6 +1,6 @@
 //! A platform that is not supported yet: every call fails, and callers fall back to other allocators.
 
-use super::types::{Errno, Fault, MappingText, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart};
+use super::types::{Errno, Fault, MappingText, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, Usage};
 use crate::error::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
@@ -114,6 +114,16 @@ unsupported_unsafe! {
     map_anew(usize, usize) -> ();
     remap(usize, usize, usize) -> ();
     protect(usize, usize, bool) -> ();
+}
+
+/// Counts nothing.
+pub fn usage() -> Usage {
+    Usage::default()
+}
+
+/// Knows nothing.
+pub fn resident_and_peak() -> Option<(usize, usize)> {
+    None
 }
 
 /// Does nothing.

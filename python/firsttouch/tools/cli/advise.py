@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from _firsttouch_start import rank, speak, units
-from firsttouch.tools.cli import output, program, starting
+from _firsttouch_start import speak, units
+from firsttouch.tools.cli import files, output, program
 from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import Parser
 
@@ -40,14 +40,14 @@ def main(words: Sequence[str]) -> int:
     """Run the program, read the trace and print the advice. Returns the program's exit status."""
     given, found = program.parse(_parser(), words, ("--lines", *output.WITH_VALUE))
     out = output.checked(given, "advise", "numpy", "rich")
-    command = starting.command("advise")
-    starting.check(command, "advise")
+    command = program.command("advise")
+    program.check(command, "advise")
     from firsttouch.tools import advice
 
     prices = advice.calibrate()
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         file = os.path.join(folder, "advise.ft")
-        status = starting.run_and_wait(command, {"trace": rank.escape(file), "quiet": True, "advise": True}, found)
+        status = program.run_and_wait(command, {"trace": files.escape(file), "quiet": True, "advise": True}, found)
         if os.path.exists(file):
             try:
                 summary = advice.summarize(file, prices, incomplete=True)
@@ -62,7 +62,7 @@ def main(words: Sequence[str]) -> int:
                 "no advice: NumPy, whose arrays are counted, was never imported in the process that was started;"
                 " firsttouch compare measures child processes, too, and with --all other memory than NumPy's"
             )
-    return starting.passed_on(status)
+    return program.passed_on(status)
 
 
 def _parser() -> Parser:

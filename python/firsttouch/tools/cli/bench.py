@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean
-from firsttouch.tools.cli import output, starting
+from firsttouch.tools.cli import output, program
 from firsttouch.tools.cli.output import Output, Progress
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
@@ -115,7 +115,7 @@ def _settings(given: argparse.Namespace, names: Sequence[str]) -> Settings:
     from firsttouch.tools.bench import common
 
     for expression in given.allocator:
-        starting.tried_elsewhere("bench", expression)
+        program.tried_elsewhere("bench", expression)
     try:
         wanted = None if given.sizes is None else common.parse(given.sizes)
         for name in names:

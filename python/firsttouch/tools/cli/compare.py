@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from _firsttouch_start import speak, units
-from firsttouch.tools.cli import output, program, starting
+from firsttouch.tools.cli import output, program
 from firsttouch.tools.cli.output import Output, Progress
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
@@ -71,7 +71,7 @@ def main(words: Sequence[str]) -> int:
         ways = "give a script, -m module, -c code or -- command"
         raise BadUsageError(f"compare: missing program: {ways} (try firsttouch compare --help)")
     for expression in given.allocator:
-        starting.tried_elsewhere("compare", expression)
+        program.tried_elsewhere("compare", expression)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupt)
@@ -121,8 +121,8 @@ def _command(words: Sequence[str]) -> tuple[list[str], list[str]]:
         if re.fullmatch("(ms|[smh]|min)", found.words[0]):
             raise BadUsageError(f"compare: no program {found.words[0]}; write a duration as one word, as in 5m")
         raise BadUsageError(f"compare: no program {found.words[0]} here")
-    python = starting.command("compare")
-    starting.check(python, "compare")
+    python = program.command("compare")
+    program.check(python, "compare")
     return [*python, *found.words], python
 
 

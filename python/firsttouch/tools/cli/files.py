@@ -2,8 +2,56 @@
 
 import os
 
-from _firsttouch_start import rank, speak
+from _firsttouch_start import speak
 from firsttouch.tools.cli import BadUsageError
+
+_VARIABLES = (
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "SLURM_PROCID",
+)
+
+
+def rank() -> int | None:
+    """Return the MPI or Slurm rank of this process, or None if there is none."""
+    for name in _VARIABLES:
+        text = os.environ.get(name, "")
+        if text.isdecimal():
+            return int(text)
+    return None
+
+
+def fields(pattern: str) -> set[str]:
+    """Return which of the fields %r and %p a file name contains, as a set of letters."""
+    return {piece[1] for piece in _pieces(pattern) if piece in ("%r", "%p")}
+
+
+def fill(pattern: str) -> str:
+    """Substitute the rank for %r, the process number for %p and a percent sign for %%."""
+    values = {"%r": str(rank() or 0), "%p": str(os.getpid()), "%%": "%"}
+    return "".join(values.get(piece, piece) for piece in _pieces(pattern))
+
+
+def fill_rank(pattern: str) -> str:
+    """Substitute the rank alone; the process that gets the result substitutes the rest."""
+    return "".join(str(rank() or 0) if piece == "%r" else piece for piece in _pieces(pattern))
+
+
+def escape(name: str) -> str:
+    """Return the pattern of this very name: without fields."""
+    return name.replace("%", "%%")
+
+
+def _pieces(pattern: str) -> list[str]:
+    """Split a file name so that each percent sign and the following letter form one piece."""
+    pieces: list[str] = []
+    while pattern:
+        length = 2 if pattern[0] == "%" else 1
+        pieces.append(pattern[:length])
+        pattern = pattern[length:]
+    return pieces
 
 
 def absolute(name: str, command: str = "run", option: str = "--json") -> str:
@@ -28,12 +76,7 @@ def _folder(name: str, command: str) -> str:
 def pattern(name: str, command: str = "run", option: str = "--json") -> str:
     """Return the same of a name with fields; what the current directory is called has none."""
     path = absolute(name, command, option)
-    return path if path == "-" else os.path.normpath(os.path.join(rank.escape(_folder(name, command)), name))
-
-
-def one_per_process(name: str) -> bool:
-    """Return whether each process gets a file of its own."""
-    return "p" in rank.fields(name)
+    return path if path == "-" else os.path.normpath(os.path.join(escape(_folder(name, command)), name))
 
 
 def obstacle(path: str) -> str | None:
@@ -75,7 +118,7 @@ MAGIC = b"\x89FTRC\r\n\x1a"
 def checked(command: str, name: str) -> str:
     """Return the absolute name, fields included, of a writable file; a change of directory does not matter to it."""
     path = pattern(f"./{name}" if name == "-" else name, command, "-o")
-    refuse(command, name, rank.fill(path))
+    refuse(command, name, fill(path))
     return path
 
 

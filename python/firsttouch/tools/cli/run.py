@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from types import SimpleNamespace
 
-from _firsttouch_start import VARIABLE, rank, speak
+from _firsttouch_start import VARIABLE, speak
 from firsttouch.tools import inherited, preload
-from firsttouch.tools.cli import BadUsageError, files, program, starting
+from firsttouch.tools.cli import BadUsageError, files, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from firsttouch.tools.cli.parser import Parser
 
 _WITH_VALUE = ("--json", "--allocator", "--limit", "--max-idle", "--decay", "--threshold")
-
-_OPTIONS = ("json", "quiet", "allocator", "limit", "max_idle", "decay", "all", "threshold")
+_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--all": "all"}
 
 _USAGE = """firsttouch run [options] script.py | -m module | -c code | program
            [arguments of the program]"""
@@ -61,11 +59,10 @@ options of firsttouch come before the program; everything after it is passed to 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then exec. Returns only with an error."""
     given: Any
-    own, started = program.split(words, _WITH_VALUE)
-    if own or started is None:
+    own, found = program.split(words, _WITH_VALUE)
+    given = _parsed(own)
+    if given is None or found is None:
         given, found = program.parse(_parser(), words, _WITH_VALUE)
-    else:  # nothing to parse, and a program that takes less time than argparse to load is slower for it
-        given, found = SimpleNamespace(**dict.fromkeys(_OPTIONS)), started
     settings = _settings(given)
     if found.executable is not None:
         _refuse_pythons(given, found.executable)
@@ -73,14 +70,42 @@ def main(words: Sequence[str]) -> int:
         _become(found.executable, found.words, settings | _of_library(given))
     if given.threshold is not None and not given.all:
         raise BadUsageError("run: --threshold is for programs other than Python's, or with --all")
-    command = starting.command()
-    starting.check(command)
-    environment = starting.environment(settings, found)
+    command = program.command()
+    program.check(command)
+    environment = program.environment(settings, found)
     if given.all:
         _check(command[0])
         only = {name: settings[name] for name in ("quiet", "max_idle", "decay") if name in settings}
         environment = _environment(only | _of_library(given), environment)
-    starting.become([*command, *found.words], environment)
+    program.become([*command, *found.words], environment)
+
+
+class _Options:
+    """The options, none of them given yet."""
+
+    quiet = all = False
+    json = allocator = limit = max_idle = decay = threshold = None
+
+
+def _parsed(words: Sequence[str]) -> _Options | None:
+    """Parse options in their plain forms. None stands for everything else, which argparse explains.
+
+    To import argparse takes longer than all else before the program starts.
+    """
+    given, rest = _Options(), list(words)
+    while rest:
+        word = rest.pop(0)
+        option, equals, value = word.partition("=")
+        if word in _FLAGS:
+            setattr(given, _FLAGS[word], True)
+            continue
+        if option not in _WITH_VALUE or not (equals or rest):
+            return None
+        value = value if equals else rest.pop(0)
+        if value.startswith("-") and value != "-":
+            return None
+        setattr(given, option[2:].replace("-", "_"), value)
+    return given
 
 
 def _parser() -> Parser:
@@ -142,9 +167,9 @@ def _settings(given: Any) -> dict[str, Any]:
     if given.json is not None:
         settings["json"] = path = files.pattern(given.json)
         if path != "-":
-            files.refuse("run", given.json, rank.fill(path))
+            files.refuse("run", given.json, files.fill(path))
     if given.allocator is not None:
-        settings["allocator"] = starting.checked(given)
+        settings["allocator"] = program.checked(given)
     if given.limit is not None:
         settings["limit"] = _limit(given.limit)
     if given.max_idle is not None:
@@ -194,8 +219,8 @@ def _seconds(text: str) -> float | None:
 
 #: The type of the program header that names the dynamic loader.
 _INTERPRETER = 3
-#: The number of bytes of a program that are examined; few programs are larger.
-_LOOKED_AT = 64 << 20
+#: The number of bytes of a program that are examined: the names of its libraries come before its code.
+_LOOKED_AT = 4 << 20
 
 
 def _check(path: str) -> None:
@@ -247,7 +272,7 @@ def _loader(content: bytes) -> bytes | None:
     return None
 
 
-def _environment(settings: Mapping[str, Any], outer: Mapping[str, str]) -> dict[str, str]:
+def _environment(settings: dict[str, Any], outer: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with the library before anything else that is preloaded, and with its settings."""
     file = preload.FILE
     if set(file) & set(" :"):
@@ -256,22 +281,21 @@ def _environment(settings: Mapping[str, Any], outer: Mapping[str, str]) -> dict[
     return {**outer, "LD_PRELOAD": ":".join([file, *others]), preload.VARIABLE: _told(settings)}
 
 
-def _told(settings: Mapping[str, Any]) -> str:
+def _told(settings: dict[str, Any]) -> str:
     """Format the settings for the library. The name of a file comes last, because it may contain anything."""
+    settings = program.of_rank(settings)
     words = [f"{name}={settings[name]}" for name in ("threshold", "max_idle") if settings.get(name) is not None]
     if "decay" in settings:
         words.append(f"decay={'never' if settings['decay'] is None else settings['decay']}")
-    pattern = settings.get("json") or ""
-    fields = rank.fields(pattern)
     words.append(f"report={os.getpid()}")
-    if settings.get("quiet") or not rank.is_first():
+    if settings.get("quiet"):
         words.append("quiet=1")
-    if pattern and (fields or rank.is_first()):
-        words.append("json=" + rank.fill_rank(pattern))
+    if settings.get("json"):
+        words.append(f"json={settings['json']}")
     return " ".join(words)
 
 
-def _become(path: str, words: Sequence[str], settings: Mapping[str, Any]) -> NoReturn:
+def _become(path: str, words: Sequence[str], settings: dict[str, Any]) -> NoReturn:
     """Replace this process by the program."""
     outer = {name: value for name, value in inherited.environment().items() if name != VARIABLE}
     inherited.restore_signals()

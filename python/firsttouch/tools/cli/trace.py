@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from _firsttouch_start import rank, units
-from firsttouch.tools.cli import files, output, program, starting
+from _firsttouch_start import units
+from firsttouch.tools.cli import files, output, program
 from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 from firsttouch.tools.cli.program import Program
@@ -62,13 +62,13 @@ def main(words: Sequence[str]) -> int:
         return _sum_up(found.words[0], given.lines, out)
     if given.output is not None:
         file = files.checked("trace", given.output)
-        if rank.fields(file):
+        if files.fields(file):
             raise BadUsageError("trace: --summary takes a single process: omit %p and %r")
-        return starting.passed_on(_both(given, found, file, out))
+        return program.passed_on(_both(given, found, file, out))
     given.quiet = True  # say nothing about a file that is not kept
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
-        status = _both(given, found, os.path.join(rank.escape(folder), _DEFAULT), out)
-    return starting.passed_on(status)  # ends this process by the same signal
+        status = _both(given, found, os.path.join(files.escape(folder), _DEFAULT), out)
+    return program.passed_on(status)  # ends this process by the same signal
 
 
 def _parser() -> Parser:
@@ -90,13 +90,13 @@ def _parser() -> Parser:
 def _record(given: Any, found: Program, file: str) -> int:
     settings = _settings(given, file)
     command = _command()
-    starting.become([*command, *found.words], starting.environment(settings, found))
+    program.become([*command, *found.words], program.environment(settings, found))
 
 
 def _both(given: Any, found: Program, pattern: str, out: Output) -> int:
-    settings, file = _settings(given, pattern), rank.fill(pattern)
+    settings, file = _settings(given, pattern), files.fill(pattern)
     before = _version(file)
-    status = starting.run_and_wait(_command(), settings, found)
+    status = program.run_and_wait(_command(), settings, found)
     if _version(file) not in (None, before):
         _sum_up(file, given.lines, out)
     return status
@@ -115,13 +115,13 @@ def _settings(given: Any, file: str) -> dict[str, Any]:
     settings: dict[str, Any] = {"trace": file, "quiet": given.quiet}
     if given.allocator is not None:
         given.max_idle = given.decay = None
-        settings["allocator"] = starting.checked(given, "trace")
+        settings["allocator"] = program.checked(given, "trace")
     return settings
 
 
 def _command() -> list[str]:
-    command = starting.command("trace")
-    starting.check(command, "trace")
+    command = program.command("trace")
+    program.check(command, "trace")
     return command
 
 

@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from _firsttouch_start import rank
 from firsttouch.tools import inherited, preload
 from firsttouch.tools.measuring.contenders import FOREIGN, HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
 
@@ -57,7 +56,7 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
     files = [*([found["LD_PRELOAD"]] if "LD_PRELOAD" in found else []), *_of_callers()]
     if files:
         found["LD_PRELOAD"] = ":".join(files)
-    file = None if report is None else f"{rank.escape(report)}/%p.json"
+    file = None if report is None else f"{report.replace('%', '%%')}/%p.json"
     if contender == PRELOADED:
         found[preload.VARIABLE] = f"quiet=1 json={file}" if file else "quiet=1"
     elif served(contender):

@@ -233,7 +233,7 @@ def _of_row(row: Row, outcome: Outcome) -> dict[str, Any]:
 
 #: What a process loads for the default pool, and where an expression names the allocator.
 LOADED = {
-    False: "from _firsttouch_start import native; native.load().register()",
+    False: "from _firsttouch_start import hook; hook.load().register()",
     True: "from firsttouch._internal import resolve",
 }
 _PROBE = "import numpy, time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"

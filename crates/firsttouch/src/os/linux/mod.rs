@@ -8,6 +8,7 @@ mod memory_files;
 mod placement;
 mod process;
 mod residency;
+mod usage;
 
 pub use faults::*;
 pub use limits::*;
@@ -15,6 +16,7 @@ pub use memory_files::*;
 pub use placement::*;
 pub use process::*;
 pub use residency::*;
+pub use usage::*;
 
 /// The platform is supported.
 pub const BACKEND: bool = true;

@@ -1,0 +1,198 @@
+"""Pools the arrays of a Python process that `firsttouch run` started, as soon as the process imports NumPy.
+
+It imports neither NumPy nor the package firsttouch for that: a program that does not need them does not pay for them.
+"""
+
+import os
+import sys
+
+from _firsttouch_start import settings, speak
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import FunctionType, ModuleType
+    from typing import Any
+
+#: Whether the pool is installed in this process and, if not, why not.
+installed = False
+reason: str | None = None
+#: The allocator created from the options; None stands for the process's own pool.
+allocator: "Any" = None
+#: The native module, once it is loaded for NumPy's arrays.
+module: "Any" = None
+_done = False
+
+_NATIVE = "firsttouch._firsttouch"
+
+
+def load() -> "Any":
+    """Return the native module next to this package, whatever else is named firsttouch on the program's path.
+
+    It loads without the package around it, which finds it if the program imports that later. Raises ImportError if it
+    cannot be loaded.
+    """
+    import importlib
+    from importlib.machinery import PathFinder
+
+    if _NATIVE in sys.modules:
+        return importlib.import_module(_NATIVE)  # waits for a thread that is loading it
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "firsttouch")
+    spec = PathFinder.find_spec(_NATIVE, [folder])
+    if spec is None:
+        raise ImportError(f"{folder} has no native module for this Python", name=_NATIVE)
+    # import_module calls this after importing the package and finding the module; it acquires the module's lock.
+    return importlib._bootstrap._load(spec)  # type: ignore[attr-defined]
+
+
+def watch() -> None:
+    """Wait for the import of NumPy, or install at once if it is imported already."""
+    sys.meta_path.insert(0, _finder)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and not getattr(getattr(numpy, "__spec__", None), "_initializing", False):
+        _imported()
+
+
+class _Finder:
+    """Calls `_imported` when the first import of NumPy is complete, without leaving a trace.
+
+    A finder that finds nothing itself asks the other finders, and gives the loader that they return an `exec_module`
+    that reports back. The loader loses it before the module runs, so the module, its spec and its loader are what they
+    would have been.
+    """
+
+    def find_spec(
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
+        if name != "numpy":
+            return None
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec: ModuleSpec | None = find(name, path, target)
+            if spec is not None:
+                _lend(spec.loader)
+                return spec
+        return None
+
+
+def _lend(loader: "Any") -> None:
+    run = getattr(loader, "exec_module", None)
+    if run is None:
+        return
+
+    def exec_module(module: "ModuleType") -> None:
+        # A loader may serve several modules, and a spec may be found without being loaded.
+        if module.__name__ != "numpy":
+            run(module)
+            return
+        vars(loader).pop("exec_module", None)
+        run(module)
+        _imported()
+
+    _hide(exec_module)
+    try:
+        loader.exec_module = exec_module
+    except (AttributeError, TypeError):
+        return  # the loader accepts no attribute: the module loads unnoticed, and the report says so
+
+
+def _hide(function: "Callable[..., Any]") -> None:
+    """Set the function's file name to importlib's, so that Python leaves its frame out of tracebacks."""
+    code: FunctionType = function  # type: ignore[assignment]
+    code.__code__ = code.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+
+
+_hide(_Finder.find_spec)
+_finder = _Finder()
+
+
+def _imported() -> None:
+    """Install once the import of NumPy is complete. No failure here may reach the program."""
+    global _done
+    if _done:
+        return
+    _done = True
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+    try:
+        _install()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the native module is not an Exception
+        unsupported = type(error).__name__ == "UnsupportedError"
+        _refused(str(error) if unsupported else f"{type(error).__name__}: {error}")
+
+
+def _install() -> None:
+    global allocator, installed, module
+    module = load()
+    if not module.BACKEND:
+        _refused("firsttouch has no backend for this platform")
+        return
+    module.register(budget_made=add_reasons)
+    options = settings.load()
+    shared = module.shares_preloaded_pool()  # its settings came by another way
+    chosen = {name: options[name] for name in ("max_idle", "decay") if name in options and not shared}
+    if "allocator" in options:
+        from firsttouch._internal import resolve
+
+        allocator = resolve.parse(options["allocator"])
+    elif chosen:
+        allocator = module._allocators.pool(**chosen)
+    if "limit" in options:
+        upstream = module.default_pool() if allocator is None else allocator
+        allocator = module._allocators.limited(upstream, options["limit"])
+    if "trace" not in options or allocator is not None:  # a trace is of NumPy's own memory by default
+        module.install(allocator)
+        installed = True
+    if "trace" in options:
+        from _firsttouch_start import ending
+
+        ending.begin_trace(options)
+
+
+def _refused(why: str) -> None:
+    """Report, once per program and not once per worker, that it runs without the pool."""
+    global reason
+    reason = " ".join(why.split())
+    if str(os.getpid()) in os.environ.get("FIRSTTOUCH_RUN", ""):
+        speak.line(f"not pooled: {reason}")
+
+
+def add_reasons() -> None:
+    """Let NumPy's MemoryError explain refusals, from now on and in the whole process.
+
+    NumPy replaces whatever error an allocator raises by its own, and makes that from the class that is changed here.
+    """
+    try:
+        from numpy._core import _exceptions
+    except ImportError:
+        return  # a private name of NumPy's
+    kind: Any = _exceptions._ArrayMemoryError
+    if hasattr(kind, "_firsttouch_reasons"):
+        return
+    native, begin = load(), kind.__init__
+
+    def explain(self: "Any", *arguments: "Any") -> None:
+        begin(self, *arguments)
+        found = native.last_failure()
+        if type(self) is not kind or found is None or found[0] != _asked(self):
+            return
+        if found[1] == "limited":
+            self.add_note(found[2])
+        elif (raised := native.take_error()) is not None:
+            self.__cause__ = raised
+
+    kind.__init__ = explain
+    kind._firsttouch_reasons = True
+
+
+def _asked(error: "Any") -> int:
+    """Return the bytes that NumPy requested."""
+    nbytes = error.dtype.itemsize
+    for length in error.shape:
+        nbytes *= max(length, 1)
+    return int(nbytes)
