@@ -3,7 +3,7 @@
 
 use crate::timing::{Case, Work};
 use bumpalo::Bump;
-use firsttouch::arena::{Arena, Options, Scope};
+use firsttouch::scratch::{Arena, Scope, Scratch};
 use firsttouch::sources::Malloc;
 use std::alloc::Layout;
 use std::hint::black_box;
@@ -45,7 +45,7 @@ fn bumpalo() -> Work {
 }
 
 /// The loop, with `before` bytes of a chunk in use.
-fn turn(s: &mut Scope, before: usize, turns: usize) {
+fn turn(s: &mut Scope<Arena>, before: usize, turns: usize) {
     s.alloc_uninit::<u8>(before).unwrap();
     for _ in 0..turns {
         s.scope(|s| {
@@ -55,8 +55,7 @@ fn turn(s: &mut Scope, before: usize, turns: usize) {
 }
 
 fn looping(before: usize) -> Work {
-    let options = Options { first_chunk: CHUNK, max_chunk: CHUNK, ..Options::default() };
-    let mut arena = Arena::with(Arc::new(Malloc), options).unwrap();
+    let mut arena = Arena::with(Arc::new(Malloc), CHUNK);
     Box::new(move |turns| {
         arena.scope(|s| {
             turn(s, CHUNK / 2, 1); // fills a chunk, so that the following blocks are not too large for one

@@ -2,7 +2,7 @@
 
 use crate::timing::{Case, Work};
 use bumpalo::Bump;
-use firsttouch::arena::Arena;
+use firsttouch::scratch::{Arena, Scratch};
 use std::alloc::Layout;
 use std::hint::black_box;
 use std::ptr::NonNull;

@@ -141,7 +141,7 @@ void firsttouch_scratch_reset(firsttouch_scratch *scratch) FIRSTTOUCH_NOEXCEPT;
 
 /* The slow parts of the two functions below: not to be called directly. */
 void *firsttouch_scratch_grow(firsttouch_scratch *scratch, size_t alignment, size_t size) FIRSTTOUCH_NOEXCEPT;
-void firsttouch_scratch_rewind_far(firsttouch_scratch *scratch, char *top, uint64_t depth) FIRSTTOUCH_NOEXCEPT;
+void firsttouch_scratch_rewind_far(firsttouch_scratch *scratch, firsttouch_mark mark) FIRSTTOUCH_NOEXCEPT;
 
 /* Allocates `size` bytes, uninitialized, at a multiple of `alignment`. NULL, with errno set as by firsttouch_malloc(),
  * where that fails. */
@@ -165,7 +165,7 @@ static inline void firsttouch_scratch_rewind(firsttouch_scratch *scratch, firstt
     if (scratch->depth == mark.depth)
         scratch->top = mark.top;
     else
-        firsttouch_scratch_rewind_far(scratch, mark.top, mark.depth);
+        firsttouch_scratch_rewind_far(scratch, mark);
 }
 
 /* ---- Placement ------------------------------------------------------------------------------------------------- */

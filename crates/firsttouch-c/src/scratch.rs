@@ -1,13 +1,16 @@
 //! Scratch buffers. The header bumps and rewinds inline where no chunk changes; the rest is here.
 
 use crate::allocator::{Handle, invalid, no_memory, shared};
-use crate::error::{Status, ensure_memory, fail, protect, required, status_of};
+use crate::error::{Status, ensure_memory, protect, required, status_of};
 use crate::pages::range;
-use firsttouch::allocator::Request;
-use firsttouch::arena::{Arena, ArenaOptions, Scratch as _, Upstream};
+use firsttouch::allocator::{AllocError, Limit, Request};
+use firsttouch::scratch::{Arena, Mark, Scratch as _};
+use firsttouch::sources::Malloc;
+use std::alloc::Layout;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
 
 /// `firsttouch_scratch`: its head comes first in an arena, too.
 type Scratch = Arena<'static>;
@@ -27,16 +30,12 @@ unsafe extern "C" fn firsttouch_scratch_create(
             // SAFETY: `size` bytes that nobody else uses until the buffer is destroyed (header).
             Arena::over(unsafe { std::slice::from_raw_parts_mut(storage.as_ptr(), size) })
         } else {
-            let usual = ArenaOptions::default();
-            let first_chunk = if size == 0 { usual.first_chunk } else { size };
-            let (max_chunk, keep) = (usual.max_chunk.max(first_chunk), usual.keep.max(first_chunk));
             let upstream = match upstream.is_null() {
-                true => Upstream::System,
+                true => Arc::new(Malloc),
                 // SAFETY: a living handle (header).
-                false => Upstream::Shared(unsafe { shared(upstream) }),
+                false => unsafe { shared(upstream) },
             };
-            let options = ArenaOptions { first_chunk, max_chunk, keep };
-            Arena::with(upstream, options).map_err(|error| fail(Status::Invalid, error))?
+            Arena::with(upstream, if size == 0 { 4 << 10 } else { size })
         };
         // SAFETY: not null, so it can be written.
         unsafe { out.write(Box::into_raw(Box::new(arena))) };
@@ -58,8 +57,12 @@ unsafe extern "C" fn firsttouch_scratch_grow(scratch: *mut Scratch, alignment: u
         if let Err(error) = Request::bytes(size).aligned(alignment) {
             return invalid(error);
         }
+        // Zero bytes are served as one, so that the address is no other block's.
+        let Ok(layout) = Layout::from_size_align(size.max(1), alignment) else {
+            return no_memory(AllocError::new(size, Limit::Size));
+        };
         // SAFETY: a living buffer that no other thread uses now (header).
-        match unsafe { &*scratch }.allocate(size, alignment) {
+        match unsafe { &*scratch }.allocate(layout) {
             Ok(address) => address.as_ptr().cast(),
             Err(error) => no_memory(error),
         }
@@ -67,11 +70,10 @@ unsafe extern "C" fn firsttouch_scratch_grow(scratch: *mut Scratch, alignment: u
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn firsttouch_scratch_rewind_far(scratch: *mut Scratch, top: *mut u8, depth: u64) {
-    let Some(top) = NonNull::new(top) else { return };
-    // SAFETY: a living buffer, a mark that was made by it and is not undone yet (header). Scopes and marks of Rust's are
-    // not open, as nobody in Rust has this arena.
-    protect((), || unsafe { (*scratch).rewind_to(top, depth) });
+unsafe extern "C" fn firsttouch_scratch_rewind_far(scratch: *mut Scratch, mark: Mark) {
+    // SAFETY: a living buffer, and a mark that was made by it and is not undone yet (header). Scopes of Rust's are not
+    // open, as nobody in Rust has this arena.
+    protect((), || unsafe { (*scratch).rewind(mark) });
 }
 
 #[unsafe(no_mangle)]

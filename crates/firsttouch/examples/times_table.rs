@@ -3,7 +3,7 @@
 //! The table is allocated in a scope, and each row in a nested scope, so that all rows use the same memory. When the outer
 //! scope ends nothing is in use, and nothing had to be freed.
 
-use firsttouch::arena::{Arena, ArenaError};
+use firsttouch::scratch::{Arena, ArenaError, Scratch};
 
 /// Returns the table of `rows` by `columns` as text, with aligned columns.
 fn times_table(arena: &mut Arena, rows: usize, columns: usize) -> Result<String, ArenaError> {

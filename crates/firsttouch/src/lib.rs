@@ -6,9 +6,9 @@
 //! vocabulary, and a [`reserve`] serves fronts while memory is out; [`os`] is the only place that names a system call;
 //! [`failure`] keeps the reason of the last failed request;
 //! [`allocator`] is the interface that all allocators share; [`numa`], [`pages`], [`residency`], [`heap`] and
-//! [`shared`] manage the system's memory safely; [`sources`] obtain memory; an [`arena`] is scratch memory for Rust;
-//! [`scratch`] memory is reused when its scope ends; [`adaptors`] wrap another allocator; [`owners`] find the allocator
-//! of any block; [`spec`] declares all allocators, and a [`factory`] creates them from expressions. [`fork`] lists what
+//! [`shared`] manage the system's memory safely; [`sources`] obtain memory; [`adaptors`] wrap another
+//! allocator; [`scratch`] memory is used again when it is freed, or when its scope ends; [`owners`] find the allocator of any
+//! block; [`spec`] declares all allocators, and a [`factory`] creates them from expressions. [`fork`] lists what
 //! happens at a fork. No other layer imports one above it, and nothing here
 //! depends on Python.
 
@@ -21,7 +21,6 @@ compile_error!(
 pub mod adaptors;
 pub mod address_map;
 pub mod allocator;
-pub mod arena;
 pub mod description;
 pub mod error;
 pub mod expression;

@@ -12,10 +12,10 @@
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
 use firsttouch::allocator::Request;
-use firsttouch::arena::Arena;
 use firsttouch::os::page_size;
 use firsttouch::pages::placement::{Placement, Populate};
 use firsttouch::residency::{footprint, query, summarize};
+use firsttouch::scratch::Arena;
 use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -3,12 +3,12 @@
 
 use crate::python::call_sites;
 use crate::python::values::{Dict, PyRuntimeError, PyTypeError, ToPython, out_of_memory};
+use crate::scratch::scope::Opening;
 use firsttouch::adaptors::{Guarded, Tracked};
 use firsttouch::allocator::Allocator;
 use firsttouch::allocator::{downcast, find};
 use firsttouch::numa::policy::Policy;
 use firsttouch::owners;
-use firsttouch::scratch::Scope;
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -38,16 +38,25 @@ pub struct PyAllocator {
     /// The capsule of its handler, for constructors that name it.
     capsule: PyOnceLock<Py<PyAny>>,
     slabs: bool,
+    /// Of the object of a scope: new arrays need it to be open.
+    opening: Option<Arc<Opening>>,
 }
 
 impl PyAllocator {
     fn new(maker: Maker) -> Self {
-        Self { maker, capsule: PyOnceLock::new(), slabs: false }
+        Self { maker, capsule: PyOnceLock::new(), slabs: false, opening: None }
     }
 
     pub fn ours(allocator: Arc<dyn Allocator>) -> Self {
         let slabs = has_slabs(&allocator);
-        Self { maker: Maker::Ours(allocator), capsule: PyOnceLock::new(), slabs }
+        Self { maker: Maker::Ours(allocator), capsule: PyOnceLock::new(), slabs, opening: None }
+    }
+
+    /// The allocator of a scope on a buffer.
+    pub fn of_scope(buffer: Arc<dyn Allocator>, opening: Arc<Opening>) -> Self {
+        let mut made = Self::ours(buffer);
+        made.opening = Some(opening);
+        made
     }
 
     pub fn numpy() -> Self {
@@ -101,8 +110,8 @@ impl PyAllocator {
 
     /// An error for a scope that has ended, or that belongs to another thread or process.
     pub fn ensure_open(&self) -> PyResult<()> {
-        match self.native().and_then(downcast::<Scope>) {
-            Some(scope) if !scope.serves() => Err(PyRuntimeError::new_err(if scope.is_open() {
+        match &self.opening {
+            Some(opening) if !opening.serves() => Err(PyRuntimeError::new_err(if opening.is_open() {
                 "this scope belongs to another thread or process: open one there, with firsttouch.scratch()"
             } else {
                 "this scope has ended: its arrays stay valid, but new ones need an open scope, as `with \

@@ -2,7 +2,7 @@
 
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, keeps_list};
-use firsttouch::scratch::{Buffer, Scope};
+use firsttouch::scratch::Buffer;
 use firsttouch::sources::PreloadedPool;
 use std::any::Any;
 use std::sync::Arc;
@@ -22,10 +22,6 @@ pub fn small_limit(allocator: &dyn Allocator, usual: usize) -> usize {
 /// Registers `allocator` as an owner, so that its blocks are found by their address, whichever handler frees them.
 pub fn register_owner(allocator: &Arc<dyn Allocator>) {
     let any: &dyn Any = &**allocator;
-    if let Some(scope) = any.downcast_ref::<Scope>() {
-        let buffer: Arc<dyn Allocator> = scope.buffer().clone();
-        return register_owner(&buffer);
-    }
     if keeps_list(&**allocator) {
         owners::enter(allocator.clone());
     }

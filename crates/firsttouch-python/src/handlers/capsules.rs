@@ -11,9 +11,10 @@ use crate::handlers::handler::{Handler, Kind};
 use crate::numpy::{CAPSULE, NumPy, OWNDATA, handler_in};
 use crate::python::gil::{Once, make_immortal};
 use crate::python::values::{Name, PyTypeError, ensure_memory};
+use crate::scratch::scope::Opening;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Owner, keeps_list};
-use firsttouch::scratch::Scope;
+use firsttouch::scratch::Buffer;
 use firsttouch::sync::first::First;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -127,10 +128,15 @@ fn of_context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'
 }
 
 /// For a scope: arrays below NumPy's own small limit stay with NumPy, which keeps a few of them itself.
-pub fn of_scope<'py>(py: Python<'py>, scope: &Arc<Scope>, before: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn of_scope<'py>(
+    buffer: &Arc<Buffer>,
+    opening: &Arc<Opening>,
+    before: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = before.py();
     ensure_memory(py)?;
-    let next = door::numpys_functions(py)?;
-    around(py, Handler::of_scope(scope.clone(), NUMPYS_SMALL, next, before.clone().unbind()))
+    let (next, before) = (door::numpys_functions(py)?, before.clone().unbind());
+    around(py, Handler::of_scope(buffer.clone(), opening.clone(), NUMPYS_SMALL, next, before))
 }
 
 /// How many references an object has. Without a GIL the number is exact if this thread made the object and no other has a
@@ -171,7 +177,7 @@ pub fn who_serves(capsule: Bound<'_, PyAny>) -> PyResult<Option<Arc<dyn Allocato
 /// What served before the scope of this capsule, if it is an ended scope's.
 fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     let handler = handler(capsule)?;
-    let scope = handler.and_then(|handler| handler.scope()).filter(|(scope, _)| !scope.serves());
+    let scope = handler.and_then(|handler| handler.scope()).filter(|(opening, _)| !opening.serves());
     Ok(scope.map(|(_, before)| before.lock(capsule.py()).clone_ref(capsule.py())))
 }
 

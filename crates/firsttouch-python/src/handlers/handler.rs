@@ -11,11 +11,12 @@ use crate::allocators::queries;
 use crate::handlers::{capsules, front, observed};
 use crate::numpy::{Functions, RawAllocator, RawHandler};
 use crate::python::gil::Guarded;
+use crate::scratch::scope::Opening;
 use firsttouch::address_map;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::glibc;
 use firsttouch::owners::{self, Owner};
-use firsttouch::scratch::{Buffer, Scope};
+use firsttouch::scratch::Buffer;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -55,8 +56,8 @@ pub struct Handler {
     charge: AtomicPtr<Arc<dyn Allocator>>,
     /// The scratch buffer that it serves from, if it does: that takes its own blocks back itself.
     buffer: Option<Arc<Buffer>>,
-    /// The scope whose handler it is, and the capsule of what served before.
-    scope: Option<(Arc<Scope>, Guarded<Py<PyAny>>)>,
+    /// Of a scope's handler: whom it serves, and the capsule of what served before.
+    scope: Option<(Arc<Opening>, Guarded<Py<PyAny>>)>,
     pub kind: Kind,
     /// Whether blocks that are nobody else's are its allocator's, which can't tell: the C library's.
     has_rest: bool,
@@ -74,8 +75,14 @@ impl Handler {
     }
 
     /// The handler of a scope, which knows what served before it.
-    pub fn of_scope(scope: Arc<Scope>, small: usize, next: Functions, before: Py<PyAny>) -> Box<Self> {
-        Self::make(Kind::Scope, scope, small, next, Some(Guarded::new(before)))
+    pub fn of_scope(
+        buffer: Arc<Buffer>,
+        opening: Arc<Opening>,
+        small: usize,
+        next: Functions,
+        before: Py<PyAny>,
+    ) -> Box<Self> {
+        Self::make(Kind::Scope, buffer, small, next, Some((opening, Guarded::new(before))))
     }
 
     fn make(
@@ -83,12 +90,11 @@ impl Handler {
         allocator: Arc<dyn Allocator>,
         small: usize,
         next: Functions,
-        before: Option<Guarded<Py<PyAny>>>,
+        scope: Option<(Arc<Opening>, Guarded<Py<PyAny>>)>,
     ) -> Box<Self> {
         queries::register_owner(&allocator);
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
-        let scope = any.clone().downcast::<Scope>().ok();
-        let buffer = scope.as_ref().map(|scope| scope.buffer().clone()).or_else(|| any.downcast::<Buffer>().ok());
+        let buffer = any.downcast::<Buffer>().ok();
         let has_rest = kind == Kind::Context && small == 0 && !queries::can_tell(&*allocator);
         let mut name = [0; 127];
         let text = if matches!(kind, Kind::Front | Kind::NumPy) { NUMPYS_NAME } else { NAME };
@@ -99,7 +105,7 @@ impl Handler {
             next,
             charge: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
             buffer,
-            scope: scope.zip(before),
+            scope,
             kind,
             has_rest,
         });
@@ -185,9 +191,9 @@ impl Handler {
         has_slabs(self.allocator())
     }
 
-    /// The scope whose handler it is, and what served before.
-    pub fn scope(&self) -> Option<(&Arc<Scope>, &Guarded<Py<PyAny>>)> {
-        self.scope.as_ref().map(|(scope, before)| (scope, before))
+    /// Of a scope's handler: whom it serves, and what served before.
+    pub fn scope(&self) -> Option<(&Opening, &Guarded<Py<PyAny>>)> {
+        self.scope.as_ref().map(|(opening, before)| (&**opening, before))
     }
 
     fn allocate(&self, request: Request) -> *mut c_void {
@@ -199,7 +205,7 @@ impl Handler {
             return block;
         }
         match self.scope() {
-            Some((scope, before)) if !scope.serves() => self.pass_on(before, request),
+            Some((opening, before)) if !opening.serves() => self.pass_on(before, request),
             _ => observed::allocate(self, request.size(), || give(&**self.allocator(), request)),
         }
     }

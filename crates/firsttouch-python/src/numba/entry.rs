@@ -11,7 +11,8 @@ use crate::python::callback;
 use crate::python::gil::{Guarded, Once};
 use crate::python::values::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::scratch::buffer::PyBuffer;
-use firsttouch::scratch::{Buffer, Owner};
+use firsttouch::fork::forks;
+use firsttouch::scratch::Buffer;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ptr::{null, null_mut};
@@ -146,8 +147,9 @@ struct RunningCalls {
     frames: Vec<*mut MarkFrame>,
     /// Python's identifier of the thread that runs them, by which its name is found.
     ident: usize,
-    /// The same thread, and its process.
-    owner: Option<Owner>,
+    /// The same thread by our number, which goes on in a child that it forks, and the number of forks before its process.
+    /// The system's numbers of threads do not tell: a child gives those of its parent's other threads to new ones.
+    user: (u64, u32),
 }
 
 // SAFETY: a frame is only passed on to its cursor, which the one thread uses that runs the calls.
@@ -159,13 +161,13 @@ impl CursorHandle {
         let mut calls = self.calls.lock(owner.py());
         // SAFETY: no more than asking for the number of this thread.
         let here = unsafe { libc::pthread_self() } as usize;
-        let now = Owner::current();
-        let other = calls.owner.filter(|user| !calls.frames.is_empty() && !user.is_same_thread(now));
-        if other.is_some_and(|user| !user.is_here()) {
+        let now = (firsttouch::sync::thread(), forks());
+        let is_other = !calls.frames.is_empty() && calls.user.0 != now.0;
+        if is_other && calls.user.1 != now.1 {
             // This is a forked child, without the thread that ran them: its cursor stays as it was in the middle of that.
             calls.frames.clear();
             self.cursor.store(null_mut(), Relaxed);
-        } else if other.is_some() {
+        } else if is_other {
             let user = calls.ident;
             drop(calls); // the text is Python's
             return Err(PyRuntimeError::new_err(in_use(owner.py(), user, here)));
@@ -177,7 +179,7 @@ impl CursorHandle {
         // SAFETY: made above, dropped with the handle; no other thread uses it, as none but this one runs calls.
         let cursor = unsafe { &mut *address };
         let frame = cursor.open().map_err(|_| PyMemoryError::new_err("no memory is left to enter a buffer"))?;
-        (calls.ident, calls.owner) = (here, Some(now));
+        (calls.ident, calls.user) = (here, now);
         cursor.owner = thread();
         cursor.caller = cursor.owner;
         calls.frames.push(frame);

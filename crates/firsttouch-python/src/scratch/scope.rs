@@ -1,4 +1,8 @@
 //! Scopes: NumPy uses a buffer here, from entering until leaving.
+//!
+//! A scope serves while it is open, in its own thread and process. Contexts leak: a child task, a callback and a thread that
+//! was handed the context still refer to a scope that has ended or is not theirs, and pass their requests on. Ending a scope
+//! has nothing to undo, as its buffer counts its blocks.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::handlers::capsules::{self, nearest_open};
@@ -7,9 +11,50 @@ use crate::numpy::NumPy;
 use crate::python::gil::Guarded;
 use crate::scratch::buffer::{PyBuffer, raw};
 use firsttouch::allocator::Allocator;
-use firsttouch::scratch::{Owner, Scope};
+use firsttouch::fork::forks;
+use firsttouch::sync::thread;
 use pyo3::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// Whether a scope is open, and for whom.
+#[derive(Default)]
+pub struct Opening {
+    /// The thread and the process that opened it, while it is open; no thread has the number zero.
+    thread: AtomicU64,
+    process: AtomicU32,
+}
+
+const CLOSED: u64 = 0;
+
+impl Opening {
+    /// Opens it for the calling thread.
+    fn open(&self) {
+        self.process.store(forks(), Relaxed);
+        self.thread.store(thread(), Release);
+    }
+
+    /// Ends it, from any thread.
+    fn close(&self) {
+        self.thread.store(CLOSED, Release);
+    }
+
+    /// Whether it is open, whoever asks.
+    pub fn is_open(&self) -> bool {
+        self.thread.load(Acquire) != CLOSED
+    }
+
+    /// Whether it serves the calling thread.
+    #[inline]
+    pub fn serves(&self) -> bool {
+        self.is_own() && self.process.load(Relaxed) == forks()
+    }
+
+    /// Whether the calling thread opened it.
+    fn is_own(&self) -> bool {
+        self.thread.load(Relaxed) == thread()
+    }
+}
 
 /// Scratch memory for the duration of a block; arrays made in it stay valid for as long as they live.
 ///
@@ -18,7 +63,7 @@ use std::sync::Arc;
 /// firsttouch.scratch : Entering it returns a scope.
 #[pyclass(name = "Scope", module = "firsttouch", extends = PyAllocator, frozen, weakref)]
 pub struct PyScope {
-    scope: Arc<Scope>,
+    opening: Arc<Opening>,
     buffer: Py<PyBuffer>,
 }
 
@@ -33,7 +78,7 @@ impl PyScope {
     /// Whether the block is still running.
     #[getter]
     fn is_open(&self) -> bool {
-        self.scope.is_open()
+        self.opening.is_open()
     }
 
     /// Allocate raw memory.
@@ -66,24 +111,22 @@ impl PyScope {
         raw(slf.as_super(), nbytes, alignment)
     }
 
-    fn __repr__(&self) -> String {
-        let state = if self.scope.is_open() { "open" } else { "ended" };
-        format!("<{state} scope on {}>", self.scope.buffer().expression())
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let state = if self.opening.is_open() { "open" } else { "ended" };
+        format!("<{state} scope on {}>", self.buffer.bind(py).get().buffer().expression())
     }
 }
 
 /// A scope as NumPy's contexts know it: the capsule of its handler.
 struct Seat {
-    scope: Arc<Scope>,
+    opening: Arc<Opening>,
     capsule: Py<PyAny>,
     /// Whether what served before is NumPy's default capsule.
     is_plain: bool,
-    /// Who made it.
-    owner: Owner,
+    /// The thread that made it.
+    thread: u64,
 }
 
-/// References to a seat's scope: its own, and its handler's, as the scope and as the allocator in charge.
-const OWN_REFERENCES: usize = 3;
 /// Ended scopes kept for each buffer: nesting is seldom deeper.
 const MAX_KEPT: usize = 8;
 
@@ -94,11 +137,9 @@ pub struct EndedScopes(Guarded<Vec<Seat>>);
 impl EndedScopes {
     /// A seat of this thread that no array, context or variable knows any more.
     fn take(&self, py: Python<'_>) -> Option<Seat> {
-        let (here, mut kept) = (Owner::current(), self.0.lock(py));
-        let known = |seat: &Seat| {
-            capsules::references(seat.capsule.bind(py)) > 1 || Arc::strong_count(&seat.scope) > OWN_REFERENCES
-        };
-        let at = kept.iter().rposition(|seat| seat.owner.is_same_thread(here) && !known(seat))?;
+        let mut kept = self.0.lock(py);
+        let known = |seat: &Seat| capsules::references(seat.capsule.bind(py)) > 1;
+        let at = kept.iter().rposition(|seat| seat.thread == thread() && !known(seat))?;
         Some(kept.swap_remove(at))
     }
 
@@ -139,9 +180,9 @@ impl Seat {
             }
             return Ok(seat);
         }
-        let scope = Arc::new(Scope::new(buffer.get().buffer().clone()));
-        let capsule = capsules::of_scope(py, &scope, before)?.unbind();
-        Ok(Self { scope, capsule, is_plain, owner: Owner::current() })
+        let opening = Arc::default();
+        let capsule = capsules::of_scope(buffer.get().buffer(), &opening, before)?.unbind();
+        Ok(Self { opening, capsule, is_plain, thread: thread() })
     }
 
     fn set_before(&mut self, before: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -159,8 +200,8 @@ impl Seat {
 pub struct EnteredScope {
     seat: Seat,
     buffer: Py<PyBuffer>,
-    /// The scope of the object that a `with` statement handed out.
-    object: Option<Arc<Scope>>,
+    /// Of the object that a `with` statement handed out.
+    object: Option<Arc<Opening>>,
     /// The number of the buffer's next request when it was entered.
     since: u64,
 }
@@ -171,8 +212,8 @@ pub fn enter(buffer: &Bound<'_, PyBuffer>) -> PyResult<EnteredScope> {
     let numpy = NumPy::get(py)?;
     let before = nearest_open(numpy.current(py)?)?;
     let seat = Seat::new(buffer, &before)?;
-    seat.scope.open();
-    numpy.set_current(seat.capsule.bind(py)).inspect_err(|_| seat.scope.close())?;
+    seat.opening.open();
+    numpy.set_current(seat.capsule.bind(py)).inspect_err(|_| seat.opening.close())?;
     let since = buffer.get().buffer().serial();
     Ok(EnteredScope { seat, buffer: buffer.clone().unbind(), object: None, since })
 }
@@ -181,14 +222,14 @@ impl EnteredScope {
     /// The object that a `with` statement hands out.
     pub fn object(&mut self, py: Python<'_>) -> PyResult<Py<PyScope>> {
         let buffer = self.buffer.bind(py);
-        let scope = Arc::new(Scope::new(buffer.get().buffer().clone()));
-        let allocator = PyAllocator::ours(scope.clone());
+        let opening = Arc::<Opening>::default();
+        let allocator = PyAllocator::of_scope(buffer.get().buffer().clone(), opening.clone());
         let capsule = capsules::named(py, buffer.as_super().get())?;
         let _ = allocator.capsule().set(py, capsule.clone().unbind());
-        let object = PyScope { scope: scope.clone(), buffer: self.buffer.clone_ref(py) };
+        let object = PyScope { opening: opening.clone(), buffer: self.buffer.clone_ref(py) };
         let object = Py::new(py, PyClassInitializer::from(allocator).add_subclass(object))?;
-        scope.open();
-        self.object = Some(scope);
+        opening.open();
+        self.object = Some(opening);
         Ok(object)
     }
 
@@ -204,7 +245,7 @@ impl EnteredScope {
 
     /// Whether this thread entered it.
     pub fn is_own(&self) -> bool {
-        self.seat.scope.is_own()
+        self.seat.opening.is_own()
     }
 
     /// Whether it is the scope of this capsule.
@@ -215,7 +256,7 @@ impl EnteredScope {
     /// Ends the scope, and lets the nearest open one serve, or who served before them all. Where somebody else serves by
     /// now, or this is another context, nothing changes.
     pub fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.seat.scope.close();
+        self.seat.opening.close();
         if let Some(object) = &self.object {
             object.close();
         }

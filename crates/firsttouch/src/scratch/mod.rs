@@ -1,15 +1,14 @@
-//! Scratch memory for arrays: allocating moves a pointer, and an array that outlives its scope stays valid.
+//! Scratch memory for arrays: allocating moves a pointer, and the same memory is used again at once.
 //!
-//! A [`Buffer`] counts the live blocks of each of its chunks, so that nothing is reused while it is live; a [`Scope`] says
-//! where and how long a front uses a buffer. For scratch memory in Rust alone, where the borrow checker replaces counting,
-//! see [`arena`](crate::arena).
+//! A [`Buffer`] counts the live blocks of each of its chunks, so that nothing is reused while it is live, whatever its user
+//! does. An [`Arena`] counts nothing, and is rewound to marks by those who promise: in Rust the borrow checker does.
 
-#![allow(unsafe_code)] // Safety: blocks are counted out of band, and none is reused while it is live (law 8).
+#![allow(unsafe_code)] // Safety: blocks of buffers are counted out of band (law 8); those of arenas borrow from them.
 
+mod arena;
 mod buffer;
 mod chunk;
-mod scope;
 
+pub use arena::{Arena, ArenaError, Mark, Scope, Scratch, Zeroable};
 pub use buffer::{Buffer, BufferOptions, BufferOptionsError};
 pub use chunk::{Damage, Survivor};
-pub use scope::{Owner, Scope};

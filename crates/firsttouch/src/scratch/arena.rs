@@ -1,0 +1,687 @@
+//! Scratch memory for those who promise: allocating moves a pointer, and leaving a scope moves it back.
+//!
+//! Blocks are not freed one by one, and values in an [`Arena`] are never dropped. In Rust the borrow checker keeps the
+//! promise, so that nothing is counted and nothing can dangle:
+//!
+//! ```
+//! use firsttouch::scratch::{Arena, ArenaError, Scratch};
+//!
+//! let mut arena = Arena::new();
+//! let sum = arena.scope(|s| {
+//!     let kept = s.alloc_slice::<f64>(1000)?; // zeros
+//!     s.scope(|inner| {
+//!         let squares = inner.alloc_slice_with(1000, |i| (i * i) as f64)?;
+//!         kept.copy_from_slice(squares);
+//!         Ok::<_, ArenaError>(())
+//!     })?; // the memory of the squares is free again
+//!     Ok::<_, ArenaError>(kept.iter().sum::<f64>())
+//! })?;
+//! assert_eq!(sum, 332_833_500.0);
+//! # Ok::<(), ArenaError>(())
+//! ```
+//!
+//! | method | allocates |
+//! |---|---|
+//! | `alloc(value)` | a value, moved into the arena |
+//! | `alloc_slice::<T>(n)` | `n` zeros |
+//! | `alloc_slice_with(n, f)` | `f(0)`, `f(1)`, ... |
+//! | `alloc_slice_copy(&slice)` | a copy of a slice |
+//! | `alloc_uninit::<T>(n)` | `n` uninitialized values |
+//! | `alloc_aligned::<T>(n, align)` | `n` uninitialized values at a multiple of `align` bytes |
+//! | `alloc_layout(layout)` | uninitialized memory of a layout |
+//!
+//! All of them are methods of [`Arena`], where the memory lives until the next reset, and of [`Scope`], where it lives until
+//! the end of the scope. They return an error if there is no memory; none panics.
+//!
+//! The chunks of an arena double in size, and come from any [`Allocator`]. A fixed arena uses the memory it was given and
+//! does not grow. In a [checked](Arena::checked) one each block is the upstream's own, so that one like `guarded()` or
+//! `filled()` reports what is used after its scope.
+
+use super::chunk::GRANULE;
+use crate::allocator::{AllocError, Allocator, Limit, Request};
+use crate::failure;
+use crate::layout::{LayoutError, MAX_ALIGN, MAX_SIZE, checked_align, round_up};
+use crate::sources::Malloc;
+use std::alloc::Layout;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::num::NonZero;
+use std::ptr::NonNull;
+use std::slice::from_raw_parts_mut;
+use std::sync::Arc;
+
+/// Bytes of an arena's first chunk, unless it is made with another size.
+const FIRST_CHUNK: usize = 4 << 10;
+/// Chunks double up to so many bytes.
+const LARGEST_CHUNK: usize = 16 << 20;
+/// What a reset keeps of chunks, in bytes.
+const KEEP: usize = 64 << 20;
+/// On a rewind into an earlier chunk, free space of at most this fraction of it is given up in favour of the next chunk:
+/// a loop that needs more than that in every iteration would change chunks twice in every iteration.
+const ABANDONED_FRACTION: usize = 4;
+
+/// The error returned when an arena cannot allocate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArenaError {
+    /// The requested layout is invalid.
+    Layout(LayoutError),
+    /// There is no memory.
+    Memory(AllocError),
+}
+
+impl fmt::Display for ArenaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layout(error) => error.fmt(f),
+            Self::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ArenaError {}
+
+impl From<LayoutError> for ArenaError {
+    fn from(error: LayoutError) -> Self {
+        Self::Layout(error)
+    }
+}
+
+impl From<AllocError> for ArenaError {
+    fn from(error: AllocError) -> Self {
+        Self::Memory(error)
+    }
+}
+
+/// A type for which memory of zero bytes is a valid value.
+///
+/// # Safety
+/// A value whose bytes are all zero must be valid.
+pub unsafe trait Zeroable: Sized {}
+
+macro_rules! zeroable {
+    ($($type:ty),*) => { $(
+        // SAFETY: zero is a number, `false`, and the character NUL.
+        unsafe impl Zeroable for $type {}
+    )* };
+}
+zeroable!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, bool, char);
+
+// SAFETY: an array consists of its elements.
+unsafe impl<T: Zeroable, const N: usize> Zeroable for [T; N] {}
+// SAFETY: uninitialized memory may hold any bytes.
+unsafe impl<T> Zeroable for MaybeUninit<T> {}
+
+/// Memory that is freed by rewinding to a mark: an [`Arena`], or a buffer type of one's own. It is used by one thread at a
+/// time, not always the same.
+///
+/// # Safety
+/// A block has the requested size and alignment, overlaps no other block that is still allocated, and stays valid until
+/// the memory is rewound to a mark made before it, or is dropped. No method panics.
+pub unsafe trait Scratch: Send + Sized {
+    /// A position to rewind to.
+    type Mark: Copy;
+
+    /// Allocates uninitialized memory.
+    ///
+    /// # Errors
+    /// What was requested and which limit was exceeded.
+    fn allocate(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;
+
+    /// The current position.
+    fn mark(&self) -> Self::Mark;
+
+    /// Frees what was allocated since a mark.
+    ///
+    /// # Safety
+    /// The mark is of this memory, which was not rewound to an earlier one or reset since; what was allocated since the
+    /// mark is not used afterwards, and no scope that was opened since is open.
+    unsafe fn rewind(&self, mark: Self::Mark);
+
+    /// Calls `f` with a scope, whose memory is free again at its end, also by a panic.
+    #[inline]
+    fn scope<R>(&mut self, f: impl for<'i> FnOnce(&mut Scope<'i, Self>) -> R) -> R {
+        Scope { scratch: self }.scope(f)
+    }
+}
+
+/// A scope of an arena, made by [`Scratch::scope`]. References into it cannot leave it:
+///
+/// ```compile_fail,E0521
+/// # use firsttouch::scratch::{Arena, Scratch};
+/// let mut arena = Arena::new();
+/// let mut kept: Option<&mut i32> = None;
+/// arena.scope(|s| kept = s.alloc(1).ok()); // borrowed data escapes
+/// ```
+///
+/// ```compile_fail
+/// # use firsttouch::scratch::{Arena, Scratch};
+/// let mut arena = Arena::new();
+/// let dangling = arena.scope(|s| s.alloc_slice::<f64>(3).unwrap());
+/// ```
+///
+/// While an inner scope is open, references of the outer scope can be used, but nothing can be allocated in the outer
+/// scope, as it would be rewound with the inner one:
+///
+/// ```compile_fail,E0502
+/// # use firsttouch::scratch::{Arena, Scratch};
+/// let mut arena = Arena::new();
+/// arena.scope(|outer| {
+///     outer.scope(|inner| {
+///         inner.alloc(1).unwrap();
+///         outer.alloc(2).unwrap(); // borrowed for the inner scope
+///     });
+/// });
+/// ```
+///
+/// ```compile_fail,E0502
+/// # use firsttouch::scratch::{Arena, Scratch};
+/// let mut arena = Arena::new();
+/// arena.scope(|s| {
+///     s.alloc(1).unwrap();
+///     arena.alloc(2).unwrap(); // borrowed for the scope
+/// });
+/// ```
+///
+/// A scope cannot be shared with other threads:
+///
+/// ```compile_fail,E0277
+/// # use firsttouch::scratch::{Arena, Scratch};
+/// let mut arena = Arena::new();
+/// arena.scope(|s| std::thread::scope(|threads| {
+///     threads.spawn(|| s.alloc(1).is_ok());
+/// }));
+/// ```
+pub struct Scope<'s, S: Scratch> {
+    scratch: &'s S,
+}
+
+impl<'s, S: Scratch> Scope<'s, S> {
+    /// Calls `f` with a scope inside this one.
+    ///
+    /// ```
+    /// # use firsttouch::scratch::{Arena, ArenaError, Scratch};
+    /// let mut arena = Arena::new();
+    /// arena.scope(|outer| {
+    ///     let total = outer.alloc(0)?;
+    ///     for n in 0..1000 {
+    ///         // Each iteration uses the same memory.
+    ///         *total += outer.scope(|s| Ok::<_, ArenaError>(s.alloc_slice_with(n, |i| i)?.iter().sum::<usize>()))?;
+    ///     }
+    ///     assert_eq!(*total, 166_167_000);
+    ///     Ok::<_, ArenaError>(())
+    /// })?;
+    /// # Ok::<(), ArenaError>(())
+    /// ```
+    #[inline]
+    pub fn scope<R>(&mut self, f: impl for<'i> FnOnce(&mut Scope<'i, S>) -> R) -> R {
+        /// Rewinds at the end, also by a panic.
+        struct Rewind<'s, S: Scratch>(&'s S, S::Mark);
+        impl<S: Scratch> Drop for Rewind<'_, S> {
+            #[inline(always)]
+            fn drop(&mut self) {
+                // SAFETY: what was allocated in the scope borrows from it, so no reference is left; this scope and all
+                // around it are borrowed until here, so that none of them was rewound.
+                unsafe { self.0.rewind(self.1) }
+            }
+        }
+        let rewind = Rewind(self.scratch, self.scratch.mark());
+        f(&mut Scope { scratch: rewind.0 })
+    }
+}
+
+/// Defines the allocating methods of a type, on the memory that it allocates from. The references they return have the
+/// named lifetime, or else that of the borrow of `self`.
+macro_rules! alloc_methods {
+    ($self:ident, $scratch:expr $(, $lifetime:lifetime)?) => {
+        /// Moves a value into the arena. It is never dropped.
+        ///
+        /// # Errors
+        /// If there is no memory. The value is dropped then.
+        #[inline]
+        pub fn alloc<T>(&$self, value: T) -> Result<&$($lifetime)? mut T, ArenaError> {
+            let slot = $scratch.allocate(Layout::new::<T>())?.cast::<T>();
+            // SAFETY: it was just allocated with the layout of a `T`, and stays valid for the lifetime returned.
+            unsafe {
+                slot.write(value);
+                Ok(&mut *slot.as_ptr())
+            }
+        }
+
+        /// Allocates a slice of `n` zeros.
+        ///
+        /// # Errors
+        /// If there is no memory, or the size overflows.
+        #[inline]
+        pub fn alloc_slice<T: Zeroable>(&$self, n: usize) -> Result<&$($lifetime)? mut [T], ArenaError> {
+            let start = $scratch.allocate(layout_of::<T>(n, 1)?)?.cast::<T>();
+            // SAFETY: it was just allocated for `n` values, and zero bytes are a valid value.
+            unsafe {
+                start.write_bytes(0, n);
+                Ok(from_raw_parts_mut(start.as_ptr(), n))
+            }
+        }
+
+        /// Allocates a slice of `n` values, each computed by `f` from its index. They are never dropped.
+        ///
+        /// # Errors
+        /// If there is no memory, or the size overflows.
+        #[inline]
+        pub fn alloc_slice_with<T>(
+            &$self,
+            n: usize,
+            mut f: impl FnMut(usize) -> T,
+        ) -> Result<&$($lifetime)? mut [T], ArenaError> {
+            let start = $scratch.allocate(layout_of::<T>(n, 1)?)?.cast::<T>();
+            // SAFETY: it was just allocated for `n` values, and each is written before the slice is made.
+            unsafe {
+                for index in 0..n {
+                    start.add(index).write(f(index));
+                }
+                Ok(from_raw_parts_mut(start.as_ptr(), n))
+            }
+        }
+
+        /// Copies a slice into the arena.
+        ///
+        /// # Errors
+        /// If there is no memory.
+        #[inline]
+        pub fn alloc_slice_copy<T: Copy>(&$self, values: &[T]) -> Result<&$($lifetime)? mut [T], ArenaError> {
+            let start = $scratch.allocate(Layout::for_value(values))?.cast::<T>();
+            // SAFETY: it was just allocated for as many values, so it does not overlap `values`.
+            unsafe {
+                start.copy_from_nonoverlapping(NonNull::from_ref(values).cast(), values.len());
+                Ok(from_raw_parts_mut(start.as_ptr(), values.len()))
+            }
+        }
+
+        /// Allocates an uninitialized slice of `n` values.
+        ///
+        /// # Errors
+        /// If there is no memory, or the size overflows.
+        #[inline]
+        pub fn alloc_uninit<T>(&$self, n: usize) -> Result<&$($lifetime)? mut [MaybeUninit<T>], ArenaError> {
+            $self.alloc_aligned(n, 1)
+        }
+
+        /// Allocates an uninitialized slice of `n` values at a multiple of `align` bytes, or of what the type requires.
+        ///
+        /// # Errors
+        /// If there is no memory, the size overflows, or `align` is not a power of two up to 1 GiB.
+        #[inline]
+        pub fn alloc_aligned<T>(
+            &$self,
+            n: usize,
+            align: usize,
+        ) -> Result<&$($lifetime)? mut [MaybeUninit<T>], ArenaError> {
+            let start = $scratch.allocate(layout_of::<T>(n, align)?)?.cast();
+            // SAFETY: it was just allocated for `n` values, which need not be initialized.
+            Ok(unsafe { from_raw_parts_mut(start.as_ptr(), n) })
+        }
+
+        /// Allocates uninitialized memory of a layout. It is valid as long as the references of the other methods.
+        ///
+        /// # Errors
+        /// If there is no memory, or the alignment exceeds 1 GiB.
+        #[inline]
+        pub fn alloc_layout(&$self, layout: Layout) -> Result<NonNull<u8>, ArenaError> {
+            Ok($scratch.allocate(layout)?)
+        }
+    };
+}
+
+/// The layout of `n` values at a multiple of `align` bytes at least.
+#[inline]
+fn layout_of<T>(n: usize, align: usize) -> Result<Layout, ArenaError> {
+    let align = checked_align(align)?;
+    let layout = Layout::array::<T>(n).and_then(|layout| layout.align_to(align));
+    layout.map_err(|_| LayoutError::Overflow { shape: vec![n], item_size: size_of::<T>() }.into())
+}
+
+#[allow(clippy::mut_from_ref)] // each call returns distinct memory
+impl<'s, S: Scratch> Scope<'s, S> {
+    alloc_methods!(self, self.scratch, 's);
+}
+
+/// A position in an arena. `firsttouch.h` declares the same two words.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    top: NonNull<u8>,
+    depth: u64,
+}
+
+// SAFETY: it is an address in the arena's memory, which is bound to no thread.
+unsafe impl Send for Mark {}
+
+/// A piece of memory, used from its end downwards.
+#[derive(Clone, Copy)]
+struct Chunk {
+    start: NonNull<u8>,
+    size: usize,
+    /// Bytes that were in use when the next chunk became current.
+    used: usize,
+}
+
+impl Chunk {
+    /// At least `size` bytes of an allocator's, at a multiple of `align`.
+    fn of(upstream: &Arc<dyn Allocator>, size: usize, align: usize) -> Result<Self, AllocError> {
+        let refused = AllocError::new(size, Limit::Size);
+        let request = Request::bytes(size).aligned(align).map_err(|_| refused)?;
+        Ok(Self { start: upstream.allocate(request)?.address, size, used: 0 })
+    }
+
+    fn end(&self) -> NonNull<u8> {
+        // SAFETY: one past the end of the chunk's block.
+        unsafe { self.start.add(self.size) }
+    }
+}
+
+/// A bump allocator; see the [module](self). An arena can move to another thread, but cannot be shared:
+///
+/// ```compile_fail,E0277
+/// fn share<T: Sync>(_: T) {}
+/// share(firsttouch::scratch::Arena::new());
+/// ```
+///
+/// What is allocated in the arena itself, outside of scopes, lives until the next reset:
+///
+/// ```compile_fail,E0502
+/// # use firsttouch::scratch::Arena;
+/// let mut arena = Arena::new();
+/// let x = arena.alloc(1).unwrap();
+/// arena.reset();
+/// println!("{x}"); // still borrowed
+/// ```
+///
+/// The free part of the current chunk lies between `floor` and `top`; blocks are cut off its end, which takes one comparison
+/// less than cutting them off its beginning. `firsttouch.h` declares the first three words, too, so that C programs can do
+/// that inline.
+#[repr(C)]
+pub struct Arena<'a> {
+    top: Cell<NonNull<u8>>,
+    floor: Cell<usize>,
+    /// The number of chunks in use, the current one included.
+    depth: Cell<u64>,
+    /// In the order of their use; those beyond the depth are idle.
+    chunks: RefCell<Vec<Chunk>>,
+    /// Size of the next new chunk.
+    next_size: Cell<usize>,
+    /// `None` for an arena of a fixed size, which has one chunk.
+    upstream: Option<Arc<dyn Allocator>>,
+    /// Whether each block is a chunk of its own, which goes back when it is rewound.
+    checked: bool,
+    storage: PhantomData<&'a mut [MaybeUninit<u8>]>,
+}
+
+// SAFETY: nothing in it is bound to a thread: memory, and an allocator that any thread may call.
+unsafe impl Send for Arena<'_> {}
+
+impl Default for Arena<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[allow(clippy::mut_from_ref)] // each call returns distinct memory
+impl<'a> Arena<'a> {
+    fn make(upstream: Option<Arc<dyn Allocator>>, first_chunk: usize, checked: bool) -> Self {
+        Self {
+            top: Cell::new(NonNull::dangling()),
+            floor: Cell::new(usize::MAX), // nothing fits
+            depth: Cell::new(0),
+            chunks: RefCell::default(),
+            next_size: Cell::new(first_chunk.clamp(GRANULE, MAX_SIZE / 2).next_multiple_of(GRANULE)),
+            upstream,
+            checked,
+            storage: PhantomData,
+        }
+    }
+
+    /// Creates a growing arena on the C library's memory. Nothing is requested of it before the first request.
+    pub fn new() -> Self {
+        Self::with(Arc::new(Malloc), FIRST_CHUNK)
+    }
+
+    /// Creates a growing arena whose chunks come from `upstream`; the first has `first_chunk` bytes, and each further one is
+    /// twice as large, up to 16 MiB.
+    ///
+    /// ```
+    /// # use firsttouch::scratch::Arena;
+    /// # use firsttouch::adaptors::Pool;
+    /// let arena = Arena::with(Pool::new(Default::default()), 1 << 20);
+    /// ```
+    pub fn with(upstream: Arc<dyn Allocator>, first_chunk: usize) -> Self {
+        Self::make(Some(upstream), first_chunk, false)
+    }
+
+    /// Creates an arena that requests each block of `upstream`, and gives it back when it is rewound: an upstream that
+    /// checks, like `guarded()`, reports what is used after its scope.
+    pub fn checked(upstream: Arc<dyn Allocator>) -> Self {
+        Self::make(Some(upstream), FIRST_CHUNK, true)
+    }
+
+    /// Creates an arena in borrowed memory. It does not grow.
+    ///
+    /// ```
+    /// # use firsttouch::scratch::Arena;
+    /// let mut storage = [std::mem::MaybeUninit::uninit(); 100];
+    /// let arena = Arena::over(&mut storage);
+    /// arena.alloc_slice::<u8>(60)?;
+    /// let error = arena.alloc_slice::<u8>(50).unwrap_err();
+    /// assert!(error.to_string().contains("of which 60 bytes are in use (40 bytes are left)"));
+    /// # Ok::<(), firsttouch::scratch::ArenaError>(())
+    /// ```
+    pub fn over(storage: &'a mut [MaybeUninit<u8>]) -> Self {
+        let (size, start) = (storage.len(), NonNull::from_mut(storage).cast());
+        let arena = Self::make(None, size, false);
+        arena.chunks.borrow_mut().push(Chunk { start, size, used: 0 });
+        arena.enter(&arena.chunks.borrow(), 0);
+        arena
+    }
+
+    alloc_methods!(self, self);
+
+    /// Allocates from the current chunk; `None` if it has no room.
+    #[inline(always)]
+    fn bump(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        let top = self.top.get();
+        let address = top.as_ptr().addr().checked_sub(size)? & !(align - 1);
+        if address < self.floor.get() {
+            return None;
+        }
+        // SAFETY: it lies in the chunk, at or above the floor, and so is not null.
+        let start = unsafe { NonNull::new_unchecked(top.as_ptr().with_addr(address)) };
+        self.top.set(start);
+        Some(start)
+    }
+
+    /// Allocates what does not fit into the current chunk.
+    #[cold]
+    #[inline(never)]
+    fn grow(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+        if size == 0 && align <= MAX_ALIGN {
+            return Ok(NonZero::new(align).map_or(NonNull::dangling(), NonNull::without_provenance));
+        }
+        let grown = if align > MAX_ALIGN { Err(AllocError::new(size, Limit::Size)) } else { self.serve(size, align) };
+        grown.map_err(|error| AllocError { asked: size, ..error }).inspect_err(|&error| failure::remember(error))
+    }
+
+    fn serve(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
+        let Some(upstream) = &self.upstream else {
+            return Err(AllocError::new(size, Limit::Arena { capacity: self.capacity(), used: self.used() }));
+        };
+        // Chunks begin at multiples of a granule.
+        let need = round_up(size, GRANULE).and_then(|bytes| bytes.checked_add(align.max(GRANULE) - GRANULE));
+        let need = need.filter(|&need| need <= MAX_SIZE).ok_or(AllocError::new(size, Limit::Size))?;
+        let (chunks, at) = (&mut *self.chunks.borrow_mut(), self.depth.get() as usize);
+        chunks.try_reserve(1).map_err(|_| AllocError::new(size, Limit::Upstream))?;
+        if self.checked {
+            let block = Chunk::of(upstream, size, align)?;
+            chunks.push(Chunk { used: size, ..block });
+            self.depth.set(self.depth.get() + 1);
+            return Ok(block.start);
+        }
+        if let Some(found) = (at..chunks.len()).find(|&found| chunks[found].size >= need) {
+            chunks.swap(at, found);
+        } else {
+            let before = failure::now();
+            let chunk = Chunk::of(upstream, self.next_size.get().max(need), GRANULE).or_else(|_| {
+                // Before a request fails, idle chunks go back (law 7), and the smallest that serves is requested.
+                failure::retract(before);
+                self.give_back(chunks, 0);
+                Chunk::of(upstream, need, GRANULE)
+            })?;
+            self.next_size.set((self.next_size.get() * 2).min(LARGEST_CHUNK.max(self.next_size.get())));
+            chunks.insert(at, chunk);
+        }
+        self.leave(chunks, self.top.get());
+        self.enter(chunks, at);
+        self.bump(size, align).ok_or(AllocError::new(size, Limit::Size))
+    }
+
+    /// Notes how much of the current chunk, if any, is in use: from `top` to its end.
+    fn leave(&self, chunks: &mut [Chunk], top: NonNull<u8>) {
+        if let Some(at) = (self.depth.get() as usize).checked_sub(1) {
+            chunks[at].used = chunks[at].end().addr().get() - top.addr().get();
+        }
+    }
+
+    /// Makes the chunk at `at`, all of it free, current.
+    fn enter(&self, chunks: &[Chunk], at: usize) {
+        self.top.set(chunks[at].end());
+        self.floor.set(chunks[at].start.addr().get());
+        self.depth.set(at as u64 + 1);
+    }
+
+    /// Rewinds into an earlier chunk.
+    #[cold]
+    #[inline(never)]
+    fn rewind_far(&self, mark: Mark) {
+        let (chunks, depth) = (&mut *self.chunks.borrow_mut(), mark.depth as usize);
+        self.depth.set(mark.depth);
+        if self.checked {
+            return self.give_back(chunks, 0);
+        }
+        let Some(at) = depth.checked_sub(1) else { return self.rewind_to_start(chunks) };
+        let Chunk { start, size, .. } = chunks[at];
+        if mark.top.addr().get() - start.addr().get() <= size / ABANDONED_FRACTION {
+            self.leave(chunks, mark.top);
+            return self.enter(chunks, depth);
+        }
+        self.floor.set(start.addr().get());
+        self.top.set(mark.top);
+    }
+
+    /// Begins anew in the largest chunk, so that the next round needs few others.
+    fn rewind_to_start(&self, chunks: &mut [Chunk]) {
+        if let Some(largest) = (0..chunks.len()).max_by_key(|&at| chunks[at].size)
+            && !self.checked
+        {
+            chunks.swap(0, largest);
+            self.enter(chunks, 0);
+        } else {
+            self.depth.set(0);
+            self.top.set(NonNull::dangling());
+            self.floor.set(usize::MAX);
+        }
+    }
+
+    /// Returns idle chunks, except for up to `keep` bytes, to the upstream.
+    fn give_back(&self, chunks: &mut Vec<Chunk>, mut keep: usize) {
+        let Some(upstream) = &self.upstream else { return };
+        let mut in_use = self.depth.get();
+        chunks.retain(|chunk| {
+            if in_use > 0 {
+                in_use -= 1;
+                return true;
+            }
+            let rest = keep.checked_sub(chunk.size);
+            keep = rest.unwrap_or(keep);
+            if rest.is_none() {
+                // SAFETY: the chunk came from the upstream, and nothing in it is in use.
+                unsafe { upstream.deallocate(chunk.start) };
+            }
+            rest.is_some()
+        });
+    }
+
+    /// Frees everything allocated, and returns what exceeds 64 MiB to the upstream.
+    #[inline]
+    pub fn reset(&mut self) {
+        match self.chunks.get_mut()[..] {
+            [chunk] if chunk.size <= KEEP && self.depth.get() == 1 && !self.checked => self.top.set(chunk.end()),
+            _ => self.start_again(KEEP),
+        }
+    }
+
+    #[cold]
+    fn start_again(&mut self, keep: usize) {
+        self.depth.set(0);
+        let chunks = &mut *self.chunks.borrow_mut();
+        self.give_back(chunks, if self.checked { 0 } else { keep });
+        self.rewind_to_start(chunks);
+    }
+
+    /// Returns idle memory to the upstream: if nothing is in use, all.
+    pub fn trim(&mut self) {
+        if self.used() == 0 {
+            self.start_again(0);
+        } else {
+            self.give_back(&mut self.chunks.borrow_mut(), 0);
+        }
+    }
+
+    /// Returns the bytes in use, alignment gaps included.
+    pub fn used(&self) -> usize {
+        let chunks = &self.chunks.borrow()[..self.depth.get() as usize];
+        let (current, earlier) = match chunks.split_last() {
+            Some((current, earlier)) if !self.checked => {
+                (current.end().addr().get() - self.top.get().addr().get(), earlier)
+            }
+            _ => (0, chunks),
+        };
+        current + earlier.iter().map(|chunk| chunk.used).sum::<usize>()
+    }
+
+    /// Returns the bytes held, in use or idle.
+    pub fn capacity(&self) -> usize {
+        self.chunks.borrow().iter().map(|chunk| chunk.size).sum()
+    }
+}
+
+// SAFETY: blocks are cut off by a pointer that only a rewind moves back, to the position of a mark.
+unsafe impl Scratch for Arena<'_> {
+    type Mark = Mark;
+
+    #[inline(always)]
+    fn allocate(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
+        match self.bump(layout.size(), layout.align()) {
+            Some(address) => Ok(address),
+            None => self.grow(layout.size(), layout.align()),
+        }
+    }
+
+    #[inline(always)]
+    fn mark(&self) -> Mark {
+        Mark { top: self.top.get(), depth: self.depth.get() }
+    }
+
+    #[inline(always)]
+    unsafe fn rewind(&self, mark: Mark) {
+        if self.depth.get() == mark.depth {
+            self.top.set(mark.top);
+        } else {
+            self.rewind_far(mark);
+        }
+    }
+}
+
+impl Drop for Arena<'_> {
+    fn drop(&mut self) {
+        self.depth.set(0);
+        self.give_back(&mut self.chunks.borrow_mut(), 0);
+    }
+}
