@@ -39,5 +39,4 @@ def _zero_page() -> tuple[list[ft.inspection.PageMap], list[str]]:
 
 
 def _save(path: Path, moments: list[ft.inspection.PageMap], labels: list[str]) -> None:
-    axes = ft.inspection.plot_pagemap(*moments, labels=labels)
-    axes.figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    ft.inspection.plot_pagemap(*moments, labels=labels).savefig(path, bbox_inches="tight", metadata={"Date": None})

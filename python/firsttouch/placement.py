@@ -123,6 +123,18 @@ class Receipt(NamedTuple):
     origin: str = "pages that were mapped as asked"
     """Whether the memory was recycled or fresh, on which pages, and which rule decided so."""
 
+    @property
+    def granted(self) -> str:
+        """What was granted, in words."""
+        threads = f" by {self.threads} threads" if self.threads > 1 else ""
+        granted = [
+            f"huge={self.huge!r}" if self.huge else "",
+            f"numa={self.numa!r}" if self.numa else "",
+            f"populated{threads}" if self.populated else "",
+            "locked" if self.locked else "",
+        ]
+        return ", ".join(filter(None, granted)) or "small pages, lazily"
+
 
 class ReceiptSum(NamedTuple):
     """One line of :func:`firsttouch.placement.receipts`.

@@ -17,7 +17,6 @@ USES = {
     "Inspection": "str(ft.inspect(A)), ft.inspect(A)._repr_html_()",
     "Mark": "ft.ScratchBuffer().mark()",
     "Measured": "measured()",
-    "PageSource": "ft.inspection.pagemap(A).sources == ft.inspection.PageSource.NOBODY",
     "PageState": "ft.inspection.pagemap(A).states == ft.inspection.PageState.ABSENT",
     "Scope": "scoped()",
     "Stats": "ft.stats(ft.pool()).as_dict()",

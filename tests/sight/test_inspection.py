@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.inspection.drawing import COLUMNS, LOOKS, ROWS, image
+from firsttouch.inspection import _LOOKS, PageState, _shares
 from tests.probe import MIB
 from tests.sight.conftest import PAGE, fresh
 
@@ -55,6 +55,7 @@ def test_huge_pages() -> None:
     if not found.huge:
         pytest.skip("no huge pages to be had")
     assert (found.huge, found.small) == (16 * MIB, 0)
+    assert ft.inspection.pagemap(array).counts() == {PageState.HUGE: 16 * MIB // PAGE}
 
 
 def test_who_made_it() -> None:
@@ -124,6 +125,7 @@ def test_a_memory_map(tmp_path: Path) -> None:
     found = ft.inspect(mapped)
     assert found.allocator is None
     assert pages(found) == {"cached": 8}
+    assert ft.inspection.pagemap(mapped).counts() == {PageState.CACHED: 8}
     assert "page cache only" in str(found)
     mapped[3 * PAGE] = 1
     found = ft.inspect(mapped)
@@ -158,8 +160,7 @@ def test_text_table_and_dict() -> None:
     assert (as_dict["absent"], as_dict["allocator"], as_dict["shape"]) == (3 * PAGE, None, [4 * PAGE])
 
 
-ABSENT, ZERO, SMALL = ft.inspection.PageState.ABSENT, ft.inspection.PageState.ZERO, ft.inspection.PageState.SMALL
-HUGE, CACHED = ft.inspection.PageState.HUGE, ft.inspection.PageState.CACHED
+ABSENT, ZERO, SMALL = PageState.ABSENT, PageState.ZERO, PageState.SMALL
 
 
 def test_page_by_page() -> None:
@@ -172,7 +173,6 @@ def test_page_by_page() -> None:
     assert found.counts() == {ABSENT: 4, ZERO: 1, SMALL: 1}
     assert found.addresses.tolist() == [array.ctypes.data + page * PAGE for page in range(6)]
     assert (found.nodes >= 0).tolist() == [False, True, False, False, False, False]
-    assert set(found.sources.tolist()) <= set(ft.inspection.PageSource)
 
 
 def test_views_leave_pages_out() -> None:
@@ -183,22 +183,6 @@ def test_views_leave_pages_out() -> None:
     assert found.states.tolist() == [SMALL, ABSENT, SMALL]
     assert (found.addresses - np.uintp(array.ctypes.data)).tolist() == [0, 3 * PAGE, 6 * PAGE]
     assert (found.nodes >= 0).tolist() == [True, False, True]
-
-
-def test_huge_pages_are_told_from_small_ones() -> None:
-    array = ft.pages(huge="thp", populate=True).zeros(8 << 20, np.uint8)
-    huge = ft.inspect(array).huge
-    if not huge:
-        pytest.skip("the kernel made no huge page")
-    counts = ft.inspection.pagemap(array).counts()
-    assert counts[HUGE] * PAGE == huge
-    assert set(counts) <= {HUGE, SMALL}
-
-
-def test_a_file_that_this_process_did_not_touch_is_cached(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(bytes(4 * PAGE))
-    found = ft.inspection.pagemap(np.memmap(tmp_path / "file", mode="r+"))
-    assert found.states.tolist() == [CACHED] * 4
 
 
 def test_is_backed() -> None:
@@ -274,69 +258,39 @@ def test_again() -> None:
     assert check.unbacked == [0]
 
 
-ORDER = list(LOOKS)
-
-
-def drawn(states: list[int]) -> set[ft.inspection.PageState]:
-    return {ORDER[place] for place in np.unique(image(np.array(states, np.uint8), ORDER)).tolist()}
-
-
-def test_all_states_have_a_look() -> None:
-    assert set(LOOKS) == set(ft.inspection.PageState)
-    assert len(set(LOOKS.values())) == len(LOOKS)
-
-
-def test_few_pages_are_columns() -> None:
-    found = image(np.array([0, 2, 0], np.uint8), ORDER)
-    assert found.shape == (ROWS, 3)
-    assert [ORDER[place] for place in found[0]] == [
-        ft.inspection.PageState.ABSENT,
-        ft.inspection.PageState.SMALL,
-        ft.inspection.PageState.ABSENT,
-    ]
-
-
-def test_one_page_among_many_is_seen() -> None:
-    assert drawn([0] * 10**6 + [2] + [0] * 10**6) == {ft.inspection.PageState.ABSENT, ft.inspection.PageState.SMALL}
-
-
-def test_shares() -> None:
-    found = image(np.tile(np.array([0, 2, 2, 2], np.uint8), 10**5), ORDER)
-    assert found.shape == (ROWS, COLUMNS)
-    share = (found == ORDER.index(ft.inspection.PageState.SMALL)).mean()
-    assert abs(share - 0.75) < 0.02
-    assert (found[-1] == ORDER.index(ft.inspection.PageState.SMALL)).all()  # real ones fill it from below
-
-
-def test_all_at_once() -> None:
-    assert drawn(list(range(9)) * 10**4) == set(ft.inspection.PageState)
-
-
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"needs matplotlib.*firsttouch\[plot\]"):
-        ft.inspection.plot_pagemap(np.zeros(3))
-
-
-def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="needs an array"):
-        ft.inspection.plot_pagemap()
-    with pytest.raises(ValueError, match="one for each of the 1 moments"):
-        ft.inspection.plot_pagemap(np.zeros(3), labels=["a", "b"])
-
-
-def test_a_picture() -> None:
+def test_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     array = fresh(100)
     before = ft.inspection.pagemap(array)
     array[: 30 * PAGE] = 1
-    ax = ft.inspection.plot_pagemap(before, array)
-    texts = [text.get_text() for text in ax.texts]
-    assert texts == ["before", "400 KiB not there yet", "after", "280 KiB not there yet, 120 KiB small pages"]
-    legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert legend == ["small pages", "not there yet"]
-    assert len(ax.images) == 2
-    ax.figure.canvas.draw()
-    assert ft.inspection.plot_pagemap(np.empty(0), ax=ax) is ax
-    assert ft.inspection.plot_pagemap(array, array, array, labels=["a", "b", "c"]).texts[4].get_text() == "c"
+    figure = ft.inspection.plot_pagemap(before, array)
+    assert [ax.get_title("left") for ax in figure.axes] == ["before", "after"]
+    assert [ax.get_title("right") for ax in figure.axes] == [
+        "400 KiB not there yet",
+        "280 KiB not there yet, 120 KiB small pages",
+    ]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["small pages", "not there yet"]
+    figure.canvas.draw()
+    many = ft.inspection.plot_pagemap(array, np.empty(0), array, labels=["a", "b", "c"])
+    assert [ax.get_title("left") for ax in many.axes] == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="needs an array"):
+        ft.inspection.plot_pagemap()
+    with pytest.raises(ValueError, match="one for each of the 1 moments"):
+        ft.inspection.plot_pagemap(np.zeros(3), labels=["a", "b"])
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"needs matplotlib.*firsttouch\[plot\]"):
+        ft.inspection.plot_pagemap(np.zeros(3))
+
+
+def test_every_state_is_seen_in_a_picture() -> None:
+    def shares(states: list[int]) -> np.ndarray:
+        found: np.ndarray = _shares(np.array(states, np.uint8))
+        assert np.allclose(found.sum(axis=0), 1)
+        return found
+
+    assert set(_LOOKS) == set(PageState)
+    one = shares([0] * 10**6 + [2] + [0] * 10**6)[list(_LOOKS).index(PageState.SMALL)]
+    assert one.max() > 0.04
+    assert np.allclose(shares([0, 2, 2, 2] * 10**5)[list(_LOOKS).index(PageState.SMALL)], 0.75, atol=0.01)
+    assert (shares(list(range(9)) * 10**4) > 0).all()

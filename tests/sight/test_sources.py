@@ -1,7 +1,5 @@
 """Kernels and containers that lack a source: less is known, and reported as unknown."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -22,24 +20,6 @@ def some() -> np.ndarray:
     return array
 
 
-def test_every_set_of_refusals() -> None:
-    array = some()
-    truth, best = ft.inspect(array).as_dict(), ft.inspection.pagemap(array).states
-    assert (truth["absent"], truth["zero_page"], truth["small"]) == (150 * PAGE, 50 * PAGE, 100 * PAGE)
-    for count in range(len(NAMES) + 1):
-        for refused in itertools.combinations(NAMES, count):
-            _firsttouch.fail_calls(list(refused))
-            found = ft.inspect(array).as_dict()
-            states = ft.inspection.pagemap(array).states
-            _firsttouch.fail_calls([])
-            for name, source in found["sources"].items():
-                if name != "nodes" or "only_node" not in refused:
-                    assert found[name] in (None, truth[name]), (refused, name)
-                assert (found[name] is None) == source.startswith("not known"), (refused, name, source)
-            known = states < ft.inspection.PageState.REAL
-            assert np.array_equal(states[known], best[known]), refused
-
-
 def test_it_says_who_was_asked() -> None:
     array = some()
     _firsttouch.fail_calls(["scan_pages", "only_node"])
@@ -48,12 +28,6 @@ def test_it_says_who_was_asked() -> None:
     assert found.sources["zero_page"] == found.sources["nodes"] == "move_pages"
     assert found.sources["huge"] == "/proc/self/smaps"
     assert (found.small, found.zero_page) == (100 * PAGE, 50 * PAGE)
-    pages = ft.inspection.pagemap(array)
-    assert {ft.inspection.PageSource(int(source)).name for source in np.unique(pages.sources)} == {
-        "PAGEMAP",
-        "MOVE_PAGES",
-        "SMAPS",
-    }
 
 
 def test_where_memory_is_out_a_large_array_is_looked_at_in_parts() -> None:
@@ -79,11 +53,9 @@ def test_unknown_sizes_are_shown_as_one() -> None:
     _firsttouch.fail_calls(["scan_pages", "read_mappings"])
     found = ft.inspect(array)
     assert (found.small, found.huge, found.real) == (None, None, 100 * PAGE)
-    text = str(found)
-    assert "small or huge" in text
-    assert (
-        "?   not known: no source is available here" in " ".join(text.split("  ")).replace("    ", " ") or "?" in text
-    )
+    lines = {line[:18].strip(): line[18:].split() for line in str(found).splitlines()}
+    assert lines["small or huge"][:2] == ["400", "KiB"]
+    assert lines["huge pages"] == ["?", "not", "known:", "no", "source", "is", "available", "here"]
 
 
 def test_nothing_works() -> None:
@@ -107,7 +79,6 @@ def test_a_process_that_may_not_be_looked_at() -> None:
             os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
         assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0
         found = ft.inspect(a)
-        assert found.sources["absent"] in ("move_pages", "mincore") or found.absent is None, found
         assert found.absent in (None, best.absent), found
         assert found.real in (None, best.real), found
     """)

@@ -14,7 +14,6 @@ TOOLS = {"tools", "dask", "numba", "ipython", "pytest_plugin", "asv", "__main__"
 LAZY = {
     ("__init__", "ipython"),
     ("buffers", "numba"),
-    ("inspection", "inspection.drawing"),
 }
 
 

@@ -6,9 +6,9 @@
 mod common;
 
 use common::alone::alone;
-use common::pages::{advise, huge_pages, mixed, only_states, range, read, small_pages, states};
+use common::pages::{advise, huge_pages, mixed, range, read, small_pages, states};
 use firsttouch::os::{Call, fail_after, huge_page_size, page_size};
-use firsttouch::residency::{PageState, StateSource, footprint, query, summarize};
+use firsttouch::residency::{PageState, footprint, query, summarize};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -19,8 +19,8 @@ use std::slice::from_raw_parts_mut;
 fn every_page_is_what_was_done_to_it() {
     alone("every_page_is_what_was_done_to_it", || {
         let (memory, expected) = mixed();
-        assert_eq!(only_states(memory), expected);
-        assert_eq!(only_states(memory), expected, "looking changes nothing");
+        assert_eq!(states(memory), expected);
+        assert_eq!(states(memory), expected, "looking changes nothing");
     });
 }
 
@@ -62,16 +62,16 @@ fn a_file() {
         let shared = at(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         let private = at(libc::PROT_READ, libc::MAP_PRIVATE);
         let unmapped = |found: &[PageState]| found.iter().filter(|&&state| state == PageState::Cached).count();
-        assert!(unmapped(&only_states(private)) >= 4, "it is ours, so the kernel tells");
+        assert!(unmapped(&states(private)) >= 4, "it is ours, so the kernel tells");
         std::fs::remove_file(&path).unwrap();
         advise(shared, libc::MADV_RANDOM);
         shared[page_size()] = 2;
-        let found = only_states(shared);
+        let found = states(shared);
         assert_eq!(found[1], PageState::Small);
         assert!(found[2..4].iter().all(|&state| matches!(state, PageState::Cached | PageState::Small)), "{found:?}");
         assert!(found[5..].iter().all(|&state| state == PageState::Absent), "{found:?}");
         // Its name is gone and it can't be written: whether the kernel would lie can't be known.
-        assert!(only_states(private).iter().all(|&state| state == PageState::Absent));
+        assert!(states(private).iter().all(|&state| state == PageState::Absent));
     });
 }
 
@@ -104,7 +104,7 @@ fn a_view_with_gaps() {
         }
         let start = range(memory).start + 99 * page_size() + 8;
         let pages = footprint(start, 8, &[34], &[-3 * page_size() as isize]).unwrap();
-        for refused in [&[][..], &[Call::ScanPages], &[Call::OpenPages]] {
+        for refused in [&[][..], &[Call::ScanPages]] {
             fail_after(refused, 0, i64::MAX / 2);
             let sums = summarize(&query(&pages));
             fail_after(&[], 0, 0);
@@ -143,7 +143,7 @@ fn without_some_sources() {
         for set in 0..1u32 << SOURCES.len() {
             let refused: Vec<_> = (0..SOURCES.len()).filter(|n| set & 1 << n != 0).map(|n| SOURCES[n]).collect();
             fail_after(&refused, 0, i64::MAX / 2);
-            let said = only_states(memory);
+            let said = states(memory);
             let sums = summarize(&query(&[range(memory)]));
             fail_after(&[], 0, 0);
             for (page, (&said, &truth)) in said.iter().zip(&expected).enumerate() {
@@ -169,35 +169,30 @@ fn without_some_sources() {
     });
 }
 
-/// What each source alone can tell of small pages.
+/// What is known of small pages without some sources, and which source tells.
 #[test]
 fn which_source_says_what() {
     alone("which_source_says_what", || {
         let memory = small_pages(3);
         read(memory, 1);
         memory[2 * page_size()] = 1;
-        let said = |refused: &[Call]| {
+        use Call::{NodesOfPages, OpenPages, ReadMappings, ScanPages};
+        use PageState::{Absent, Present, Real, Small, Unknown, Zero};
+        let (scan, table, nodes, smaps) = ("PAGEMAP_SCAN", "/proc/self/pagemap", "move_pages", "/proc/self/smaps");
+        let none = "not known: no source is available here";
+        for (refused, found, sources) in [
+            (&[][..], [Absent, Zero, Small], [scan; 3]),
+            (&[ScanPages], [Absent, Zero, Small], [table, nodes, smaps]),
+            (&[ScanPages, NodesOfPages], [Absent, Present, Small], [table, none, none]),
+            (&[ScanPages, ReadMappings], [Absent, Zero, Real], [table, nodes, none]),
+            (&[OpenPages], [Unknown; 3], [none; 3]),
+        ] {
             fail_after(refused, 0, i64::MAX / 2);
-            let found = states(memory);
+            let (said, sums) = (states(memory), summarize(&query(&[range(memory)])).figures);
             fail_after(&[], 0, 0);
-            found
-        };
-        use PageState::{Absent, Present, Real, Small, Zero};
-        let scan = StateSource::Scan;
-        assert_eq!(said(&[]), [(Absent, scan), (Zero, scan), (Small, scan)]);
-        let (table, nodes, smaps) = (StateSource::Pagemap, StateSource::MovePages, StateSource::Smaps);
-        assert_eq!(said(&[Call::ScanPages]), [(Absent, table), (Zero, nodes), (Small, smaps)]);
-        let without = [Call::ScanPages, Call::NodesOfPages];
-        assert_eq!(said(&without), [(Absent, table), (Present, table), (Small, smaps)]);
-        let without = [Call::ScanPages, Call::ReadMappings];
-        assert_eq!(said(&without), [(Absent, table), (Zero, nodes), (Real, table)]);
-        if firsttouch::os::has_swap() == Some(false) {
-            assert_eq!(said(&[Call::OpenPages]), [(Absent, nodes), (Zero, nodes), (Small, smaps)]);
-            let (without, core) = ([Call::OpenPages, Call::NodesOfPages], StateSource::Mincore);
-            assert_eq!(said(&without), [(Absent, core), (Present, core), (Present, core)]);
+            assert_eq!(said, found, "{refused:?}");
+            assert_eq!([0, 1, 2].map(|figure| sums[figure].1.source), sources, "{refused:?}");
         }
-        let nothing = said(&SOURCES);
-        assert_eq!(nothing, [(PageState::Unknown, StateSource::None); 3]);
     });
 }
 
@@ -212,7 +207,7 @@ fn huge_pages_by_every_source() {
         memory[2 * huge] = 1;
         advise(&memory[3 * huge..], libc::MADV_NOHUGEPAGE);
         memory[3 * huge..].fill(1);
-        let truth = only_states(memory);
+        let truth = states(memory);
         let per = huge / page_size();
         if truth[per] != PageState::Huge {
             return; // no huge page could be had
@@ -221,18 +216,18 @@ fn huge_pages_by_every_source() {
         assert!(truth[per..3 * per].iter().all(|&state| state == PageState::Huge));
         assert!(truth[3 * per..].iter().all(|&state| state == PageState::Small));
         fail_after(&[Call::ScanPages], 0, i64::MAX / 2);
-        assert_eq!(only_states(memory), truth, "smaps has as many as there are full blocks");
-        assert_eq!(only_states(&memory[huge / 2..]), truth[per / 2..], "also for a part");
+        assert_eq!(states(memory), truth, "smaps has as many as there are full blocks");
+        assert_eq!(states(&memory[huge / 2..]), truth[per / 2..], "also for a part");
         fail_after(&[Call::NodesOfPages], 0, i64::MAX / 2);
-        let said = only_states(memory);
+        let said = states(memory);
         fail_after(&[], 0, 0);
         assert!(said.iter().zip(&truth).all(|(&said, &truth)| agrees(said, truth)));
         assert_eq!(said[per], PageState::Huge, "what nobody else maps is no zero page");
         // As Linux 6.7 to 6.15: the scan says huge for the huge zero page, too.
         fail_after(&[Call::ScanHugeZero], 0, i64::MAX / 2);
-        assert_eq!(only_states(memory), truth, "who has no node is the zero page");
+        assert_eq!(states(memory), truth, "who has no node is the zero page");
         fail_after(&[Call::ScanHugeZero, Call::NodesOfPages], 0, i64::MAX / 2);
-        let said = only_states(memory);
+        let said = states(memory);
         fail_after(&[], 0, 0);
         assert!(said.iter().zip(&truth).all(|(&said, &truth)| agrees(said, truth)), "{:?}", said[0]);
         assert_eq!(said[per..], truth[per..]);
@@ -246,21 +241,21 @@ fn doubtful_sizes_stay_unknown() {
         let Some(memory) = huge_pages(2) else { return };
         let huge = huge_page_size().unwrap();
         memory[0] = 1;
-        if only_states(memory)[0] != PageState::Huge {
+        if states(memory)[0] != PageState::Huge {
             return;
         }
         // Small pages first; then huge ones are allowed in all of it, so that it is one mapping again.
         advise(&memory[huge..], libc::MADV_NOHUGEPAGE);
         memory[huge..].fill(1);
         advise(&memory[huge..], libc::MADV_HUGEPAGE);
-        let before = only_states(memory);
+        let before = states(memory);
         fail_after(&[Call::ScanPages], 0, i64::MAX / 2);
-        let said = only_states(memory);
+        let said = states(memory);
         let sums = summarize(&query(&[range(memory)]));
         fail_after(&[], 0, 0);
         if said.iter().any(|&state| state != PageState::Real) {
             // The kernel put the small pages onto a huge one meanwhile, or kept two mappings: then it can be known.
-            let truth = [before, only_states(memory)];
+            let truth = [before, states(memory)];
             assert!(truth.contains(&said), "{:?}, {:?}", said[0], said[said.len() - 1]);
             return;
         }

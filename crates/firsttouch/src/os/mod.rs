@@ -11,7 +11,7 @@
 //! - [`advise_huge`]: asks for huge pages. A refusal is an error, and harmless. [`unadvise_huge`]: for no more of them.
 //! - [`resident_pages`]: estimates how many pages of a range are resident. Never rely on it for correctness.
 //! - [`PageTable`]: the states of pages, by a scan or, with less detail, entry by entry. [`nodes_of`], [`in_memory`],
-//!   [`mapping_lines`], [`locks_memory`], [`is_shared`]: what else is known of pages. None of them touches a page.
+//!   [`mappings`], [`locks_memory`], [`is_shared`]: what else is known of pages. None of them touches a page.
 //! - [`page_size`], [`huge_page_size`], [`processors`], [`current_processor`].
 //! - [`wait`], [`wake`]: sleep while a word has a value; wake a sleeping thread.
 //! - [`spawn`], [`Thread::join`]: a thread that blocks all signals and needs no allocator.
@@ -54,7 +54,7 @@ pub use interpreted::*;
 #[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
 pub use linux::*;
 pub use types::{
-    Bits, Bound, Errno, Fault, MappingText, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, Usage, seen,
+    Bits, Bound, Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, Usage, seen,
 };
 #[cfg(all(not(miri), any(firsttouch_no_backend, not(target_os = "linux"))))]
 pub use unsupported::*;

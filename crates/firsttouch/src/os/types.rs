@@ -108,7 +108,8 @@ pub mod seen {
     pub const EXCLUSIVE: u64 = 16;
 }
 
-/// Adjacent pages with the same bits of [`seen`].
+/// Adjacent pages with the same bits of [`seen`]; laid out as Linux's `struct page_region`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageRegion {
     /// The address of the first page.
@@ -119,13 +120,29 @@ pub struct PageRegion {
     pub seen: u64,
 }
 
-/// The kernel's lists of mappings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MappingText {
-    /// One line for each mapping.
-    Short,
-    /// The same with many counts for each. The kernel walks all pages to compute them.
-    Long,
+/// A mapping of the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its addresses.
+    pub range: Range<usize>,
+    /// Whether it may be written.
+    pub writable: bool,
+    /// Whether others that map the same file see what is written.
+    pub shared: bool,
+    /// The first byte of the file that is mapped.
+    pub offset: u64,
+    /// The device of the file, as the kernel writes it.
+    pub device: String,
+    /// The inode of the file.
+    pub inode: u64,
+    /// The path of the file; empty if there is none.
+    pub path: String,
+    /// Bytes on transparent huge pages; a detail.
+    pub huge: usize,
+    /// Page size, larger than a base page on hugetlbfs; a detail.
+    pub page: usize,
+    /// Whether it is locked; a detail.
+    pub locked: bool,
 }
 
 /// An error number of the operating system.

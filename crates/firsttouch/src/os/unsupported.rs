@@ -1,10 +1,10 @@
 //! A platform that is not supported yet: every call fails, and callers fall back to other allocators.
 
-use super::types::{Errno, Fault, MappingText, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, Usage};
+use super::types::{Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, Usage};
 use crate::error::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ unsupported! {
     run_on_processors(&Processors) -> ();
     nodes_of(&[usize], &mut [i32]) -> ();
     in_memory(usize, &mut [u8]) -> ();
-    mapping_lines(MappingText, &mut dyn FnMut(&str) -> ControlFlow<()>) -> ();
+    mappings(&Range<usize>, bool) -> Vec<Mapping>;
     memory_file(&str, usize, Option<usize>) -> File;
     open_memory_file(u32, i32, bool) -> File;
     file_name(u32, i32) -> String;
@@ -83,7 +83,6 @@ not_known! {
     transparent_huge_pages() -> bool = false;
     lock_limit() -> Option<usize> = None;
     locks_memory() -> Option<bool> = None;
-    has_swap() -> Option<bool> = None;
     may_ask_for_cache(&str, u64) -> bool = false;
     file_number(&File) -> i32 = -1;
     process_exists(u32) -> bool = false;

@@ -1,10 +1,9 @@
 //! Resident pages: their nodes, and migration to others.
 
 use crate::numa::policy::Orders;
-use crate::os::{self, Errno, MappingText, Mode};
+use crate::os::{self, Errno, Mapping, Mode};
 use crate::pages::receipt::Reason;
 use crate::pages::touch::GoOn;
-use std::ops::ControlFlow;
 
 pub use crate::numa::policy::Axis;
 
@@ -39,7 +38,7 @@ pub fn whole_pages(address: usize, size: usize) -> (usize, usize) {
 /// in the kernel's pool.
 pub fn lacking(address: usize, size: usize) -> Option<(usize, usize)> {
     let (missing, available) = (missing(address, size), os::headroom());
-    let is_explicit = || any_kib(address, address + size, "KernelPageSize:", |kib| kib << 10 > os::page_size());
+    let is_explicit = || any_mapping(address, address + size, |mapping| mapping.page > os::page_size());
     (missing > available && !is_explicit()).then_some((missing, available))
 }
 
@@ -149,23 +148,11 @@ pub(crate) fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -
 
 /// Whether any mapping between two addresses has transparent huge pages.
 fn has_huge_pages(start: usize, end: usize) -> bool {
-    any_kib(start, end, "AnonHugePages:", |kib| kib > 0)
+    any_mapping(start, end, |mapping| mapping.huge > 0)
 }
 
-/// Whether the kernel tells of any mapping between two addresses a number in KiB that is wanted.
-fn any_kib(start: usize, end: usize, name: &str, is_wanted: impl Fn(usize) -> bool) -> bool {
-    let (mut ours, mut found) = (false, false);
-    let _ = os::mapping_lines(MappingText::Long, &mut |line| {
-        let hex = |text: &str| usize::from_str_radix(text, 16).ok();
-        let range = line.split(' ').next().and_then(|word| word.split_once('-'));
-        if let Some((Some(from), Some(to))) = range.map(|(from, to)| (hex(from), hex(to))) {
-            ours = from < end && start < to;
-        }
-        let kib = line.strip_prefix(name).and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-        found = ours && kib.is_some_and(&is_wanted);
-        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    found
+fn any_mapping(start: usize, end: usize, is_wanted: impl FnMut(&Mapping) -> bool) -> bool {
+    os::mappings(&(start..end), true).is_ok_and(|found| found.iter().any(is_wanted))
 }
 
 #[cfg(all(test, target_os = "linux", not(miri)))]

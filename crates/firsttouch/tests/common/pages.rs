@@ -4,7 +4,7 @@
 
 use super::mapped::foreign;
 use firsttouch::os::{huge_page_size, page_size};
-use firsttouch::residency::{PageState, StateSource, query};
+use firsttouch::residency::{PageState, query};
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -13,22 +13,18 @@ pub fn range(memory: &[u8]) -> Range<usize> {
     start..start + memory.len()
 }
 
-/// The state of every page, and who said so.
-pub fn states(memory: &[u8]) -> Vec<(PageState, StateSource)> {
+/// The state of every page.
+pub fn states(memory: &[u8]) -> Vec<PageState> {
     let looked = query(&[range(memory)]);
     let mut at = range(memory).start;
     let mut found = Vec::new();
     for run in looked.runs.iter() {
         assert_eq!(run.range.start, at, "no page is left out, none comes twice");
         at = run.range.end;
-        found.extend(vec![(run.state, run.source); run.range.len() / page_size()]);
+        found.extend(vec![run.state; run.range.len() / page_size()]);
     }
     assert_eq!(at, range(memory).end);
     found
-}
-
-pub fn only_states(memory: &[u8]) -> Vec<PageState> {
-    states(memory).into_iter().map(|(state, _)| state).collect()
 }
 
 pub fn advise(memory: &[u8], advice: i32) -> bool {

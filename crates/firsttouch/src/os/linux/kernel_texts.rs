@@ -1,8 +1,8 @@
 //! Parses lines of files in /proc. Nothing here allocates beyond what it returns, and any text is taken: a container or an
 //! emulator may write what it likes.
 
-use crate::os::types::SharedPart;
-use std::ops::Range;
+use crate::os::types::{Errno, Mapping};
+use std::ops::{ControlFlow, Range};
 
 /// Returns the first number of a text.
 pub fn number(text: &str) -> Option<usize> {
@@ -29,18 +29,112 @@ pub fn group(line: &str) -> Option<(&'static [&'static str], &str)> {
     }
 }
 
-/// Returns the part of a range in the mapping that a line like `7f00-7f80 rw-s 00001000 00:05 1234 NAME` describes, if
-/// that is shared.
-pub fn shared_part(line: &str, range: &Range<usize>) -> Option<SharedPart> {
-    let mut fields = line.split_ascii_whitespace();
-    let (from, to) = fields.next()?.split_once('-')?;
-    let [from, to] = [from, to].map(|text| usize::from_str_radix(text, 16).ok());
-    let (from, start, end) = (from?, from?.max(range.start), to?.min(range.end));
-    if start >= end || fields.next()?.as_bytes().get(3) != Some(&b's') {
-        return None;
+/// The mappings of a range, from the lines of /proc/self/maps or smaps in their order.
+pub struct Mappings<'range> {
+    range: &'range Range<usize>,
+    found: Vec<Mapping>,
+    /// Whether the last mapping overlaps the range, so that the lines that follow describe it.
+    inside: bool,
+    no_memory: bool,
+}
+
+impl<'range> Mappings<'range> {
+    /// Collects the mappings that overlap `range`.
+    pub fn of(range: &'range Range<usize>) -> Self {
+        Self { range, found: Vec::new(), inside: false, no_memory: false }
     }
-    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-    let file = format!("{} {}", fields.next()?, fields.next()?);
-    let byte = |address: usize| offset.checked_add((address - from) as u64);
-    Some(SharedPart { file, bytes: byte(start)?..byte(end)? })
+
+    /// Takes a line; breaks after the last one that matters.
+    pub fn take(&mut self, line: &str) -> ControlFlow<()> {
+        if let Some(mapping) = mapping(line) {
+            if mapping.range.start >= self.range.end {
+                return ControlFlow::Break(());
+            }
+            self.inside = mapping.range.end > self.range.start;
+            if self.inside {
+                if self.found.try_reserve(1).is_err() {
+                    self.no_memory = true;
+                    return ControlFlow::Break(());
+                }
+                self.found.push(mapping);
+            }
+        } else if let Some(mapping) = self.found.last_mut().filter(|_| self.inside) {
+            detail(mapping, line);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Returns what was collected.
+    ///
+    /// # Errors
+    /// [`Errno::NO_MEMORY`] if there was no memory for it.
+    pub fn found(self) -> Result<Vec<Mapping>, Errno> {
+        if self.no_memory { Err(Errno::NO_MEMORY) } else { Ok(self.found) }
+    }
+}
+
+/// Parses a line like `7f0000000000-7f0000001000 rw-p 00000000 00:00 0    /a file`.
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut rest = line;
+    let mut field = || {
+        let (field, after) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
+        rest = after;
+        field
+    };
+    let (start, end) = field().split_once('-')?;
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    let (range, access) = (address(start)?..address(end)?, field().as_bytes());
+    (range.start <= range.end).then_some(())?;
+    Some(Mapping {
+        range,
+        writable: access.get(1) == Some(&b'w'),
+        shared: access.get(3) == Some(&b's'),
+        offset: u64::from_str_radix(field(), 16).ok()?,
+        device: field().into(),
+        inode: field().parse().ok()?,
+        path: rest.trim_start().into(),
+        ..Mapping::default()
+    })
+}
+
+/// Parses a line like `AnonHugePages:    4096 kB`.
+fn detail(mapping: &mut Mapping, line: &str) {
+    let Some((name, value)) = line.split_once(':') else { return };
+    let bytes = || number(value).unwrap_or(0).saturating_mul(1 << 10);
+    match name {
+        "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => mapping.huge = mapping.huge.saturating_add(bytes()),
+        "KernelPageSize" => mapping.page = bytes(),
+        "VmFlags" => mapping.locked = value.split_ascii_whitespace().any(|flag| flag == "lo"),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_mappings() {
+        let file = mapping("7f0000000000-7f0000001000 rw-s 00010000 fe:00 123      /tmp/a b  c").unwrap();
+        assert_eq!(file.range, 0x7f0000000000..0x7f0000001000);
+        assert_eq!(
+            (file.path.as_str(), file.inode, file.offset, file.device.as_str()),
+            ("/tmp/a b  c", 123, 1 << 16, "fe:00")
+        );
+        assert!(file.shared && file.writable);
+        let private = mapping("7f0000000000-7f0000001000 r--p 00000000 00:00 0 ").unwrap();
+        assert_eq!((private.path.as_str(), private.shared, private.writable), ("", false, false));
+    }
+
+    #[test]
+    fn the_details_of_the_mappings_of_a_range() {
+        let text = "1000-2000 rw-p 0 00:00 0\nVmFlags: lo\n2000-3000 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\n\
+                    ShmemPmdMapped: 0 kB\nKernelPageSize: 4 kB\nVmFlags: rd lo mr\n3000-4000 rw-p 0 00:00 0";
+        let range = 0x2000..0x3000;
+        let mut mappings = Mappings::of(&range);
+        assert!(text.lines().map(|line| mappings.take(line)).any(|next| next.is_break()));
+        let found = mappings.found().unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].huge, found[0].page, found[0].locked), (4 << 20, 4096, true));
+    }
 }

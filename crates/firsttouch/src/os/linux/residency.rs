@@ -1,16 +1,15 @@
 //! Queries pages and mappings. No query needs privileges or touches a page.
 
-use super::kernel_texts::shared_part;
+use super::kernel_texts::Mappings;
 use super::limits::{asks_nothing, stopped};
 use super::placement::{move_pages, system_file};
 use super::process::page_size;
 use crate::os::inject::{Call, injected};
-use crate::os::types::{Errno, MappingText, PageRegion, SharedPart, seen};
+use crate::os::types::{Errno, Mapping, PageRegion, SharedPart, seen};
 use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::mem::MaybeUninit;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -40,26 +39,26 @@ pub fn in_memory(start: usize, present: &mut [u8]) -> Result<(), Errno> {
     if result == 0 { Ok(()) } else { Err(Errno::last()) }
 }
 
-/// Visits the lines of /proc/self/maps or smaps, in the order of addresses, until `visit` breaks.
+/// Returns the mappings that overlap a range, in the order of addresses; with their details, which the kernel counts page by
+/// page, on request.
 ///
 /// # Errors
-/// If the file cannot be read.
-pub fn mapping_lines(text: MappingText, visit: &mut dyn FnMut(&str) -> ControlFlow<()>) -> Result<(), Errno> {
+/// If /proc cannot be read.
+pub fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> {
     if injected(Call::ReadMappings) {
         return Err(Errno(libc::EACCES));
     }
-    let path = if text == MappingText::Short { "/proc/self/maps" } else { "/proc/self/smaps" };
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(Errno::from)?);
+    let path = if with_details { "/proc/self/smaps" } else { "/proc/self/maps" };
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let mut mappings = Mappings::of(range);
     let mut line = Vec::new(); // file names need not be UTF-8
-    loop {
+    while file.read_until(b'\n', &mut line)? > 0 {
+        if mappings.take(String::from_utf8_lossy(line.trim_ascii_end()).as_ref()).is_break() {
+            break;
+        }
         line.clear();
-        if file.read_until(b'\n', &mut line).map_err(Errno::from)? == 0 {
-            return Ok(());
-        }
-        if visit(String::from_utf8_lossy(line.trim_ascii_end()).as_ref()).is_break() {
-            return Ok(());
-        }
     }
+    mappings.found()
 }
 
 /// Returns whether any memory of the process is locked (VmLck in /proc/self/status), if known.
@@ -78,13 +77,6 @@ pub fn only_node() -> Option<usize> {
         return None;
     }
     std::fs::read_to_string("/sys/devices/system/node/has_memory").ok()?.trim().parse().ok()
-}
-
-/// Returns whether there is swap space, if known (sysinfo(2)).
-pub fn has_swap() -> Option<bool> {
-    let mut found = MaybeUninit::<libc::sysinfo>::uninit();
-    // SAFETY: the kernel fills the structure if it returns 0.
-    unsafe { (libc::sysinfo(found.as_mut_ptr()) == 0).then(|| found.assume_init().totalswap > 0) }
 }
 
 /// Returns whether the kernel truthfully reports the page cache of the file at `path` to this process: to the owner of the
@@ -108,12 +100,14 @@ pub fn is_shared(address: usize) -> bool {
 
 /// Returns the parts of a range that lie in shared mappings, and what they map; none if not known.
 pub fn shared_parts(range: Range<usize>) -> Vec<SharedPart> {
-    let mut parts = Vec::new();
-    let _ = mapping_lines(MappingText::Short, &mut |line| {
-        parts.extend(shared_part(line, &range));
-        ControlFlow::Continue(())
-    });
-    parts
+    let mut found = mappings(&range, false).unwrap_or_default();
+    found.retain(|mapping| mapping.shared);
+    let part = |mapping: Mapping| {
+        let byte = |address: usize| mapping.offset.saturating_add((address - mapping.range.start) as u64);
+        let (start, end) = (mapping.range.start.max(range.start), mapping.range.end.min(range.end));
+        SharedPart { file: format!("{} {}", mapping.device, mapping.inode), bytes: byte(start)..byte(end) }
+    };
+    found.into_iter().map(part).collect()
 }
 
 /// `struct pm_scan_arg` (linux/fs.h, since 6.7).
@@ -132,15 +126,6 @@ struct ScanArgument {
     category_mask: u64,
     category_anyof_mask: u64,
     return_mask: u64,
-}
-
-/// `struct page_region`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Region {
-    start: u64,
-    end: u64,
-    categories: u64,
 }
 
 const PAGE_IS_PRESENT: u64 = 1 << 3;
@@ -187,14 +172,12 @@ impl PageTable {
         if injected(Call::ScanPages) {
             return Err(Errno(libc::ENOTTY));
         }
-        let mut regions = [Region::default(); 512];
-        let capacity = regions.len().min(found.len());
         let mut argument = ScanArgument {
             size: size_of::<ScanArgument>() as u64,
             start: start as u64,
             end: end as u64,
-            vec: regions.as_mut_ptr() as u64,
-            vec_len: capacity as u64,
+            vec: found.as_mut_ptr() as u64,
+            vec_len: found.len() as u64,
             category_anyof_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
             return_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED | PAGE_IS_PFNZERO | PAGE_IS_HUGE,
             ..ScanArgument::default()
@@ -204,13 +187,12 @@ impl PageTable {
         if count < 0 {
             return Err(Errno::last());
         }
-        let count = (count as usize).min(capacity);
-        for (found, region) in found.iter_mut().zip(&regions[..count]) {
-            let mut seen = translate(region.categories, &CATEGORIES);
-            if seen & seen::HUGE != 0 && injected(Call::ScanHugeZero) {
-                seen &= !seen::ZERO;
+        let count = (count as usize).min(found.len());
+        for region in &mut found[..count] {
+            region.seen = translate(region.seen, &CATEGORIES);
+            if region.seen & seen::HUGE != 0 && injected(Call::ScanHugeZero) {
+                region.seen &= !seen::ZERO;
             }
-            *found = PageRegion { start: region.start as usize, end: region.end as usize, seen };
         }
         Ok((count, argument.walk_end as usize))
     }

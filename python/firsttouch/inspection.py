@@ -5,9 +5,10 @@ None of these functions touches a page, and none needs privileges.
 
 from __future__ import annotations
 
-import os
+import mmap
 import warnings
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -27,7 +28,6 @@ __all__ = [
     "Inspection",
     "NotBackedWarning",
     "PageMap",
-    "PageSource",
     "PageState",
     "check_backed",
     "inspect",
@@ -116,9 +116,12 @@ class Inspection(NamedTuple):
         }
 
     def __str__(self) -> str:
-        lines = [_title(self), *(f"  {label:17} {value}" for label, value in _facts(self).items())]
-        for label, size, share, source in _figures(self):
-            lines.append(f"  {label:17} {size:>12} {share:>7}   {source}".rstrip())
+        lines = [_title(self)]
+        for label, value, *rest in _rows(self):
+            share, source = rest or ("", "")
+            lines.append(
+                f"  {label:17} {value:>12} {share:>7}   {source}".rstrip() if rest else f"  {label:17} {value}"
+            )
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -126,15 +129,12 @@ class Inspection(NamedTuple):
 
     def _repr_html_(self) -> str:
         left, right = 'style="text-align:left"', 'style="text-align:right"'
-        rows = [
-            f'<tr><th {left}>{label}</th><td colspan="3" {left}>{escape(value)}</td></tr>'
-            for label, value in _facts(self).items()
-        ]
-        rows += [
-            f"<tr><th {left}>{label}</th><td {right}>{size}</td><td {right}>{share}</td>"
-            f"<td {left}>{escape(source)}</td></tr>"
-            for label, size, share, source in _figures(self)
-        ]
+        rows = []
+        for label, value, *rest in _rows(self):
+            cells = f'<td colspan="3" {left}>{escape(value)}</td>'
+            if rest:
+                cells = f"<td {right}>{value}</td><td {right}>{rest[0]}</td><td {left}>{escape(rest[1])}</td>"
+            rows.append(f"<tr><th {left}>{label}</th>{cells}</tr>")
         return f"<table><caption>{escape(_title(self))}</caption>{''.join(rows)}</table>"
 
 
@@ -144,6 +144,7 @@ _LABELS = {
     "zero_page": "shared zero page",
     "small": "small pages",
     "huge": "huge pages",
+    "real": "small or huge",
     "swapped": "swapped",
     "locked": "locked",
     "cached": "page cache only",
@@ -156,53 +157,34 @@ def _title(found: Inspection) -> str:
     return f"array of {found.dtype}, {shape}: {units.size(found.nbytes)}"
 
 
-def _facts(found: Inspection) -> dict[str, str]:
-    """Return what is known without looking at pages."""
+def _rows(found: Inspection) -> Iterator[tuple[str, ...]]:
+    """Yield what is known without looking at pages (label, text), then each figure (label, size, share, source)."""
     begin = f"{units.size(found.offset)} into its page" if found.offset else "at the start of a page"
-    rows = {
-        "address": f"{found.address:#x}, aligned to {units.size(found.alignment)}, {begin}",
-        "allocator": "none: NumPy did not allocate it" if found.allocator is None else repr(found.allocator),
-    }
+    yield "address", f"{found.address:#x}, aligned to {units.size(found.alignment)}, {begin}"
+    yield "allocator", "none: NumPy did not allocate it" if found.allocator is None else repr(found.allocator)
     if found.shared:
-        rows["shared"] = "processes that map it see the same memory"
-    if (placed := found.receipt) is not None:
-        threads = f" by {placed.threads} threads" if placed.threads > 1 else ""
-        granted = [
-            f"huge={placed.huge!r}" if placed.huge else "",
-            f"numa={placed.numa!r}" if placed.numa else "",
-            f"populated{threads}" if placed.populated else "",
-            "locked" if placed.locked else "",
-        ]
-        if placed.asked:
-            rows["asked"] = placed.asked
-            rows["granted"] = ", ".join(filter(None, granted)) or "small pages, lazily"
+        yield "shared", "processes that map it see the same memory"
+    if found.receipt is not None:
+        if found.receipt.asked:
+            yield "asked", found.receipt.asked
+            yield "granted", found.receipt.granted
         else:
-            rows["origin"] = placed.origin
-        if placed.why_not:
-            rows["why not"] = "; ".join(placed.why_not)
-    total = units.size(found.pages * found.page_size)
-    rows["pages"] = f"{found.pages:,} of {units.size(found.page_size)}: {total}"
-    return rows
-
-
-def _figures(found: Inspection) -> list[tuple[str, str, str, str]]:
-    """Return name, size, share of all pages, and source of each figure."""
+            yield "origin", found.receipt.origin
+        if found.receipt.why_not:
+            yield "why not", "; ".join(found.receipt.why_not)
     total = found.pages * found.page_size
-    rows = []
+    yield "pages", f"{found.pages:,} of {units.size(found.page_size)}: {units.size(total)}"
     for name, label in _LABELS.items():
         size = getattr(found, name)
-        if name == "cached" and not size:
+        if (name == "cached" and not size) or (name == "real" and found.huge is not None):
             continue
-        rows.append((label, _size(size), _share(size, total), found.sources[name]))
-        if name == "huge" and size is None and found.real is not None:
-            rows.append(("small or huge", _size(found.real), _share(found.real, total), found.sources["real"]))
-    source = found.sources["nodes"]
+        yield label, _size(size), _share(size, total), found.sources[name]
     if found.nodes is None:
-        return [*rows, ("NUMA nodes", "?", "", source)]
-    real = sum(found.nodes.values())
+        yield "NUMA nodes", "?", "", found.sources["nodes"]
+        return
     for node, size in found.nodes.items():
-        rows.append((f"on node {node}" if node >= 0 else "node not told", _size(size), _share(size, real), source))
-    return rows
+        label = f"on node {node}" if node >= 0 else "node not told"
+        yield label, _size(size), _share(size, sum(found.nodes.values())), found.sources["nodes"]
 
 
 def _size(size: int | None) -> str:
@@ -253,25 +235,22 @@ def inspect(a: np.ndarray) -> Inspection:
       address ...
 
     """
-    found = _firsttouch.inspect(a)
-    address, page_size = found["address"], found["page_size"]
-    nodes, nodes_source = found["nodes"]
-    figures: dict[str, tuple[int | None, str]] = found["figures"]
+    address, pages, shared, figures, nodes, nodes_source = _firsttouch.inspect(a)
     return Inspection(
         dtype=str(a.dtype),
         shape=a.shape,
         nbytes=a.nbytes,
         address=address,
         alignment=address & -address,
-        offset=address % page_size,
-        page_size=page_size,
-        pages=found["pages"],
+        offset=address % mmap.PAGESIZE,
+        page_size=mmap.PAGESIZE,
+        pages=pages,
         allocator=_firsttouch.get_allocator(a),
-        shared=found["shared"],
+        shared=shared,
         receipt=receipt(a),
         nodes=nodes,
-        sources={name: source for name, (_, source) in figures.items()} | {"nodes": nodes_source},
-        **{name: size for name, (size, _) in figures.items()},
+        sources={name: source for name, _, source in figures} | {"nodes": nodes_source},
+        **{name: size for name, size, _ in figures},
     )
 
 
@@ -304,29 +283,6 @@ class PageState(IntEnum):
     """Not known: no source works here."""
 
 
-class PageSource(IntEnum):
-    """Source of a page's state.
-
-    See Also
-    --------
-    PageMap.sources : One for each page.
-
-    """
-
-    NOBODY = 0
-    """No source works here."""
-    PAGEMAP_SCAN = 1
-    """The ioctl of that name (Linux 6.7)."""
-    PAGEMAP = 2
-    """The entries of ``/proc/self/pagemap``."""
-    MOVE_PAGES = 3
-    """The system call, which also tells the node."""
-    MINCORE = 4
-    """The system call."""
-    SMAPS = 5
-    """``/proc/self/smaps``, which counts huge pages in whole mappings."""
-
-
 class PageMap(NamedTuple):
     """What is known of each page of an array, in the order of the addresses.
 
@@ -338,8 +294,6 @@ class PageMap(NamedTuple):
 
     states: npt.NDArray[np.uint8]
     """The :class:`PageState` of each page."""
-    sources: npt.NDArray[np.uint8]
-    """The :class:`PageSource` of each page's state."""
     nodes: npt.NDArray[np.int16]
     """NUMA node of each page that is backed by memory, otherwise -1. Also -1 where the kernel does not tell."""
     addresses: npt.NDArray[np.uintp]
@@ -397,16 +351,18 @@ def pagemap(a: np.ndarray) -> PageMap:
     (1954, 1952)
 
     """
-    states, sources, nodes, ranges, page_size = _firsttouch.pagemap(a, True, "pagemap")
-    first, end = np.frombuffer(ranges, np.intp).reshape(-1, 2).T  # addresses of programs fit
-    counts = (end - first) // page_size
-    within = np.arange(len(states)) - np.repeat(counts.cumsum() - counts, counts)
+    states, nodes = (np.frombuffer(runs, np.intp).reshape(-1, 3).T for runs in _firsttouch.pagemap(a, True, "pagemap"))
+    first, end, state = states
+    counts = (end - first) // mmap.PAGESIZE
+    within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
+    addresses = np.repeat(first, counts) + within * mmap.PAGESIZE
+    first, end, node = np.append(nodes, [[0], [0], [-1]], axis=1)  # the last is for pages before the first run
+    run = np.searchsorted(first[:-1], addresses, "right") - 1
     return PageMap(
-        np.frombuffer(states, np.uint8),
-        np.frombuffer(sources, np.uint8),
-        np.frombuffer(nodes, np.int16),
-        (np.repeat(first, counts) + within * page_size).astype(np.uintp),
-        page_size,
+        np.repeat(state, counts).astype(np.uint8),
+        np.where(addresses < end[run], node[run], -1).astype(np.int16),
+        addresses.astype(np.uintp),
+        mmap.PAGESIZE,
     )
 
 
@@ -477,7 +433,6 @@ class check_backed:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
         self.unbacked, self.first_touched = [], []
         for array, before in zip(self.arrays, self._before, strict=True):
             after = _states(array)
@@ -485,8 +440,8 @@ class check_backed:
                 before = after * 0
             missing = (before == PageState.ABSENT) | (before == PageState.ZERO)
             made = (after == PageState.SMALL) | (after == PageState.HUGE) | (after == PageState.REAL)
-            self.unbacked.append(int((after == PageState.ZERO).sum()) * page)
-            self.first_touched.append(int((missing & made).sum()) * page)
+            self.unbacked.append(int((after == PageState.ZERO).sum()) * mmap.PAGESIZE)
+            self.first_touched.append(int((missing & made).sum()) * mmap.PAGESIZE)
         if kind is None and any(self.unbacked):
             warnings.warn(self._warning(), NotBackedWarning, stacklevel=2)
 
@@ -506,7 +461,115 @@ class check_backed:
 
 
 def _states(array: np.ndarray) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(_firsttouch.pagemap(array, False, "check_backed")[0], np.uint8)
+    first, end, state = np.frombuffer(_firsttouch.pagemap(array, False, "check_backed")[0], np.intp).reshape(-1, 3).T
+    return np.repeat(state, (end - first) // mmap.PAGESIZE).astype(np.uint8)
 
 
-from firsttouch.inspection.drawing import plot_pagemap  # noqa: E402 (it draws what is declared above)
+# ---- Pictures: a strip for each moment, coloured by the states of the pages ------------------------------------------
+
+#: From the bottom of a strip to its top: resident memory fills it like a level. Distinguishable with any colour
+#: vision.
+_LOOKS = {
+    PageState.HUGE: ("huge pages", "#0b4f8a"),
+    PageState.SMALL: ("small pages", "#56b4e9"),
+    PageState.REAL: ("small or huge pages", "#2f86c4"),
+    PageState.CACHED: ("page cache only", "#009e73"),
+    PageState.SWAPPED: ("swapped", "#d55e00"),
+    PageState.PRESENT: ("real or zero page", "#cc79a7"),
+    PageState.ZERO: ("shared zero page", "#f0b429"),
+    PageState.ABSENT: ("not there yet", "#e9e9e6"),
+    PageState.UNKNOWN: ("not known", "#4d4d4d"),
+}
+_COLUMNS = 1200
+#: The least share of a column for a state that occurs in it.
+_VISIBLE = 0.05
+
+
+def plot_pagemap(*moments: npt.NDArray[Any] | PageMap, labels: Sequence[str] | None = None) -> Any:
+    """Draw the pages of an array, one strip per moment.
+
+    Parameters
+    ----------
+    *moments : ndarray or PageMap
+        What :func:`pagemap` returned earlier, or an array to be drawn as it is now.
+    labels : sequence of str, optional
+        Label of each strip. The default for two is "before" and "after".
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed (``pip install 'firsttouch[plot]'``).
+    TypeError
+        If a moment is not a NumPy array.
+    ValueError
+        If there is no moment, or not one label for each.
+
+    See Also
+    --------
+    pagemap : The states that are drawn.
+
+    Notes
+    -----
+    Pages run from left to right in the order of their addresses. Where there are more pages than columns, a column is
+    divided in proportion, and every state that occurs in it can be seen.
+
+    Examples
+    --------
+    >>> a = ft.pages().zeros(10**6)
+    >>> before = ft.inspection.pagemap(a)
+    >>> a[: len(a) // 2] = 1
+    >>> ft.inspection.plot_pagemap(before, a)
+    <Figure size ... with 2 Axes>
+
+    """
+    if not moments:
+        raise ValueError("plot_pagemap() needs an array, or what pagemap() returned")
+    maps = [moment if isinstance(moment, PageMap) else pagemap(moment) for moment in moments]
+    default = {1: [""], 2: ["before", "after"]}.get(len(maps), list(map(str, range(1, len(maps) + 1))))
+    names = default if labels is None else list(labels)
+    if len(names) != len(maps):
+        raise ValueError(f"labels={names!r}: give one for each of the {len(maps)} moments")
+    try:
+        from matplotlib import pyplot
+        from matplotlib.patches import Patch
+    except ImportError as error:
+        raise ImportError(f"plot_pagemap() needs matplotlib ({error}): pip install 'firsttouch[plot]'") from None
+    figure, axes = pyplot.subplots(
+        len(maps), figsize=(9, 0.9 + 0.8 * len(maps)), layout="constrained", sharex=True, squeeze=False
+    )
+    per, unit = units.scale(max(1, *(found.states.size * found.page_size for found in maps)))
+    for ax, found, name in zip(axes.flat, maps, names, strict=True):
+        shares = _shares(found.states)
+        edges = np.linspace(0, found.states.size * found.page_size / per, shares.shape[1])
+        ax.stackplot(edges, shares, colors=[colour for _, colour in _LOOKS.values()], step="post")
+        ax.set_title(name, loc="left", weight="bold", fontsize=9)
+        ax.set_title(_summary(found), loc="right", fontsize=9)
+        ax.set(ylim=(0, 1), yticks=[])
+        ax.margins(x=0)
+    axes[-1, 0].set_xlabel(f"place in the array's pages, {unit}")
+    seen = [look for state, look in _LOOKS.items() if any(state in found.counts() for found in maps)]
+    figure.legend(
+        handles=[Patch(color=colour, label=label) for label, colour in seen], loc="outside lower center", ncols=5
+    )
+    return figure
+
+
+def _shares(pages: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """Return the share of each state in each column; the last column, which ends the picture, is there twice."""
+    columns = min(_COLUMNS, pages.size)
+    if columns == 0:
+        return np.zeros((len(_LOOKS), 1))
+    first = np.arange(columns) * pages.size // columns
+    counts = np.array([np.add.reduceat(pages == state, first, dtype=np.intp) for state in _LOOKS])
+    shares = np.maximum(counts / counts.sum(axis=0), _VISIBLE * (counts > 0))
+    return np.repeat(shares / shares.sum(axis=0), [1] * (columns - 1) + [2], axis=1)
+
+
+def _summary(found: PageMap) -> str:
+    """Return the sizes of the states that occur, the largest first."""
+    counts = sorted(found.counts().items(), key=lambda each: -each[1])
+    return ", ".join(f"{units.size(count * found.page_size)} {_LOOKS[state][0]}" for state, count in counts) or "empty"
