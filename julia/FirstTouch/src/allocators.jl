@@ -96,7 +96,6 @@ function Base.show(io::IO, allocator::Allocator)
     describe(buffer, length(buffer))
     print(io, "ft\"", replace(String(buffer[1:end-1]), '"' => '\''), '"')
 end
-Base.show(io::IO, ::MIME"text/plain", allocator::Allocator) = print_wrapped(io, sprint(show, allocator))
 
 # The library's allocators by name. Options become the text of an expression, which the library checks: its reference of
 # allocators has them all.

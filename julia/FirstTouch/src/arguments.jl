@@ -1,6 +1,4 @@
-# What comes in and what goes wrong: sizes as text, options, and the library's failures as exceptions.
-
-# Byte counts as text, in both directions.
+# What comes in and what goes wrong: arguments, sizes as text, and the library's failures as exceptions.
 
 const UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
@@ -13,16 +11,6 @@ function format_bytes(bytes::Integer)
     end
     text = isinteger(value) ? string(Int(value)) : string(round(value; digits = 1))
     return string(text, ' ', UNITS[unit])
-end
-
-const FACTORS = Dict("" => 1, "B" => 1, "KIB" => 2^10, "MIB" => 2^20, "GIB" => 2^30, "TIB" => 2^40, "K" => 2^10,
-                     "M" => 2^20, "G" => 2^30, "T" => 2^40, "KB" => 10^3, "MB" => 10^6, "GB" => 10^9, "TB" => 10^12)
-
-# A number of bytes, or `nothing` where the text is none. It may be too large for an `Int`.
-function tryparse_bytes(text::AbstractString)
-    parts = match(r"^\s*([0-9_]*\.?[0-9]+)\s*([A-Za-z]*)\s*$", text)
-    factor = parts === nothing ? nothing : get(FACTORS, uppercase(parts[2]), nothing)
-    return factor === nothing ? nothing : round(parse(BigFloat, replace(parts[1], "_" => "")) * factor)
 end
 
 # How the library's failures become exceptions.
@@ -70,16 +58,6 @@ end
 function thread_count(name, value, give)
     is_number(value) && isinteger(value) && 0 <= value <= 1024 || refuse(name, value, "not a number of threads", give)
     return Cint(value)
-end
-
-# A number of bytes.
-function bytes_option(name, value, or = "")
-    give = "bytes, such as 65536, \"64 KiB\" or \"1.5 GiB\"$or"
-    number = value isa AbstractString ? tryparse_bytes(value) : value
-    is_number(number) && isinteger(number) || refuse(name, value, "not a size", give)
-    number < 0 && refuse(name, value, "negative", give)
-    number < 2.0^63 || refuse(name, value, "8 EiB or more", give)
-    return Csize_t(number)
 end
 
 # A NUMA policy as the library takes it.

@@ -17,16 +17,6 @@ end
 words(field::Symbol) = replace(string(field), '_' => ' ')
 counted(n, word) = string(n, ' ', word, n == 1 ? "" : "s")
 
-# An expression in lines that end at commas; such lines can be read back.
-function print_wrapped(io::IO, text)
-    width, column = displaysize(io)[2], 0
-    for part in split(text, r"(?<=, )")
-        column > 0 && column + length(rstrip(part)) > width && (print(io, "\n    "); column = 4)
-        print(io, part)
-        column += length(part)
-    end
-end
-
 # Which memory an array lies in, for inspection and placement.
 
 # The array that owns the memory, the address of the first element in it, and the bytes up to the last.
@@ -223,13 +213,6 @@ function collapse!(array::AbstractArray)
     return Int(huge[])
 end
 
-struct RawMigration
-    moved::UInt64
-    stayed::UInt64
-    absent::UInt64
-    failed::UInt64
-end
-
 "    FirstTouch.Migration\n\nBytes that moved, stayed where they were, are not real yet, or could not be moved."
 struct Migration <: Figures
     moved::Int
@@ -246,10 +229,10 @@ Moves an array's pages to a NUMA node, or to where a policy such as `"interleave
 function migrate!(array::AbstractArray, node)
     owner, address, bytes = memory(array)
     policy = numa_policy("node", node)
-    raw = Ref(RawMigration(0, 0, 0, 0))
+    moved = Ref(Migration(0, 0, 0, 0))
     GC.@preserve owner check(ccall((:firsttouch_migrate, libfirsttouch), Cint,
-        (Ptr{Cvoid}, Csize_t, Cstring, Ref{RawMigration}), address, bytes, policy, raw))
-    return Migration((Int(getfield(raw[], i)) for i in 1:4)...)
+        (Ptr{Cvoid}, Csize_t, Cstring, Ref{Migration}), address, bytes, policy, moved))
+    return moved[]
 end
 
 title(m::Migration) = string("migration of ", format_bytes(m.moved + m.stayed + m.absent + m.failed))
@@ -262,10 +245,6 @@ const COUNTERS = (:in_use, :active, :idle, :mapped, :retained, :peak_in_use, :pe
                   :allocations, :recycled, :allocated_bytes, :recycled_bytes, :first_touched_small_bytes,
                   :first_touched_huge_bytes, :purged_bytes, :refaulted_bytes, :failures)
 const NUMBERS = (:blocks, :allocations, :recycled, :failures)
-
-@eval struct RawStats
-    $((:($name::UInt64) for name in COUNTERS)...)
-end
 
 @eval begin
     """
@@ -296,10 +275,10 @@ julia> stats(p).blocks
 ```
 """
 function stats(allocator = nothing)
-    raw = Ref(RawStats(ntuple(_ -> 0, length(COUNTERS))...))
-    GC.@preserve allocator check(ccall((:firsttouch_get_stats, libfirsttouch), Cint, (Ptr{Cvoid}, Ref{RawStats}),
-                                       pointer_of(allocator), raw))
-    return Stats((Int(getfield(raw[], name)) for name in COUNTERS)...)
+    counters = Ref(Stats(ntuple(_ -> 0, length(COUNTERS))...))
+    GC.@preserve allocator check(ccall((:firsttouch_get_stats, libfirsttouch), Cint, (Ptr{Cvoid}, Ref{Stats}),
+                                       pointer_of(allocator), counters))
+    return counters[]
 end
 
 title(s::Stats) = string(counted(s.blocks, "block"), ", ", format_bytes(s.in_use), " in use")

@@ -1,8 +1,5 @@
 # Memory on a NUMA node.
 
-"    FirstTouch.AbstractNumaAllocator{B} <: AbstractArrayAllocator{B}\n\nSupertype of allocators on NUMA nodes."
-abstract type AbstractNumaAllocator{B} <: AbstractArrayAllocator{B} end
-
 """
     NumaAllocator(node)
     numa(node)
@@ -17,7 +14,7 @@ julia> size(Array{UInt8}(numa(0), 32, 32))
 (32, 32)
 ```
 """
-struct NumaAllocator{B} <: AbstractNumaAllocator{B}
+struct NumaAllocator{B} <: AbstractArrayAllocator{B}
     node::Int
     NumaAllocator{B}(node) where {B} = new{B}(node_number(node))
 end
@@ -93,11 +90,7 @@ julia> size(LibNUMA.wrap_numa(Array{Int}, Ptr{Int}(LibNUMA.numa_alloc_local(80))
 """
 module LibNUMA
 
-using ..FirstTouch: NumaAllocator, give, highest_numa_node, lineage_finalizer, node_policy, pages_on,
-    pointer_of, take, until_end
-
-"See [`NumaAllocator`](@ref)."
-const LibNumaAllocator = NumaAllocator
+using ..FirstTouch: give, highest_numa_node, lineage_finalizer, node_policy, pages_on, pointer_of, take, until_end
 
 # Which allocator a block came from, and its size, stand on a page before it: the caller's size is not trusted, and a
 # finalizer may take no lock to look them up.
@@ -153,81 +146,5 @@ function numa_num_task_nodes()
     end
     return highest_numa_node() + 1
 end
-
-"    numa_max_node()\n\nSee [`highest_numa_node`](@ref)."
-numa_max_node() = highest_numa_node()
-
-"    numa_node_of_cpu(processor = sched_getcpu())\n\nThe node of a processor; -1 where there is none of that number."
-function numa_node_of_cpu(processor = sched_getcpu())
-    folder = "/sys/devices/system/cpu/cpu$processor"
-    isdir(folder) || return -1
-    nodes = filter(name -> occursin(r"^node[0-9]+$", name), readdir(folder))
-    return isempty(nodes) ? 0 : parse(Int, nodes[1][5:end])
-end
-
-"    sched_getcpu()\n\nThe processor that this thread runs on."
-sched_getcpu() = Int(ccall(:sched_getcpu, Cint, ()))
-
-end
-
-"""
-    FirstTouch.Windows
-
-The allocators that only Windows has, so that programs which name them load and dispatch here as well. Their arrays are
-an error that says what to use instead.
-
-# Examples
-
-```jldoctest
-julia> using FirstTouch.Windows
-
-julia> Vector{UInt8}(WinMemAlign(2^16), 1024)
-ERROR: WinMemAlign allocates with VirtualAlloc2, which only Windows has: use MemAlign(65536)
-[...]
-```
-"""
-module Windows
-
-using ..FirstTouch: AbstractArrayAllocator, AbstractMemAlign, AbstractNumaAllocator, check_alignment
-import ..FirstTouch: allocate, iszeroinit, min_alignment
-export WinMemAlign
-
-@noinline only_windows(allocator, call, instead) =
-    error("$(nameof(typeof(allocator))) allocates with $call, which only Windows has: use $instead")
-
-"""
-    WinMemAlign([alignment, lowest_address, highest_address])
-
-Zeroed memory of `VirtualAlloc2` at a multiple of `alignment`, a power of two from 2^16, the default. Without Windows,
-the addresses mean nothing.
-"""
-struct WinMemAlign{B} <: AbstractMemAlign{B}
-    alignment::Int
-    WinMemAlign{B}(alignment::Integer = min_alignment(WinMemAlign), addresses...) where {B} =
-        new{B}(check_alignment(WinMemAlign, alignment))
-end
-min_alignment(::Type{<:WinMemAlign}) = 2^16
-iszeroinit(::Type{<:WinMemAlign}) = true
-allocate(allocator::WinMemAlign, bytes) = only_windows(allocator, "VirtualAlloc2", "MemAlign($(allocator.alignment))")
-
-"Supertype of allocators on `VirtualAllocEx`."
-abstract type AbstractWinVirtualAllocator{B} <: AbstractArrayAllocator{B} end
-iszeroinit(::Type{<:AbstractWinVirtualAllocator}) = true
-allocate(allocator::AbstractWinVirtualAllocator, bytes) = only_windows(allocator, "VirtualAllocEx", "calloc or pages()")
-
-"    WinVirtualAllocator()\n\nZeroed memory of `VirtualAllocEx`."
-struct WinVirtualAllocator{B} <: AbstractWinVirtualAllocator{B} end
-"Zeroed memory of `VirtualAllocEx`: a [`WinVirtualAllocator`](@ref)."
-const virtual = WinVirtualAllocator()
-
-"Supertype of allocators on `VirtualAllocExNuma`."
-abstract type AbstractWinNumaAllocator{B} <: AbstractNumaAllocator{B} end
-iszeroinit(::Type{<:AbstractWinNumaAllocator}) = true
-
-"    WinNumaAllocator(node)\n\nZeroed memory of `VirtualAllocExNuma` on a node."
-struct WinNumaAllocator{B} <: AbstractWinNumaAllocator{B}
-    node::Int
-end
-allocate(allocator::WinNumaAllocator, bytes) = only_windows(allocator, "VirtualAllocExNuma", "numa($(allocator.node))")
 
 end

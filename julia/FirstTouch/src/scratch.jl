@@ -309,7 +309,7 @@ end
 # A buffer of a fixed size, on any storage.
 
 """
-    AllocBuffer(bytes = 1 MiB)
+    AllocBuffer(bytes = 1_048_576)
     AllocBuffer(storage)
 
 Scratch memory of a fixed size, on any storage that has `pointer` and `sizeof`. A request that does not fit is an error.
@@ -329,8 +329,7 @@ mutable struct AllocBuffer{Storage}
     buf::Storage
     offset::UInt
 end
-AllocBuffer(bytes::Union{Integer,AbstractString} = "1 MiB") =
-    AllocBuffer(Vector{UInt8}(undef, Int(bytes_option("bytes", bytes))))
+AllocBuffer(bytes::Integer = 2^20) = AllocBuffer(Vector{UInt8}(undef, bytes))
 function AllocBuffer(storage)
     storage isa AbstractArray && !isbitstype(eltype(storage)) && not_bits(eltype(storage))
     memory_of_its_own = try
@@ -343,8 +342,9 @@ function AllocBuffer(storage)
     return AllocBuffer(storage, UInt(0))
 end
 
-# What stands on another array may have gaps, or the `sizeof` of a wrapper.
+# What stands on another array may have gaps, or the `sizeof` of a wrapper. A string is never written.
 is_whole(storage) = true
+is_whole(::AbstractString) = false
 is_whole(array::AbstractArray) = parent(array) === array
 is_whole(view::Base.FastContiguousSubArray) = is_whole(parent(view))
 

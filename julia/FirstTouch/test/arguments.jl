@@ -40,18 +40,10 @@ end
     for storage in (1.5, nothing, 1:3, pool())
         @test occursin("storage=", complaint(() -> AllocBuffer(storage)))
     end
-    @test occursin("bytes=-1", complaint(() -> AllocBuffer(-1)))
     @test occursin("String", complaint(() -> AllocBuffer(["a"])))
     @test occursin("larger than all memory", complaint(() -> MemAlign(big(2)^70)))
     @test occursin("huge=('2M', True)", complaint(() -> pages(huge = ("2M", true))))
     @test length(complaint(() -> pages(numa = zeros(10^6)))) < 500
-end
-
-@testset "a call that was forgotten" begin
-    for maker in (pool, pages, limited, tracked, guarded, filled, numa, MemAlign, MallocAllocator)
-        @test occursin("(...)", complaint(() -> Vector{Int}(maker, 3)))
-        @test occursin("(...)", complaint(() -> Array{Int}(maker, (3, 2))))
-    end
 end
 
 @testset "what is taken" begin

@@ -1,7 +1,7 @@
 # All tests, or those named: `Pkg.test("FirstTouch"; test_args = ["scratch"])`.
 using FirstTouch, Test
 
-const ALL = ["bytes", "calculators", "arguments", "arrays", "zeros", "allocators", "packages", "lifetime", "ending",
+const ALL = ["calculators", "arguments", "arrays", "zeros", "allocators", "packages", "lifetime", "ending",
              "scratch", "checked", "placement", "display", "documentation",
              "loading"]
 

@@ -103,8 +103,9 @@ end
 end
 
 @testset "the storage of an AllocBuffer" begin
-    @test sizeof(AllocBuffer("64 KiB").buf) == sizeof(AllocBuffer(65536).buf) == 65536
-    @test_throws ArgumentError AllocBuffer("64 sheets")
+    @test sizeof(AllocBuffer(65536).buf) == 65536
+    @test_throws ArgumentError AllocBuffer(-1)
+    @test_throws ArgumentError AllocBuffer("64 KiB")
     whole = zeros(UInt8, 64)
     part = AllocBuffer(view(whole, 9:16))
     fill!(FirstTouch.alloc!(part, UInt8, 8), 1)
