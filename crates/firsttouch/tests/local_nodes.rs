@@ -5,12 +5,11 @@ mod common;
 
 use common::nodes::{self, Machine};
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Limited, Options, Pool};
+use firsttouch::adaptors::{Options, Pool};
 use firsttouch::heap::nodes::migrate;
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os::{Pretence, huge_page_size, nodes_of, page_size, pretend, pretend_on};
-use firsttouch::sources::Pages;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -74,9 +73,8 @@ fn two<T>(make: impl FnOnce() -> T) -> T {
 }
 
 fn each(test: impl Fn(&dyn Machine, &dyn Allocator)) {
-    let over: fn() -> Arc<dyn Allocator> = || Pool::over(Limited::new(Pages::new(false), 1 << 40), FOREVER);
-    let pools: [fn() -> Arc<dyn Allocator>; 3] =
-        [|| Pool::new(Options::default()), || Pool::new(Options { huge: false, ..FOREVER }), over];
+    let pools: [fn() -> Arc<dyn Allocator>; 2] =
+        [|| Pool::new(Options::default()), || Pool::new(Options { huge: false, ..FOREVER })];
     pools.into_iter().for_each(|pool| test(&Pretended, &*two(pool)));
 }
 

@@ -150,11 +150,6 @@ proptest! {
     }
 
     #[test]
-    fn a_pool_over_pages_on_two_nodes(program in programs()) {
-        run(&*on_two_nodes(|| Pool::over(Pages::new(true), Options::default())), true, &program);
-    }
-
-    #[test]
     fn filled_guarded(program in programs(), before in any::<bool>(), keep in 0usize..4 << 20) {
         let side = if before { Side::Before } else { Side::After };
         let guarded = Guarded::new(Pool::new(Options::default()), GuardedOptions { side, keep });

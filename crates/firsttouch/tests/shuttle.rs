@@ -157,11 +157,6 @@ fn three_threads_on_two_nodes() {
 }
 
 #[test]
-fn two_threads_on_a_pool_over_pages_on_two_nodes() {
-    schedules(300, || play(on_two_nodes(|| Pool::over(Pages::new(false), options(true))), 2));
-}
-
-#[test]
 fn two_threads_on_pages() {
     schedules(300, || play(Pages::new(true), 2));
 }

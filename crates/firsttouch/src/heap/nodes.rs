@@ -14,7 +14,6 @@ use crate::pages::migration::Migration;
 use crate::pages::receipt::Reason;
 use crate::pages::touch::GoOn;
 use crate::pages::{mapping, migration};
-use std::ops::Range;
 
 /// Pages asked about at a time.
 const AT_ONCE: usize = 512;
@@ -151,31 +150,6 @@ fn look(
         tell(first, start + len - first, before);
     }
     Ok(())
-}
-
-/// The locality of the pages from `first` to `end`, of any memory.
-///
-/// # Errors
-/// If the system does not report the nodes of pages.
-pub(crate) fn in_pages(
-    local_nodes: &LocalNodes,
-    local_node: u8,
-    Range { start: first, end }: Range<usize>,
-) -> Result<Found, Errno> {
-    let page = os::page_size();
-    let (mut addresses, mut nodes) = ([0; AT_ONCE], [0; AT_ONCE]);
-    let mut sum = Found::Local;
-    for from in (first..end.max(first)).step_by(AT_ONCE * page) {
-        let count = ((end - from) / page).min(AT_ONCE);
-        addresses[..count].iter_mut().enumerate().for_each(|(at, address)| *address = from + at * page);
-        local_nodes.nodes_of(&addresses[..count], &mut nodes[..count])?;
-        match found(local_nodes, local_node, &nodes[..count]) {
-            Found::Local => {}
-            Found::Absent => sum = Found::Absent,
-            Found::Remote => return Ok(Found::Remote),
-        }
-    }
-    Ok(sum)
 }
 
 /// Moves the pages of a range to the nodes that `orders` name.

@@ -454,9 +454,6 @@ impl Segment {
     }
 }
 
-/// How often pages were moved.
-static MOVES: AtomicU32 = AtomicU32::new(0);
-
 /// Bytes of the bits of `units`.
 pub(crate) const fn locality_bytes(units: usize) -> usize {
     units.div_ceil(64) * 8
@@ -503,14 +500,8 @@ impl Segment {
     }
 }
 
-/// How often pages were moved, for allocators that keep blocks outside segments.
-pub(crate) fn moves() -> u32 {
-    MOVES.load(Relaxed)
-}
-
 /// Forgets where the pages of a range are, because they may move to another node.
 pub(crate) fn forget_nodes(address: usize, size: usize) {
-    MOVES.fetch_add(1, Relaxed);
     let Some((segment, first)) = find(address) else { return };
     let last = segment.unit_of(address + size.max(1) - 1).unwrap_or(first).min(segment.top.get().saturating_sub(1));
     segment.clear_local(first, (last + 1).saturating_sub(first));

@@ -165,7 +165,6 @@ contract! {
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });
     pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), ..Options::default() });
     pool_two_nodes: on_two_nodes(pool);
-    pool_malloc_two_nodes: on_two_nodes(|| over(Arc::new(Malloc)));
     tracked_pool: tracked(pool());
     tracked_lines: Tracked::new(pool(), Some(|| 7));
     tracked_calloc: tracked(Calloc::new());

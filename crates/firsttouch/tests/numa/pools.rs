@@ -4,14 +4,13 @@ use super::common::nodes::{self, Kept, Machine, SIZES};
 use super::outside::refuse;
 use super::view::{in_a_thread, numbers, source, write};
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Limited, Options, Pool};
+use firsttouch::adaptors::{Options, Pool};
 use firsttouch::heap::nodes::migrate;
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os::{self, page_size};
 use firsttouch::pages::migration::nodes_of;
-use firsttouch::sources::Pages;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
 
@@ -55,11 +54,7 @@ pub fn on<T: Send>(node: usize, body: impl FnOnce() -> T + Send) -> T {
 }
 
 fn each(test: impl Fn(&dyn Machine, &dyn Allocator)) {
-    let pools: [Arc<dyn Allocator>; 3] = [
-        Pool::new(Options::default()),
-        Pool::new(Options { huge: false, ..FOREVER }),
-        Pool::over(Limited::new(Pages::new(false), 1 << 40), FOREVER),
-    ];
+    let pools = [Pool::new(Options::default()), Pool::new(Options { huge: false, ..FOREVER })];
     for pool in pools {
         test(&Real, &*pool);
         pool.trim();
@@ -110,16 +105,15 @@ fn goes_round(pool: &dyn Allocator) {
     }
 }
 
-fn both(test: impl Fn(&dyn Allocator)) {
+fn pooled(test: impl Fn(&dyn Allocator)) {
     test(&*Pool::new(FOREVER));
-    test(&*Pool::over(Pages::new(false), FOREVER));
 }
 
 /// Somebody else decided where memory comes from: as `numactl --interleave` and `--membind` do.
 pub fn other_policies() {
     let others = [(libc::MPOL_INTERLEAVE, numbers()), (libc::MPOL_BIND, vec![homes()[1]])];
     for (mode, nodes) in others {
-        both(|pool| {
+        pooled(|pool| {
             on(homes()[0], || {
                 let mask = [nodes.iter().fold(0u64, |set, node| set | 1 << node)];
                 // SAFETY: the kernel reads 64 bits.
@@ -132,7 +126,7 @@ pub fn other_policies() {
 
 /// A cpuset that leaves the local node out while the pool is in use.
 pub fn cpuset() {
-    both(|pool| {
+    pooled(|pool| {
         on(homes()[0], || goes_round(pool));
         super::outside::in_a_cpuset(homes()[1], || on(homes()[0], || goes_round(pool)));
     });
@@ -141,7 +135,7 @@ pub fn cpuset() {
 /// The local node has no memory left.
 pub fn full() {
     let home = homes()[0];
-    both(|pool| {
+    pooled(|pool| {
         let (free, kept) = os::free_memory_of(home).unwrap();
         let bound = source(&home.to_string());
         let ballast = super::view::Held::new(&*bound, free.saturating_sub(kept)).touched();
@@ -152,7 +146,7 @@ pub fn full() {
 
 /// A container in which nobody may ask where pages are.
 pub fn untold() {
-    both(|pool| {
+    pooled(|pool| {
         on(homes()[0], || {
             refuse(&[libc::SYS_move_pages]);
             goes_round(pool);
@@ -167,7 +161,7 @@ pub fn without_memory() {
         if machine.node(node).unwrap().processors.is_empty() {
             continue;
         }
-        both(|pool| {
+        pooled(|pool| {
             on(node, || goes_round(pool));
             on(homes()[0], || goes_round(pool));
             on(node, || goes_round(pool));
