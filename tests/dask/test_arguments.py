@@ -31,11 +31,6 @@ class Own:
         ({"allocator": ft.allocators.from_functions(malloc=1, free=2)}, ValueError, "addresses are meaningless there"),
         ({"allocator": "tracked(from_functions(malloc=1, free=2))"}, ValueError, "addresses are meaningless there"),
         ({"allocator": ft.numpy_default()}, ValueError, "without the plugin"),
-        ({"huge": "3M"}, ValueError, "'thp'"),
-        ({"huge": True, "allocator": "pool()"}, ValueError, "pool(pages(huge='thp'))"),
-        ({"numa": "all"}, TypeError, "'auto'"),
-        ({"numa": True}, ValueError, "'auto'"),
-        ({"numa": []}, ValueError, "'auto'"),
         ({"limit": 1.5}, ValueError, "at most 1.0"),
         ({"limit": 0}, ValueError, "0.5"),
         ({"limit": "much"}, ValueError, "is not a size"),
@@ -50,11 +45,10 @@ def test_a_mistake_is_named_at_once(arguments: dict[str, Any], error: type[Excep
 
 
 def test_it_travels_as_text() -> None:
-    given = ArrayMemory(ft.limited(ft.pool(), "1 GiB"), numa=[0, 1], limit=0.5)
+    given = ArrayMemory(ft.limited(ft.pool(), "1 GiB"), limit=0.5)
     there = pickle.loads(pickle.dumps(given))
     assert repr(there) == repr(given)
     assert "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), '1 GiB')" in repr(there)
-    assert "numa=(0, 1)" in repr(there)
 
 
 def test_nodes_and_sizes_that_only_workers_have_are_no_mistake() -> None:
@@ -68,7 +62,7 @@ def test_the_settings_of_dask() -> None:
     with dask.config.set({"firsttouch.alocator": "pool()"}), pytest.raises(ValueError, match=r"firsttouch\.alocator"):
         ArrayMemory.configured()
     with (
-        dask.config.set({"firsttouch.huge": 5}),
-        pytest.raises(ValueError, match="settings of firsttouch: huge"),
+        dask.config.set({"firsttouch.limit": 1.5}),
+        pytest.raises(ValueError, match="settings of firsttouch: limit"),
     ):
         ArrayMemory.configured()

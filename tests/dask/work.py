@@ -40,8 +40,3 @@ def leave_idle(nbytes: int) -> int:
     """Uses that much once; what the pool holds of it."""
     np.ones(nbytes, np.uint8)
     return ft.stats().idle
-
-
-def bindings() -> dict[str, Any]:
-    """The processors of each thread of this process."""
-    return {thread: sorted(os.sched_getaffinity(int(thread))) for thread in os.listdir("/proc/self/task")}

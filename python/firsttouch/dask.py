@@ -6,9 +6,8 @@
 
 It reaches running workers and those that join or restart later, in all their threads. The same from a worker's start,
 without a client: ``dask worker --preload firsttouch.dask``, or this module's name in Dask's setting
-``distributed.worker.preload``. The arguments of :class:`ArrayMemory` are then the settings ``firsttouch.allocator``,
-``firsttouch.numa``, ``firsttouch.huge`` and ``firsttouch.limit`` of Dask's configuration (in a file, or as
-``DASK_FIRSTTOUCH__LIMIT=auto`` and so on in the environment).
+``distributed.worker.preload``. The arguments of :class:`ArrayMemory` are then the settings ``firsttouch.allocator`` and
+``firsttouch.limit`` of Dask's configuration (in a file, or as ``DASK_FIRSTTOUCH__LIMIT=auto`` in the environment).
 
 A failure on a worker raises an error that names the worker, which continues with NumPy's own memory.
 """
@@ -16,10 +15,7 @@ A failure on a worker raises an error that names the worker, which continues wit
 from __future__ import annotations
 
 import contextlib
-import mmap
-import operator
 import threading
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 try:
@@ -36,7 +32,6 @@ from firsttouch._firsttouch import Allocator
 from firsttouch._internal import validation
 from firsttouch._internal.resolve import FACTORIES, checked
 from firsttouch.custom import AllocatorLike
-from firsttouch.dask import binding
 
 sharing.register_with_dask()  # arrays shared before distributed was imported would be copied
 
@@ -52,12 +47,6 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
     ----------
     allocator : AllocatorLike, optional
         Allocator, or its expression; it travels as text. The default is the worker's own pool.
-    numa : {"auto"}, int or sequence of int, optional
-        Nodes to bind workers to, processors and memory. ``"auto"`` gives each worker the node with the fewest workers
-        on its host; one or several numbers are the nodes to choose from. The default binds no worker.
-    huge : bool or str, optional
-        Page size of the pool: ``True`` or ``"thp"``, ``"2M"``, ``"1G"`` or ``False``, as for
-        :func:`firsttouch.pages`.
     limit : {"auto"}, float, int or str, optional
         Budget for the arrays of a worker, beyond which a task gets a :exc:`MemoryError` where its worker would have
         been killed. ``"auto"`` is the memory at which Dask ends a worker (by default 0.95 of its limit) less what the
@@ -83,9 +72,7 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
     the client's memory, whose arrays are served as well until the worker closes.
 
     Near a threshold of Dask's (0.95 of the first at which a worker spills, pauses or is killed), idle memory is
-    returned before Dask acts. ``workers[...]["metrics"]["firsttouch"]`` in the scheduler's information says what a
-    worker holds. Binding to nodes needs one process per worker, and has to precede its first task: workers that have
-    run tasks are bound when they restart.
+    returned. ``workers[...]["metrics"]["firsttouch"]`` in the scheduler's information says what a worker holds.
 
     Examples
     --------
@@ -100,21 +87,14 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
     def __init__(
         self,
         allocator: AllocatorLike | None = None,
-        numa: Any = None,
-        huge: str | bool | None = None,
         limit: str | float | None = None,
     ) -> None:
-        self._given = _Given(_expression(allocator), _nodes(numa), _huge(huge), _limit(limit))
-        if self._given.huge is not None and allocator is not None:
-            raise ValueError(
-                f"huge={huge!r} is for the pool that serves where no allocator is named: "
-                f'write it into the expression, as in "{_pool(self._given.huge)}"'
-            )
+        self._given = _Given(_expression(allocator), _limit(limit))
         self._serving: dict[Worker, contextlib.ExitStack] = {}
 
     @classmethod
     def configured(cls) -> ArrayMemory:
-        """Return the plugin of Dask's settings ``firsttouch.allocator``, ``.numa``, ``.huge`` and ``.limit``.
+        """Return the plugin of Dask's settings ``firsttouch.allocator`` and ``firsttouch.limit``.
 
         Returns
         -------
@@ -155,23 +135,20 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
             with contextlib.ExitStack() as undo:
                 self._begin(worker, undo)
                 self._serving[worker] = undo.pop_all()
-            if self._given.numa is not None:
-                binding.bind(worker, binding.usable(self._given.numa))
         except Exception as error:
             raise RuntimeError(f"firsttouch on worker {worker.address} (name {worker.name!r}): {error}") from None
 
     def _begin(self, worker: Worker, undo: contextlib.ExitStack) -> None:
         if _METRIC in worker.metrics:
             raise RuntimeError("an ArrayMemory serves it already, registered under another name")
-        if self._given.numa is not None:
-            binding.usable(self._given.numa)
-        text = self._given.allocator if self._given.huge is None else _pool(self._given.huge)
+        text = self._given.allocator
         budget = _budget(self._given.limit, worker)
         if budget is not None:
             text = f"limited({text or 'pool()'}, {budget})"
         _install(worker, text, repr(self))
         undo.callback(_uninstall, worker)
-        undo.callback(_GivesBack(worker).stop)
+        _bound(worker, _threshold(worker))
+        undo.callback(_bound, worker, None)
         worker.metrics[_METRIC] = _metric
         undo.callback(worker.metrics.pop, _METRIC, None)
 
@@ -233,16 +210,7 @@ class _Given(NamedTuple):
     """Arguments of ArrayMemory in a form that travels between processes."""
 
     allocator: str | None
-    numa: str | tuple[int, ...] | None
-    huge: str | bool | None
     limit: str | float | None
-
-
-_HUGE = (True, False, "thp", "2M", "1G")
-
-
-def _pool(huge: str | bool) -> str:
-    return f"pool(pages(huge={('thp' if huge is True else huge)!r}))"
 
 
 def _expression(allocator: object) -> str | None:
@@ -264,28 +232,6 @@ def _expression(allocator: object) -> str | None:
     if "numpy_default" in others:
         raise ValueError("ArrayMemory() got numpy_default(): without the plugin that is what workers have")
     return text
-
-
-def _nodes(numa: object) -> str | tuple[int, ...] | None:
-    if numa is None:
-        return None
-    if numa == "auto":
-        return "auto"
-    wanted = "'auto', a node's number or several, to deal out over the workers of a host"
-    try:
-        given: list[Any] = list(numa) if isinstance(numa, Iterable) and not isinstance(numa, str) else [numa]
-        numbers = tuple(operator.index(number) for number in given if not isinstance(number, bool))
-    except TypeError:
-        raise TypeError(f"numa={numa!r:.40}: give {wanted}") from None
-    if not numbers or len(numbers) < len(given) or min(numbers) < 0:
-        raise ValueError(f"numa={numa!r:.40}: give {wanted}")
-    return tuple(dict.fromkeys(numbers))
-
-
-def _huge(huge: object) -> str | bool | None:
-    if huge is None or (isinstance(huge, (bool, str)) and huge in _HUGE):
-        return huge
-    raise ValueError(f"huge={huge!r:.40}: give {', '.join(map(repr, _HUGE))}, or None for the pool's own choice")
 
 
 def _limit(limit: object) -> str | float | None:
@@ -386,7 +332,8 @@ def _uninstall(owner: Worker) -> None:
             firsttouch.install(_before)
 
 
-# Idle memory is returned before Dask spills, pauses or kills a worker for memory not in use.
+# Idle memory is returned before Dask spills, pauses or kills a worker for memory not in use: the pools look at the
+# memory of the process every 100 ms, as Dask does.
 
 #: Fraction of Dask's lowest threshold at which idle memory is returned.
 _EARLY = 0.95
@@ -394,40 +341,8 @@ _EARLY = 0.95
 _bounds: dict[Worker, int] = {}
 
 
-class _GivesBack:
-    """Wraps the function that reads a worker's memory, the figure on which Dask's decisions are based.
-
-    The memory manager calls it every 100 ms (``distributed.worker.memory.monitor-interval``) and then spills or pauses;
-    the worker's statistics call it every 500 ms. Near a threshold, idle memory is returned first, and memory is read
-    again. Between calls, and where only a nanny watches, the pools themselves stay below the threshold
-    (``set_memory_bound``).
-    """
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker, self._monitor = worker, worker.monitor
-        self._ask = worker.monitor.get_process_memory
-        self._from = _threshold(worker)
-        self._on = self._from is not None
-        if self._on:
-            self._monitor.get_process_memory = self._memory
-            _bound(worker, self._from)
-
-    def _memory(self) -> int:
-        memory = int(self._ask())
-        if not self._on or self._from is None or memory < self._from:
-            return memory
-        firsttouch.trim()
-        return int(self._ask())
-
-    def stop(self) -> None:
-        """Restore the original function, unless another wrapper has been put around this one."""
-        self._on = False
-        _bound(self._worker, None)
-        if vars(self._monitor).get("get_process_memory") == self._memory:
-            del self._monitor.get_process_memory
-
-
 def _bound(worker: Worker, threshold: int | None) -> None:
+    """Let the pools stay below the threshold of a worker, or of the other workers alone."""
     _bounds.pop(worker, None)
     if threshold is not None:
         _bounds[worker] = threshold
@@ -445,10 +360,6 @@ def _threshold(worker: Worker) -> int | None:
 
 
 def _metric(worker: Worker) -> dict[str, int]:  # noqa: ARG001 (Dask passes it)
-    """Return bytes in use, bytes held, and the page faults that recycling has avoided (of base pages)."""
+    """Return bytes in use and bytes held."""
     found = firsttouch.stats()
-    return {
-        "in_use": found.in_use,
-        "held": found.active + found.idle,
-        "faults_avoided": found.recycled_bytes // mmap.PAGESIZE,
-    }
+    return {"in_use": found.in_use, "held": found.active + found.idle}
