@@ -11,8 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: What was counted when this process began, as `start` in the settings; a fork and a new process count from zero.
+#: What was counted when this process began, as `start` in the settings: a fork and a new process count from zero.
 _start = [time.monotonic(), *[0.0] * 6]
+#: The same where a fork inherited what the pool had counted.
+_forked: "Any" = None
 _started_as = 0
 _reported_by = 0
 _traced = ""
@@ -31,9 +33,10 @@ def watch() -> None:
 
 def _begin_child() -> None:
     """Count from here on. Workers leave by os._exit, which only multiprocessing's finalizers precede."""
+    global _forked
     _start[0] = time.monotonic()
     if hook.installed:
-        hook.module.begin_report(hook.allocator)
+        _forked = hook.module.ReportStart.now(hook.allocator)
     util: Any = sys.modules.get("multiprocessing.util")
     if hasattr(util, "Finalize"):
         # Called once the worker has cleared the finalizers that it inherited.
@@ -78,7 +81,9 @@ def _report(options: "dict[str, Any]") -> None:
         "numpy": getattr(numpy, "__version__", None),
         "not_pooled_because": reason,
     }
-    text, json = hook.load().report(facts, _counted(options, main), hook.installed, hook.allocator)
+    native = hook.load()
+    start = native.ReportStart(_counted(options, main)) if _forked is None else _forked
+    text, json = native.report(facts, start, hook.installed, hook.allocator)
     if on_screen:
         speak.write(sys.__stderr__, text)
     if own_file:

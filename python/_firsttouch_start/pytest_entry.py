@@ -1,4 +1,4 @@
-"""``pytest --firsttouch=guarded|filled|tracked``: run any test suite on memory that exposes misuse.
+"""``pytest --firsttouch=guarded|filled``: run any test suite on memory that exposes misuse.
 
 pytest loads this module in every environment where the package is installed. It is not part of the package, which
 imports NumPy: without the option and the fixture ``firsttouch_measure``, nothing else is imported.
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 _HELP = (
     "serve NumPy's arrays from an allocator of firsttouch. 'guarded': arrays end at an inaccessible page, and each "
     "test runs in a process of its own: reading or writing out of bounds, or after the end of an array, fails by name. "
-    "'filled': new memory is filled with patterns, and tests whose results depend on it fail. 'tracked': tables of the "
-    "tests that held most and of arrays that outlived their test. Or any expression, like 'guarded(side=\"before\")'. "
-    "In these three modes, which run each test in a process of its own, plugins that rerun failed tests have no effect"
+    "'filled': new memory is filled with patterns, and tests whose results depend on it fail. Or any expression, like "
+    "'guarded(side=\"before\")'. In these two modes, which run each test in a process of its own, plugins that rerun "
+    "failed tests have no effect"
 )
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-import firsttouch.asv
 
 pytest.importorskip("distributed", reason="firsttouch.dask needs Dask's distributed")
 pytest.importorskip("numba", reason="firsttouch.numba needs Numba")

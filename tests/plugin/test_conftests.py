@@ -56,7 +56,7 @@ def _run(root: Path, *options: str) -> tuple[Ended, list[list[str]]]:
 
 @pytest.mark.quick
 @pytest.mark.parametrize("more", [[], ["-n1", "-p", "xdist"]], ids=["plain", "xdist"])
-@pytest.mark.parametrize("way", ["guarded", "filled", "tracked"])
+@pytest.mark.parametrize("way", ["guarded", "filled"])
 def test_no_failure_is_lost_beside_another_conftest(several: Path, way: str, more: list[str]) -> None:
     if more:
         pytest.importorskip("xdist")

@@ -70,7 +70,7 @@ SAID = {
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("way", ["guarded", "filled", "tracked"])
+@pytest.mark.parametrize("way", ["guarded", "filled"])
 def test_each_crash_is_one_tests_own(tmp_path: Path, way: str) -> None:
     ended = pytest_run(suite(tmp_path, test_crashes=CRASHES), f"--firsttouch={way}")
     assert ended.status == 1, ended.said

@@ -8,7 +8,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "python" / "firsttouch"
 
 #: The command line and the plugins, which `import firsttouch` must not load.
-TOOLS = {"tools", "dask", "numba", "ipython", "pytest_plugin", "asv", "__main__"}
+TOOLS = {"tools", "dask", "numba", "ipython", "pytest_plugin", "__main__"}
 
 #: Imports within functions, on purpose: they load heavy packages for those who use them. (The file, what it imports.)
 LAZY = {

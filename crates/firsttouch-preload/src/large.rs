@@ -7,6 +7,7 @@ use firsttouch::address_map::{self, Holder};
 use firsttouch::sources::Table;
 use firsttouch::{AllocError, Allocator, Block, Request, Stats, glibc, heap};
 use libc::c_void;
+use std::io::Write;
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -294,45 +295,11 @@ fn abort(doing: Doing, address: usize) -> ! {
         Doing::Measure => "malloc_usable_size",
     };
     let what = "no large block begins here (double free, or an address inside a block)";
-    let mut line = Line::new();
-    line.put("firsttouch: ").put(name).put("(): ").put(what).put(": 0x").hex(address).put("\n");
-    line.write_to(libc::STDERR_FILENO);
+    let mut line = [0; 256]; // there may be no memory
+    let mut rest = line.as_mut_slice();
+    let _ = writeln!(rest, "firsttouch: {name}(): {what}: {address:#x}");
+    let unused = rest.len();
+    report::write_to(libc::STDERR_FILENO, &line[..line.len() - unused]);
     // SAFETY: ends the process.
     unsafe { libc::abort() }
-}
-
-/// Bytes of a [`Line`]; what is more is cut.
-const ROOM: usize = 256;
-
-/// A line of text that is built without memory.
-struct Line {
-    bytes: [u8; ROOM],
-    len: usize,
-}
-
-impl Line {
-    fn new() -> Self {
-        Self { bytes: [0; ROOM], len: 0 }
-    }
-
-    fn put(&mut self, text: &str) -> &mut Self {
-        let part = &text.as_bytes()[..text.len().min(ROOM - self.len)];
-        self.bytes[self.len..self.len + part.len()].copy_from_slice(part);
-        self.len += part.len();
-        self
-    }
-
-    fn hex(&mut self, number: usize) -> &mut Self {
-        let digits = (usize::BITS - number.leading_zeros()).div_ceil(4).max(1);
-        for at in (0..digits).rev() {
-            let digit = number >> (4 * at) & 15;
-            self.put(&"0123456789abcdef"[digit..=digit]);
-        }
-        self
-    }
-
-    /// Writes it, as far as that can be done.
-    fn write_to(&self, file: libc::c_int) {
-        report::write_to(file, &self.bytes[..self.len]);
-    }
 }

@@ -247,7 +247,7 @@ pub fn out_of_memory() -> *mut c_void {
 static APART: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// Takes memory for this library's own code from elsewhere from now on, and frees none; whether there is some. Only for a
-/// process with one thread that is about to end.
+/// process that is about to end.
 pub fn allocate_apart() -> bool {
     const ROOM: usize = 16 << 20;
     let Ok(start) = os::map_anywhere(ROOM) else { return false };
@@ -258,13 +258,8 @@ pub fn allocate_apart() -> bool {
 
 #[cold]
 fn apart(layout: Layout) -> *mut u8 {
-    let start = APART[0].load(Relaxed).next_multiple_of(layout.align());
-    let end = start + layout.size();
-    if end > APART[1].load(Relaxed) {
-        return null_mut();
-    }
-    APART[0].store(end, Relaxed);
-    with_exposed_provenance_mut(start)
+    let start = APART[0].fetch_add(layout.size() + layout.align(), Relaxed).next_multiple_of(layout.align());
+    if start + layout.size() > APART[1].load(Relaxed) { null_mut() } else { with_exposed_provenance_mut(start) }
 }
 
 /// The C library's own allocator, for Rust.

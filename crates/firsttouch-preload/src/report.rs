@@ -80,7 +80,7 @@ unsafe extern "C" {
 }
 
 extern "C" fn end_quickly(_: *mut c_void) {
-    write_beside();
+    write_apart();
 }
 
 /// In a forked child: the report is its parent's, or, with a file for each process, about what it does itself.
@@ -103,47 +103,35 @@ pub extern "C" fn leave() {
     ASKED.store(null_mut(), Relaxed);
 }
 
-/// Writes the report at the end, if one was asked for. A signal handler that calls exit may have interrupted whoever held a
-/// lock, too.
+/// Writes the report at the end, if one was asked for; not where a signal handler ends the program in the middle of a call of
+/// ours, which may hold a lock for ever.
 pub fn write() {
     if life::is_inside() {
-        return write_beside();
+        return;
     }
     with_due(|asked| {
         without_signals(|| {
             if SCREEN.descriptor().or_else(|| OUTPUT.descriptor()).is_some() {
                 flush_stdout();
             }
-            compose(asked, asked.start.used(), os::resident_and_peak());
+            compose(asked);
         });
     });
 }
 
-/// The same for `_exit`, which runs nothing of the program's any more and may come from a signal handler that interrupted
-/// whoever held a lock: a copy of the process does it, and is not waited for much longer than it takes.
-pub fn write_beside() {
-    with_due(|asked| {
-        let (used, resident) = (asked.start.used(), os::resident_and_peak());
-        // SAFETY: like fork(2), but no handler is called, and no signal tells of the copy's end. It only writes the report.
-        unsafe {
-            let copy = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
-            if copy == 0 {
-                if next::allocate_apart() {
-                    without_signals(|| compose(asked, used, resident));
-                }
-                libc::syscall(libc::SYS_exit_group, 0);
+/// The same for `_exit` and `quick_exit`, which flush nothing of the program's, and for `_exit` in a signal handler that
+/// interrupted the C library's allocator.
+fn write_apart() {
+    if !life::is_inside() {
+        with_due(|asked| {
+            if next::allocate_apart() {
+                without_signals(|| compose(asked));
             }
-            let copy = copy as libc::pid_t;
-            let ended = |options| libc::waitpid(copy, null_mut(), options | libc::__WALL) != 0;
-            if copy > 0 && !within_a_second(|| ended(libc::WNOHANG)) {
-                libc::kill(copy, libc::SIGKILL);
-                ended(0);
-            }
-        }
-    });
+        });
+    }
 }
 
-fn compose(asked: &Asked, used: Usage, resident: Option<(usize, usize)>) {
+fn compose(asked: &Asked) {
     let process = asked.process;
     let main = asked.reporting.process == Some(process);
     let pool = large::pool().map(|pool| pool.stats().since(&asked.start.pool));
@@ -157,8 +145,8 @@ fn compose(asked: &Asked, used: Usage, resident: Option<(usize, usize)>) {
         main,
         command: asked.command.clone(),
         refused: asked.refused.clone(),
-        used,
-        resident,
+        used: os::usage().since(&asked.start.usage),
+        resident: os::resident_and_peak(),
         served: Served::Blocks,
         from: asked.threshold,
         pool,
@@ -198,11 +186,6 @@ impl Start {
         let pool = large::pool().map(Allocator::stats).unwrap_or_default();
         Self { usage: os::usage(), pool, plainly: glibc::faulted() }
     }
-
-    /// What the process used since. Takes no lock and no memory: it is also called by `_exit` in a signal handler.
-    fn used(&self) -> Usage {
-        os::usage().since(&self.usage)
-    }
 }
 
 /// The thread that writes the report; zero where none does.
@@ -222,15 +205,16 @@ fn with_due(body: impl FnOnce(&Asked)) {
         }
         WRITER.store(0, Release);
     } else {
-        within_a_second(|| [0, this_thread].contains(&WRITER.load(Acquire)));
+        const PAUSE: timespec = timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        // Not much longer than a report takes.
+        for _ in 0..1000 {
+            if [0, this_thread].contains(&WRITER.load(Acquire)) {
+                break;
+            }
+            // SAFETY: a valid time.
+            unsafe { libc::nanosleep(&PAUSE, null_mut()) };
+        }
     }
-}
-
-/// Waits until something is so, but not much longer than a report takes; whether it is.
-fn within_a_second(mut is_so: impl FnMut() -> bool) -> bool {
-    const PAUSE: timespec = timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    // SAFETY: a valid time.
-    (0..1000).any(|_| is_so() || unsafe { libc::nanosleep(&PAUSE, null_mut()) } > 0)
 }
 
 /// A standard stream that is written to at the end. Many programs close theirs before, in functions that `exit` calls; so
@@ -352,7 +336,7 @@ pub unsafe extern "C" fn __libc_start_main(
 /// See _exit(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    write_beside();
+    write_apart();
     loop {
         // SAFETY: ends the process.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };

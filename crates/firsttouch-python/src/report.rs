@@ -10,10 +10,6 @@ use firsttouch::sources::PreloadedPool;
 use firsttouch::{Allocator, Stats, failure, glibc};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::{Mutex, PoisonError};
-
-/// What a fork inherited, and is not this process's own.
-static INHERITED: Mutex<Option<(Stats, Fresh)>> = Mutex::new(None);
 
 /// The preloaded library's pool, where that serves the process.
 fn preloaded(allocator: Option<&PyAllocator>) -> Option<PreloadedPool> {
@@ -28,18 +24,40 @@ fn totals(allocator: Option<&PyAllocator>) -> (Stats, Fresh) {
     (stats, preloaded(allocator).map_or_else(|| glibc::faulted(), PreloadedPool::plainly))
 }
 
-/// Counts from here on, in a forked child.
-#[pyfunction]
-#[pyo3(signature = (allocator=None))]
-fn begin_report(allocator: Option<&PyAllocator>) {
-    *INHERITED.lock().unwrap_or_else(PoisonError::into_inner) = Some(totals(allocator));
-}
-
 /// What this process has used since `start`, which is as the launcher and the hook count it: the fields of [`Usage`].
 pub fn used_since(start: [f64; 7]) -> Usage {
-    let [wall, waited, user, kernel, minor_faults, major_faults, children] = start;
+    os::usage().since(&usage(start))
+}
+
+fn usage([wall, waited, user, kernel, minor_faults, major_faults, children]: [f64; 7]) -> Usage {
     let (minor_faults, major_faults) = (minor_faults as u64, major_faults as u64);
-    os::usage().since(&Usage { wall, waited, user, kernel, minor_faults, major_faults, children })
+    Usage { wall, waited, user, kernel, minor_faults, major_faults, children }
+}
+
+/// What was counted at the moment from which a report counts.
+#[pyclass(frozen, module = "firsttouch._firsttouch")]
+pub struct ReportStart {
+    usage: Usage,
+    stats: Stats,
+    plainly: Fresh,
+    failure: Option<String>,
+}
+
+#[pymethods]
+impl ReportStart {
+    /// The start of a process: nothing but what the kernel had counted of it.
+    #[new]
+    fn new(counted: [f64; 7]) -> Self {
+        Self { usage: usage(counted), stats: Stats::default(), plainly: Fresh::default(), failure: None }
+    }
+
+    /// This moment.
+    #[staticmethod]
+    #[pyo3(signature = (allocator=None))]
+    fn now(allocator: Option<&PyAllocator>) -> Self {
+        let (stats, plainly) = totals(allocator);
+        Self { usage: os::usage(), stats, plainly, failure: failure::last_reason() }
+    }
 }
 
 /// The report as text and as JSON. Where the preloaded library serves the process, too, it then writes none.
@@ -47,7 +65,7 @@ pub fn used_since(start: [f64; 7]) -> Usage {
 #[pyo3(signature = (facts, start, pooled, allocator=None))]
 fn report(
     facts: &Bound<'_, PyDict>,
-    start: [f64; 7],
+    start: &ReportStart,
     pooled: bool,
     allocator: Option<&PyAllocator>,
 ) -> PyResult<ToPython<(String, String)>> {
@@ -62,8 +80,8 @@ fn report(
         None if pooled => totals(allocator),
         None => <(Stats, Fresh)>::default(),
     };
-    let (before, fresh) = INHERITED.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
-    let last_failure = failure::last().zip(failure::last_reason()).filter(|_| pooled);
+    let last_failure = failure::last().zip(failure::last_reason());
+    let last_failure = last_failure.filter(|(_, reason)| pooled && start.failure.as_ref() != Some(reason));
     let report = Report {
         process: std::process::id(),
         main: fact(facts, "main_process")?.unwrap_or_default(),
@@ -72,15 +90,15 @@ fn report(
         python: fact(facts, "python")?,
         numpy: fact(facts, "numpy")?,
         refused: fact(facts, "not_pooled_because")?,
-        used: used_since(start),
+        used: os::usage().since(&start.usage),
         resident: os::resident_and_peak(),
         allocator: allocator.map(|allocator| allocator.expression()),
         served: if preloaded.is_some() { Served::Blocks } else { Served::Arrays },
         from: small_limit(),
-        pool: pooled.then(|| now.since(&before)),
+        pool: pooled.then(|| now.since(&start.stats)),
         plainly: Fresh {
-            small: plainly.small.saturating_sub(fresh.small),
-            huge: plainly.huge.saturating_sub(fresh.huge),
+            small: plainly.small.saturating_sub(start.plainly.small),
+            huge: plainly.huge.saturating_sub(start.plainly.huge),
         },
         last_failure: last_failure.map(|(error, reason)| Failure {
             reason,
@@ -95,6 +113,6 @@ fn report(
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(begin_report, module)?)?;
+    module.add_class::<ReportStart>()?;
     module.add_function(wrap_pyfunction!(report, module)?)
 }

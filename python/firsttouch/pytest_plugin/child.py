@@ -45,8 +45,6 @@ class Run:
     fault: tuple[int, ...] = ()
     """The memory fault as numbers: see ``_DID``."""
     seconds: float = 0.0
-    found: Any = None
-    """The result of ``finish``."""
 
     @property
     def failed(self) -> bool:
@@ -54,14 +52,14 @@ class Run:
         return not self.whole or any(report.failed for report in self.reports)
 
 
-def run(item: pytest.Item, prepare: Callable[[], object], finish: Callable[[], Any] = lambda: None) -> Run:
-    """Run ``prepare``, the whole test and ``finish`` in a child."""
+def run(item: pytest.Item, prepare: Callable[[], object]) -> Run:
+    """Run ``prepare`` and the whole test in a child."""
     _flush(item.config)
     began = time.perf_counter()
     with Record() as record:
         pid = _fork()
         if pid == 0:
-            _be_the_child(item, record, prepare, finish)
+            _be_the_child(item, record, prepare)
         ended = Run()
         try:
             status = os.waitpid(pid, 0)[1]
@@ -96,7 +94,6 @@ def _take(item: pytest.Item, ended: Run, kind: str, content: Any) -> None:
         raise RuntimeError(f"the child that ran {item.nodeid} failed:\n{content}")
     else:
         ended.whole = True
-        ended.found = content
 
 
 def _fork() -> int:
@@ -134,9 +131,7 @@ def _end(pid: int) -> int:
     return os.waitpid(pid, 0)[1]
 
 
-def _be_the_child(
-    item: pytest.Item, record: Record, prepare: Callable[[], object], finish: Callable[[], Any]
-) -> NoReturn:
+def _be_the_child(item: pytest.Item, record: Record, prepare: Callable[[], object]) -> NoReturn:
     try:
         record.begin()
         _lose_nothing()
@@ -148,7 +143,7 @@ def _be_the_child(
             runtestprotocol(item, log=True, nextitem=None)
         for warning in caught:
             record.say_warning(warning)
-        record.say("end", finish())
+        record.say("end", None)
     except KeyboardInterrupt:
         record.say("interrupt", None)
     except pytest.exit.Exception as error:
