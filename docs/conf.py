@@ -9,7 +9,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import declared
-import native_docstrings
 import pictures
 
 import firsttouch
@@ -62,8 +61,7 @@ html_theme_options: dict[str, Any] = {
 }
 
 
-def setup(app: Any) -> None:
+def setup(_app: Any) -> None:
     """Sphinx calls this."""
     pictures.draw(Path(__file__).parent / "pictures")
     declared.write(Path(__file__).parent / "reference" / "allocators.rst")
-    app.connect("autodoc-process-docstring", native_docstrings.add, priority=1)

@@ -15,11 +15,6 @@ void *counting_calloc(void *context, size_t count, size_t size) {
     return calloc(count, size);
 }
 
-void *counting_realloc(void *context, void *block, size_t size) {
-    (void)context;
-    return realloc(block, size);
-}
-
 void counting_free(void *context, void *block, size_t size) {
     (void)size;
     __atomic_add_fetch(&((struct counts *)context)->frees, 1, __ATOMIC_RELAXED);

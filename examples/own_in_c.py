@@ -43,7 +43,6 @@ def main() -> None:
     counting = ft.allocators.from_functions(
         malloc=address(library.counting_malloc),
         calloc=address(library.counting_calloc),
-        realloc=address(library.counting_realloc),
         free=address(library.counting_free),
         context=ctypes.addressof(counts),
     )

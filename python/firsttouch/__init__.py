@@ -25,21 +25,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [  # noqa: RUF022 (grouped by purpose)
-    # Allocators
+    # Allocators; those that spec.rs declares are added below
     "Allocator",
-    "aligned",
-    "calloc",
-    "filled",
-    "guarded",
-    "jemalloc",
-    "limited",
-    "malloc",
-    "mimalloc",
-    "numa",
     "numpy_default",
-    "pages",
-    "pool",
-    "tracked",
     # Arrays; `array` is public, too
     "empty",
     "empty_like",
@@ -100,23 +88,9 @@ if TYPE_CHECKING or not _start.is_command_line():
     import numpy as _numpy  # noqa: F401 (first: the native module looks up once where NumPy lies)
 
     from firsttouch import custom as custom
+    from firsttouch._allocators import *  # noqa: F403 (those of the declaration)
     from firsttouch._firsttouch import __version__ as __version__  # where it is missing, this says so
-    from firsttouch.allocators import (
-        Allocator,
-        aligned,
-        calloc,
-        filled,
-        guarded,
-        jemalloc,
-        limited,
-        malloc,
-        mimalloc,
-        numa,
-        numpy_default,
-        pages,
-        pool,
-        tracked,
-    )
+    from firsttouch.allocators import Allocator, numpy_default
     from firsttouch.arrays import array as array
     from firsttouch.arrays import empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
     from firsttouch.buffers import FixedBuffer, ScratchBuffer, scratch
@@ -125,6 +99,8 @@ if TYPE_CHECKING or not _start.is_command_line():
     from firsttouch.process import get_allocator, install, is_installed, last_failure, stats, trim, uninstall, use
     from firsttouch.profiling import measure
     from firsttouch.sharing import shared
+
+    __all__ += _import_module("firsttouch._allocators").__all__
 
 if not TYPE_CHECKING:
 
@@ -137,6 +113,7 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         modules = _public_modules()
         if "use" not in globals():
+            __all__.extend(_import_module("firsttouch._allocators").__all__)
             for module in modules:
                 public = {*__all__, *_UNSTARRED}.intersection(module.__all__)
                 globals().update({each: getattr(module, each) for each in public})

@@ -167,7 +167,7 @@ def _complete() -> None:
     _firsttouch.register(empty=long["empty"], zeros=long["zeros"])
     for name, function in long.items():
         native = getattr(_firsttouch, name, None)
-        globals()[name] = native or function
+        globals()[name] = function if native is None else _firsttouch.documented(native, _docstring(name))
         if native is None:
             setattr(Allocator, name, _method(name, function))
 

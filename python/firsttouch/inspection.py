@@ -18,7 +18,6 @@ import numpy as np
 from _firsttouch_start import units
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch.allocators import escape
 from firsttouch.placement import Receipt, receipt
 
 if TYPE_CHECKING:
@@ -34,6 +33,11 @@ __all__ = [
     "pagemap",
     "plot_pagemap",
 ]
+
+
+def escape(text: str) -> str:
+    """Escape text for HTML, as :func:`html.escape`; importing `html` loads a table of all entities."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 class Inspection(NamedTuple):

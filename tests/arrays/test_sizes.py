@@ -53,33 +53,11 @@ def test_every_size_keeps_its_pattern(expression: str) -> None:
     assert ft.stats(allocator).active == 0
 
 
-@pytest.mark.parametrize("expression", ALLOCATORS)
-@pytest.mark.parametrize("make", [np.empty, np.zeros])
-def test_every_block_is_aligned(expression: str, make: type) -> None:
-    allocator = eval(expression)
-    at_least = 2 * MIB if "2 MiB" in expression else 64
-    with ft.use(allocator):
-        smallest = SMALL if "pool" in expression else 0
-        for size in (size for size in SIZES if size >= smallest):
-            assert address(make(size, np.uint8)) % at_least == 0
-    assert ft.stats(allocator).active == 0
-
-
 def test_small_arrays_of_a_pool_are_numpys() -> None:
     with ft.use(ft.pool()) as pool:
         arrays = [np.full(size, size % 251, np.uint8) for size in range(0, SMALL, 509)]
     assert ft.stats(pool).allocations == 0
     assert all((array == array.size % 251).all() for array in arrays)
-
-
-@pytest.mark.parametrize("expression", ALLOCATORS)
-def test_nothing_at_all_and_one_byte(expression: str) -> None:
-    with ft.use(eval(expression)):
-        arrays = [np.empty(shape, np.uint8) for shape in (0, (0, 5), (3, 0), 1, (), (1, 1, 1))]
-        for array in arrays:
-            array[...] = 9
-        assert [array.size for array in arrays] == [0, 0, 0, 1, 1, 1]
-        assert all((array == 9).all() for array in arrays)
 
 
 def test_large_ones_lie_on_huge_pages() -> None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 
 import firsttouch as ft
 from tests.probe import KIB, MIB, Bytes, fill, intact
@@ -112,46 +111,3 @@ def test_from_hand_to_hand_while_everything_changes() -> None:
         assert intact(*hand_over.get())
     ends = [ft.stats(pool) for pool in pools]
     assert [(end.blocks, end.active) for end in ends] == [(0, 0)] * 3
-
-
-def test_many_pools_at_once() -> None:
-    crew = Crew(2)
-
-    def body(seed: int) -> Callable[[], None]:
-        def work() -> None:
-            dice = random.Random(seed)
-            while crew.works():
-                with ft.use(ft.pool(decay=dice.choice([0, 0.1, None]))):
-                    arrays = [(np.empty(some_size(dice), np.uint8), its) for its in range(dice.randrange(1, 6))]
-                for item in arrays:
-                    fill(*item)
-                dice.shuffle(arrays)
-                assert all(intact(*item) for item in arrays)
-
-        return work
-
-    for seed in range(3):
-        crew.add(body(seed))
-    crew.run()
-
-
-@pytest.mark.parametrize("idle", [0, "1 MiB", "1 GiB"])
-def test_numbers_are_right_at_the_end(idle: int | str) -> None:
-    pool, crew = ft.pool(max_idle=idle, decay=0.2), Crew(1)
-    ft.install(pool)
-
-    def body() -> None:
-        dice = random.Random(threading.get_ident())
-        kept: list[Bytes] = []
-        while crew.works():
-            kept.append(np.empty(64 * KIB + some_size(dice), np.uint8))
-            if len(kept) > 8:
-                kept.pop(dice.randrange(8)).resize(some_size(dice), refcheck=False)
-
-    for _ in range(3):
-        crew.add(body)
-    crew.run()
-    ft.uninstall()
-    found = ft.stats(pool)
-    assert (found.in_use, found.active, found.blocks) == (0, 0, 0)
-    assert found.recycled_bytes + found.first_touched_bytes >= found.allocated_bytes

@@ -29,16 +29,6 @@ SIZES = [
 SIZES += [7 * MIB, 16 * MIB, 20 * MIB, 32 * MIB - 1, 32 * MIB, 32 * MIB + 4097, 50 * MIB]
 
 POOLS = ["ft.pool()", "ft.pool(decay=0)", "ft.pool(ft.pages())", "ft.pool(max_idle=0)", "ft.pages()", "ft.pages('thp')"]
-OTHERS = ["ft.malloc()", "ft.calloc()", "ft.aligned(4096)"]
-
-
-@pytest.mark.parametrize("expression", POOLS + OTHERS)
-def test_after_the_same_size_was_written_and_freed(expression: str) -> None:
-    with ft.use(eval(expression)):
-        for size in SIZES:
-            dirty = np.full(size, 0xFF, np.uint8)
-            del dirty
-            assert not np.zeros(size, np.uint8).any(), size
 
 
 @pytest.mark.parametrize("expression", POOLS)

@@ -1,7 +1,6 @@
 """Our functions create the same arrays as NumPy's, except for where they lie."""
 
 import inspect
-from typing import Any
 
 import numpy as np
 import pytest
@@ -53,20 +52,3 @@ def test_signatures_are_numpys_and_allocator(name: str) -> None:
     except ValueError:  # NumPy before 2.4 says nothing of its functions in C
         return
     assert others == list(expected.parameters.values())
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_words_about_it(name: str) -> None:
-    ours: Any = getattr(ft, name)
-    assert ours.__name__ == name
-    assert len(ours.__doc__) > 30
-    assert ours.__doc__ != getattr(np, name).__doc__
-    assert getattr(ft.Allocator, name).__doc__
-    assert name in dir(ft)
-    assert name in ft.arrays.__all__
-    assert hasattr(ft, name)
-
-
-def test_unknown_names_are_unknown() -> None:
-    with pytest.raises(AttributeError, match="module 'firsttouch' has no attribute 'nought'"):
-        ft.nought  # type: ignore[attr-defined]  # noqa: B018

@@ -2,7 +2,6 @@
 
 import gc
 import pickle
-import threading
 from typing import Any
 
 import numpy as np
@@ -43,25 +42,6 @@ def test_memory_is_the_allocators_and_aligned(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ALLOCATORS)
 @pytest.mark.parametrize("size", SIZES)
-def test_zero_means_zero_after_use(kind: str, size: int) -> None:
-    allocator = ALLOCATORS[kind]()
-    for _ in range(4):
-        array = allocator.full(size, 0xFF, np.uint8)
-        del array
-        assert not allocator.zeros(size, np.uint8).any()
-        assert not allocator.zeros_like(np.empty(size, np.uint8)).any()
-
-
-def test_calloc_is_zero_even_when_empty() -> None:
-    allocator = ft.calloc()
-    for size in SIZES:
-        array = allocator.full(size, 0xFF, np.uint8)
-        del array
-        assert not allocator.empty(size, np.uint8).any()
-
-
-@pytest.mark.parametrize("kind", ALLOCATORS)
-@pytest.mark.parametrize("size", SIZES)
 def test_resize_pickle_buffer_and_dlpack(kind: str, size: int) -> None:
     array = ALLOCATORS[kind]().array(np.arange(size))
     expected = np.arange(size)
@@ -80,30 +60,6 @@ def test_resize_pickle_buffer_and_dlpack(kind: str, size: int) -> None:
     del array, view
     gc.collect()
     assert shared.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("kind", ALLOCATORS)
-def test_freed_by_other_threads(kind: str) -> None:
-    allocator = ALLOCATORS[kind]()
-    arrays = [allocator.full(size, 7, np.uint8) for size in SIZES for _ in range(20)]
-    halves = arrays[::2], arrays[1::2]
-    del arrays
-    wrong: list[Any] = []
-
-    def free(half: list[Any]) -> None:
-        while half:
-            array = half.pop()
-            if not (array == 7).all():
-                wrong.append(array)
-            del array
-            allocator.ones(100)
-
-    threads = [threading.Thread(target=free, args=(half,)) for half in halves]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -142,17 +142,6 @@ def test_in_the_place_of_numpys_they_do_not_call_themselves() -> None:
     assert programs.run(program, prologue="") == "fine\n"
 
 
-def test_constructors_are_methods_and_documented() -> None:
-    program = (
-        "import firsttouch as ft\n"
-        "print(ft.pool().full)\n"
-        "print(ft.Allocator.zeros_like.__doc__[:15], ft.aligned(64).zeros(3, object), ft.zeros(2, '>i4', order='F'))"
-    )
-    first, second = programs.run(program, prologue="").splitlines()
-    assert first.startswith("<bound method Allocator.full of pool(")
-    assert second == "Return an array [0 0 0] [0 0]"
-
-
 def test_an_exception_on_its_way_is_not_lost_in_a_free_of_ctypes() -> None:
     """The array that fromiter() began ends while the iterator's exception is set."""
     freed: list[int] = []

@@ -68,12 +68,3 @@ def test_a_failing_iterator_gives_everything_back() -> None:
     gc.collect()
     assert [ref for ref in gone if ref() is not None] == []
     assert _firsttouch.tally(allocator)["live_blocks"] == 0
-
-
-def test_strings_of_any_length_are_freed() -> None:
-    dtype = np.dtypes.StringDType()
-    words = ["short", "x" * 1000, "", "ü" * 30]
-    for allocator in (make() for make in ALLOCATORS.values()):
-        assert allocator.array(words * 500, dtype).tolist() == words * 500
-        assert allocator.full(3, words[1], dtype).tolist() == [words[1]] * 3
-        assert set(allocator.empty(1000, dtype)) == {""}

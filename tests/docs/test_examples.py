@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from firsttouch import _allocators, _firsttouch
 
 pytest.importorskip("distributed", reason="firsttouch.dask needs Dask's distributed")
 pytest.importorskip("numba", reason="firsttouch.numba needs Numba")
@@ -27,17 +28,18 @@ PACKAGE = Path(ft.__file__).parent
 
 
 def documented() -> dict[str, str]:
-    """The docstrings with examples, by file and name; those of the native module stand in its stub."""
+    """The docstrings with examples, by file and name; those that are made at run time, by name."""
     found = {}
-    for path in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]:
+    for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
                 doc = ast.get_docstring(node) or ""
                 if ">>> " in doc:
                     name = getattr(node, "name", "")
                     found[f"{path.relative_to(PACKAGE)}:{name}:{getattr(node, 'lineno', 1)}"] = doc
-    made = {*ft.allocators.__all__, *ft.arrays.__all__} - {"Allocator"}  # these docstrings are made at run time
-    return found | {name: inspect.getdoc(getattr(ft.allocators, name, getattr(ft, name, None))) or "" for name in made}
+    made = vars(_firsttouch) | vars(_allocators) | {name: getattr(ft.arrays, name) for name in ft.arrays.__all__}
+    docs = {name: inspect.getdoc(made[name]) or "" for name in made if not name.startswith("_")}
+    return found | {name: doc for name, doc in docs.items() if ">>> " in doc}
 
 
 DOCSTRINGS = documented()

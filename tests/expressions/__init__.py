@@ -1,1 +1,1 @@
-"""Allocators as text, checked arguments and tables for notebooks."""
+"""Allocators as text, and the functions that their declaration makes."""

@@ -19,7 +19,8 @@ from firsttouch.custom import AllocatorLike
 
 def text() -> str:
     """Return the stub, as ruff formats it."""
-    functions = []
+    names = [row[0] for row in _firsttouch.declared()]
+    functions = [f"\n__all__ = {names}\n".replace("'", '"')]
     for name, _, summary, _, annotated in _firsttouch.declared():
         annotated = annotated.replace("'", '"')
         head = f"def {name}{annotated} -> Allocator:"

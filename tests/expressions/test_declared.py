@@ -29,14 +29,3 @@ def test_functions_are_documented_and_have_signatures(name: str) -> None:
     assert is_adaptor == ("\nupstream : AllocatorLike" in doc)
     assert all(f"\n{option} : " in doc for option in inspect.signature(function).parameters)
     assert all(len(line) <= 120 for line in doc.splitlines())
-
-
-def test_arguments_are_those_of_python() -> None:
-    assert repr(ft.pool(max_idle="1 GiB", decay=2)) == "pool(pages(huge='thp'), max_idle='1 GiB', decay=2.0)"
-    assert repr(ft.limited(ft.malloc(), 80_000_000)) == "limited(malloc(), 80000000)", "sizes are shown where exact"
-    with pytest.raises(TypeError, match=r"pool\(\) takes no decai \(did you mean decay\?\)"):
-        ft.pool(decai=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"limited\(\) needs a budget .* which at_most= bounds"):
-        ft.limited()
-    with pytest.raises(ValueError, match=r"side='befor' \(did you mean before\?\): give 'after' or 'before'"):
-        ft.guarded(side="befor")  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import firsttouch as ft
+from tests.programs import ask
 
 MODULES = ft._public_modules()
 UNSTARRED = ("array", "inspect")
@@ -45,3 +46,11 @@ def test_the_error_for_a_name_elsewhere_says_where(name: str, found: str) -> Non
 def test_the_error_for_an_unknown_name() -> None:
     with pytest.raises(AttributeError, match=r"^module 'firsttouch' has no attribute 'nothing'$"):
         getattr(ft, "nothing")  # noqa: B009 (mypy knows, too)
+
+
+def test_an_import_loads_no_tools() -> None:
+    """Nor a plugin, nor anything heavier than NumPy."""
+    loaded = ask("import json, sys\nprint(json.dumps(sorted(sys.modules)))")
+    tools = {f"firsttouch.{name}" for name in ("tools", "dask", "numba", "ipython", "pytest_plugin")}
+    assert "firsttouch.process" in loaded
+    assert not [name for name in loaded if name in tools or name.partition(".")[0] in ("pandas", "matplotlib", "numba")]

@@ -3,11 +3,11 @@
 use crate::error::{Status, ensure_memory, fail, protect, put, refuse, required, status_of};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Allocator, Limit, Request};
-use firsttouch::description::Value;
+use firsttouch::description::{Argument, Made, Value};
 use firsttouch::expression;
-use firsttouch::factory::{self, Argument, Error, Given};
+use firsttouch::factory::{Error, allocator_from};
 use firsttouch::owners;
-use firsttouch::spec::Spec;
+use firsttouch::stats::Stats;
 use firsttouch::sync::first::First;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null_mut};
@@ -86,7 +86,6 @@ unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<dyn 
 /// The status and message of an error of the factory's.
 fn refused(error: Error) -> Status {
     match error {
-        Error::Memory(error) => refuse(error),
         Error::Unsupported(_) => fail(Status::Unsupported, error),
         _ => fail(Status::Expression, error),
     }
@@ -103,19 +102,6 @@ unsafe extern "C" fn firsttouch_parse(expression: *const c_char, out: *mut *mut 
     }
 }
 
-/// An allocator as an argument.
-struct Existing(Arc<dyn Allocator>);
-
-impl Argument for Existing {
-    fn given(&self) -> Result<Given, Error> {
-        Ok(Given::Value(Value::Allocator(self.0.describe())))
-    }
-
-    fn upstream(&self, _caller: &str) -> Result<Arc<dyn Allocator>, Error> {
-        Ok(self.0.clone())
-    }
-}
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_parse_over(
     expression: *const c_char,
@@ -126,13 +112,12 @@ unsafe extern "C" fn firsttouch_parse_over(
     unsafe {
         hand_out(out, || {
             let text = text("expression", expression)?;
-            let upstream = Existing(shared(upstream));
             let made = || {
-                let parsed = expression::parse(text)?;
-                let spec = Spec::find(&parsed.name).ok_or_else(|| factory::no_allocator(&parsed.name, &[]))?;
-                let given = parsed.arguments.iter().flatten().map(|each| (each.name.as_deref(), &each.value as _));
-                let call: Vec<_> = given.chain([(Some("upstream"), &upstream as &dyn Argument)]).collect();
-                factory::build(spec, &call)
+                let mut parsed = expression::parse(text)?;
+                let upstream = Value::Made(Made(shared(upstream)));
+                let upstream = Argument { name: Some("upstream".into()), value: upstream };
+                parsed.arguments.get_or_insert_default().push(upstream);
+                allocator_from(&parsed)
             };
             made().map_err(|error| refused(error.within(text)))
         })
@@ -262,57 +247,13 @@ unsafe extern "C" fn firsttouch_free(handle: *const Handle, block: *mut c_void) 
 
 // ---- What an allocator holds -------------------------------------------------------------------------------------------
 
-/// `firsttouch_stats`: the fields of the core's [`firsttouch::Stats`], each 64 bits.
-#[repr(C)]
-struct Stats {
-    in_use: u64,
-    active: u64,
-    idle: u64,
-    mapped: u64,
-    retained: u64,
-    peak_in_use: u64,
-    peak_active: u64,
-    peak_held: u64,
-    blocks: u64,
-    allocations: u64,
-    recycled: u64,
-    allocated_bytes: u64,
-    recycled_bytes: u64,
-    first_touched_small_bytes: u64,
-    first_touched_huge_bytes: u64,
-    purged_bytes: u64,
-    refaulted_bytes: u64,
-    failures: u64,
-}
+/// `firsttouch_stats` has the fields of the core's, each of 64 bits.
+const _: () = assert!(size_of::<Stats>() == 18 * size_of::<u64>());
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_get_stats(handle: *const Handle, out: *mut Stats) -> Status {
-    status_of(|| {
-        // SAFETY: null or a living handle (header).
-        let stats = unsafe { behind(handle) }.stats();
-        let stats = Stats {
-            in_use: stats.in_use as u64,
-            active: stats.active as u64,
-            idle: stats.idle as u64,
-            mapped: stats.mapped as u64,
-            retained: stats.retained as u64,
-            peak_in_use: stats.peak_in_use as u64,
-            peak_active: stats.peak_active as u64,
-            peak_held: stats.peak_held as u64,
-            blocks: stats.blocks as u64,
-            allocations: stats.allocations,
-            recycled: stats.recycled,
-            allocated_bytes: stats.allocated_bytes,
-            recycled_bytes: stats.recycled_bytes,
-            first_touched_small_bytes: stats.first_touched_small_bytes,
-            first_touched_huge_bytes: stats.first_touched_huge_bytes,
-            purged_bytes: stats.purged_bytes,
-            refaulted_bytes: stats.refaulted_bytes,
-            failures: stats.failures,
-        };
-        // SAFETY: null, or a structure (header).
-        unsafe { put("stats", out, stats) }
-    })
+    // SAFETY: null or a living handle; null, or a structure (header).
+    status_of(|| unsafe { put("stats", out, behind(handle).stats()) })
 }
 
 #[unsafe(no_mangle)]

@@ -17,8 +17,9 @@ use crate::python::{callback, interrupts};
 use firsttouch::layout::array_bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
-use std::ffi::c_void;
+use pyo3::types::{PyCFunction, PyString};
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
 
 /// Dimensions that the short way takes.
 const MAX_DIMS: usize = 8;
@@ -173,10 +174,7 @@ fn make<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<
 }
 
 macro_rules! constructor {
-    ($name:ident, $zeroed:literal, $doc:literal) => {
-        // The text is Python's, in reStructuredText.
-        #[allow(clippy::doc_lazy_continuation)]
-        #[doc = $doc]
+    ($name:ident, $zeroed:literal) => {
         #[pyfunction]
         #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None, allocator=None))]
         #[pyo3(text_signature = "(shape, dtype=None, order='C', *, device=None, like=None, allocator=None)")]
@@ -194,84 +192,31 @@ macro_rules! constructor {
     };
 }
 
-// The docstrings are those that `firsttouch.arrays` writes for the other constructors.
-constructor!(
-    empty,
-    false,
-    r#"Return a new uninitialized array of the given shape and type.
+constructor!(empty, false);
+constructor!(zeros, true);
 
-Parameters
-----------
-shape : int or tuple of int
-    Shape of the new array.
-dtype, order, device, like : optional
-    As for :func:`numpy.empty`.
-allocator : AllocatorLike, optional
-    Allocator that the memory comes from. The default is the current one.
-
-Returns
--------
-ndarray
-
-Raises
-------
-TypeError, ValueError
-    If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
-MemoryError
-    If there is not enough memory; it states what was requested and which limit was exceeded.
-
-See Also
---------
-numpy.empty : Equivalent function of NumPy.
-
-Notes
------
-From ``calloc()`` the values are zero.
-
-Examples
---------
->>> ft.empty((2, 3), np.float32, allocator="aligned(4096)").shape
-(2, 3)"#
-);
-constructor!(
-    zeros,
-    true,
-    r#"Return a new array of the given shape and type, filled with zeros.
-
-Parameters
-----------
-shape : int or tuple of int
-    Shape of the new array.
-dtype, order, device, like : optional
-    As for :func:`numpy.zeros`.
-allocator : AllocatorLike, optional
-    Allocator that the memory comes from. The default is the current one.
-
-Returns
--------
-ndarray
-
-Raises
-------
-TypeError, ValueError
-    If an argument is invalid, as NumPy's function raises it, or `allocator` is not an allocator.
-MemoryError
-    If there is not enough memory; it states what was requested and which limit was exceeded.
-
-See Also
---------
-numpy.zeros : Equivalent function of NumPy.
-
-Notes
------
-Pages of fresh memory are faulted in when they are first written, whatever the size of the array.
-
-Examples
---------
->>> ft.zeros((2, 3), allocator=ft.pages(huge="thp"))
-array([[0., 0., 0.],
-       [0., 0., 0.]])"#
-);
+/// One of these functions with its docstring, which `firsttouch.arrays` writes for all constructors.
+#[pyfunction]
+fn documented<'py>(function: &Bound<'py, PyCFunction>, doc: &str) -> PyResult<Bound<'py, PyAny>> {
+    let name: String = function.getattr("__name__")?.extract()?;
+    let signature: String = function.getattr("__text_signature__")?.extract()?;
+    // A function refers to its name and its docstring for ever.
+    let lasting = |text: String| CString::new(text).map(|text| Box::leak(text.into_boxed_c_str()).as_ptr());
+    // SAFETY: the same C function, called in the same way, under a definition that lives for ever.
+    unsafe {
+        let Some(code) = ffi::PyCFunction_GetFunction(function.as_ptr()) else {
+            return Ok(function.clone().into_any());
+        };
+        let definition = Box::leak(Box::new(ffi::PyMethodDef {
+            ml_name: lasting(name.clone())?,
+            ml_meth: ffi::PyMethodDefPointer { PyCFunction: code },
+            ml_flags: ffi::PyCFunction_GetFlags(function.as_ptr()),
+            ml_doc: lasting(format!("{name}{signature}\n--\n\n{doc}"))?,
+        }));
+        let of = ffi::PyCFunction_GetSelf(function.as_ptr());
+        Bound::from_owned_ptr_or_err(function.py(), ffi::PyCFunction_NewEx(definition, of, null_mut()))
+    }
+}
 
 #[pymethods]
 impl PyAllocator {
@@ -324,6 +269,7 @@ impl PyAllocator {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(documented, module)?)?;
     module.add_function(wrap_pyfunction!(empty, module)?)?;
     module.add_function(wrap_pyfunction!(zeros, module)?)
 }

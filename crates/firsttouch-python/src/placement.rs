@@ -232,6 +232,11 @@ fn numa_nodes() -> ToPython<Vec<NodeRow>> {
 /// --------
 /// run_on : Run on another node.
 /// topology : All nodes.
+///
+/// Examples
+/// --------
+/// >>> ft.placement.current_node() <= ft.placement.highest_node()
+/// True
 #[pyfunction]
 fn current_node() -> ToPython<usize> {
     ToPython(os::current_node())
@@ -246,6 +251,11 @@ fn current_node() -> ToPython<usize> {
 /// See Also
 /// --------
 /// topology : All nodes.
+///
+/// Examples
+/// --------
+/// >>> len(ft.placement.topology().nodes) <= ft.placement.highest_node() + 1
+/// True
 #[pyfunction]
 fn highest_node() -> ToPython<usize> {
     ToPython(Topology::read().highest())

@@ -3,9 +3,11 @@
 //! Decisions are taken on types and on these values. The text of an expression is rendered from them here and nowhere
 //! else: it is for display, and for creating the same allocator again.
 
+use crate::allocator::Allocator;
 use crate::size::{self, Bytes};
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 /// The value of an argument.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +28,31 @@ pub enum Value {
     Several(Vec<Value>),
     /// Another allocator, such as the upstream.
     Allocator(Description),
+    /// Another allocator that exists.
+    Made(Made),
+    /// What no expression can contain: an object of a front, with its type, as the front shows both.
+    Other {
+        /// The object.
+        shown: String,
+        /// Its type.
+        kind: String,
+    },
+}
+
+/// An allocator that exists, as an argument. Two are equal if they are the same.
+#[derive(Clone)]
+pub struct Made(pub Arc<dyn Allocator>);
+
+impl PartialEq for Made {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.expression())
+    }
 }
 
 /// An argument, positional if it has no name.
@@ -74,6 +101,11 @@ impl Description {
         self.push(Some(name.into()), value.into())
     }
 
+    /// Its arguments, if it has any.
+    pub fn arguments(&self) -> &[Argument] {
+        self.arguments.as_deref().unwrap_or_default()
+    }
+
     /// Whether an expression creates it and its upstreams.
     pub fn is_expression(&self) -> bool {
         let made = |argument: &Argument| match &argument.value {
@@ -82,18 +114,31 @@ impl Description {
         };
         self.arguments.as_ref().is_some_and(|arguments| arguments.iter().all(made))
     }
-
-    /// The allocator's own part: all arguments that are not allocators themselves.
-    #[must_use]
-    pub fn level(mut self) -> Self {
-        if let Some(arguments) = &mut self.arguments {
-            arguments.retain(|argument| !matches!(argument.value, Value::Allocator(_)));
-        }
-        self
-    }
 }
 
 impl Value {
+    /// Its type for a message, with an article.
+    pub(crate) fn kind(&self) -> String {
+        let kind = match self {
+            Self::None => "NoneType",
+            Self::Flag(_) => "bool",
+            Self::Integer(_) | Self::Address(_) => "int",
+            Self::Float(_) => "float",
+            Self::Text(_) => "str",
+            Self::Several(_) => "tuple",
+            Self::Allocator(_) | Self::Made(_) => "Allocator",
+            Self::Other { kind, .. } => kind,
+        };
+        let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u', 'A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
+        format!("{article} {kind}")
+    }
+
+    /// The value for a message, cut.
+    pub fn shown(&self) -> String {
+        const MOST: usize = 40;
+        self.to_string().chars().take(MOST).collect()
+    }
+
     /// A number of bytes as people write it, where that is exact: `'4 GiB'`, but `1000000`.
     pub fn size(bytes: usize) -> Self {
         let text = Bytes(bytes).to_string();
@@ -152,6 +197,8 @@ impl fmt::Display for Value {
                 f.write_str(if values.len() == 1 { ",)" } else { ")" })
             }
             Self::Allocator(value) => write!(f, "{value}"),
+            Self::Made(value) => write!(f, "{value:?}"),
+            Self::Other { shown, .. } => f.write_str(shown),
         }
     }
 }

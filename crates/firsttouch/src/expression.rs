@@ -9,9 +9,9 @@
 
 use crate::description::{Argument, Description, Value, quoted};
 use crate::size;
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
 
-// ---- The parser, from tokens to a tree ----------------------------------------------------------------------------
+// ---- The parser -----------------------------------------------------------------------------------------------------
 
 /// What may precede a name.
 const PACKAGES: [&str; 2] = ["ft", "firsttouch"];
@@ -29,44 +29,59 @@ const NOT_EVALUATED: &str = "expressions are not evaluated: write the number, or
 pub fn parse(text: &str) -> Result<Description, ParseError> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(ParseError::empty());
+        return Err(ParseError { message: "the allocator expression is empty".into() });
     }
-    let mut lexer = Lexer::new(text);
-    let (token, at) = lexer.next()?;
-    let mut parser = Parser { lexer, token, at, depth: 0 };
+    let mut parser = Parser { text, at: 0, depth: 0 };
     let found = parser.allocator()?;
-    match parser.token {
-        Token::End => Ok(found),
-        Token::Mark(")") => Err(parser.wrong("unmatched ')'")),
-        _ => Err(parser.wrong("expected the end")),
+    match parser.next() {
+        None => Ok(found),
+        Some(')') => Err(parser.wrong("unmatched ')'")),
+        Some(_) => Err(parser.wrong("expected the end")),
     }
 }
 
 struct Parser<'a> {
-    lexer: Lexer<'a>,
-    /// The next token, and its offset.
-    token: Token<'a>,
+    text: &'a str,
+    /// The byte at which the rest begins.
     at: usize,
     depth: usize,
 }
 
 impl<'a> Parser<'a> {
     fn wrong(&self, why: impl Display) -> ParseError {
-        ParseError::at(self.lexer.text, self.at, why)
+        ParseError::at(self.text, self.at, why)
     }
 
-    fn advance(&mut self) -> Result<(), ParseError> {
-        (self.token, self.at) = self.lexer.next()?;
-        Ok(())
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
     }
 
-    /// Skips `mark` if it is the next token; returns whether it was.
-    fn passes(&mut self, mark: &str) -> Result<bool, ParseError> {
-        let found = matches!(self.token, Token::Mark(next) if next == mark);
-        if found {
-            self.advance()?;
+    /// Skips blanks; the next character.
+    fn next(&mut self) -> Option<char> {
+        self.at = self.text.len() - self.rest().trim_start().len();
+        self.rest().chars().next()
+    }
+
+    /// Skips `mark` if it is next; returns whether it was.
+    fn passes(&mut self, mark: char) -> bool {
+        let found = self.next() == Some(mark);
+        self.at += if found { mark.len_utf8() } else { 0 };
+        found
+    }
+
+    /// The word that is next; empty if none is.
+    fn word(&mut self) -> &'a str {
+        match self.next() {
+            Some(first) if first == '_' || first.is_alphabetic() => self.take(|c| c == '_' || c.is_alphanumeric()),
+            _ => "",
         }
-        Ok(found)
+    }
+
+    fn take(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let taken = &rest[..rest.find(|c| !belongs(c)).unwrap_or(rest.len())];
+        self.at += taken.len();
+        taken
     }
 
     fn deeper(&mut self) -> Result<(), ParseError> {
@@ -76,315 +91,175 @@ impl<'a> Parser<'a> {
 
     /// `name`, `ft.name`, `name(arguments)`
     fn allocator(&mut self) -> Result<Description, ParseError> {
-        let Token::Name(first) = self.token else { return Err(self.wrong(NAME)) };
-        let start = self.at;
-        self.advance()?;
-        self.call_of(first, start)
-    }
-
-    /// The same after its first name, which began at `start`.
-    fn call_of(&mut self, first: &'a str, start: usize) -> Result<Description, ParseError> {
-        let wrong = |parser: &Self| ParseError::at(parser.lexer.text, start, NAME);
-        let mut name = first;
-        if self.passes(".")? {
-            let Token::Name(second) = self.token else { return Err(self.wrong(NAME)) };
-            self.advance()?;
-            let named = PACKAGES.contains(&first) && !is_constant(second); // a constant would be rendered as one
-            if !named || matches!(self.token, Token::Mark(".")) {
-                return Err(wrong(self));
-            }
-            name = second;
+        let mut name = self.word();
+        let start = self.at - name.len();
+        if PACKAGES.contains(&name) && self.passes('.') {
+            name = Some(self.word()).filter(|name| constant(name).is_none()).unwrap_or_default(); // it would be rendered as one
         }
-        let mut arguments = Vec::new();
+        if name.is_empty() || self.next() == Some('.') {
+            return Err(ParseError::at(self.text, start, NAME));
+        }
         self.deeper()?; // a bare name, too: it is rendered as a call
-        if matches!(self.token, Token::Mark("(")) {
-            self.arguments(&mut arguments)?;
+        let mut arguments = Vec::new();
+        let opened = self.at;
+        if self.passes('(') {
+            while !self.passes(')') {
+                self.argument(&mut arguments, opened)?;
+                self.separator(opened)?;
+            }
         }
         self.depth -= 1;
         Ok(Description { name: name.to_owned().into(), arguments: Some(arguments) })
     }
 
-    fn arguments(&mut self, call: &mut Vec<Argument>) -> Result<(), ParseError> {
-        let opened = self.at;
-        self.advance()?;
-        while !self.passes(")")? {
-            self.argument(call, opened)?;
-            self.separator(opened)?;
-        }
-        Ok(())
-    }
-
     /// `value` or `name=value`
     fn argument(&mut self, call: &mut Vec<Argument>, opened: usize) -> Result<(), ParseError> {
-        let start = self.at;
-        match self.token {
-            Token::Mark(stars @ ("*" | "**")) => {
-                Err(self.wrong(format_args!("unpacking with {stars} is not supported")))
+        let word = self.word();
+        let start = self.at - word.len();
+        let name = (!word.is_empty() && constant(word).is_none() && self.passes('=')).then_some(word);
+        let refuse = |why: String| Err(ParseError::at(self.text, start, why));
+        match name {
+            Some(name) if call.iter().any(|argument| argument.name.as_deref() == Some(name)) => {
+                return refuse(format!("{name}= is given twice"));
             }
-            Token::Name(word) if !is_constant(word) => {
-                self.advance()?;
-                if self.passes("=")? {
-                    if call.iter().any(|argument| argument.name.as_deref() == Some(word)) {
-                        return Err(ParseError::at(self.lexer.text, start, format_args!("{word}= is given twice")));
-                    }
-                    let value = self.value(opened)?;
-                    call.push(Argument { name: Some(word.to_owned().into()), value });
-                    return Ok(());
-                }
-                let value = Value::Allocator(self.call_of(word, start)?);
-                self.positional(call, value, start)
+            None if call.last().is_some_and(|argument| argument.name.is_some()) => {
+                return refuse("an argument without a name follows one with a name".into());
             }
-            _ => {
-                let value = self.value(opened)?;
-                self.positional(call, value, start)
-            }
+            Some(_) => {}
+            None => self.at = start,
         }
-    }
-
-    fn positional(&self, call: &mut Vec<Argument>, value: Value, start: usize) -> Result<(), ParseError> {
-        if call.last().is_some_and(|argument| argument.name.is_some()) {
-            let why = "an argument without a name follows one with a name";
-            return Err(ParseError::at(self.lexer.text, start, why));
-        }
-        call.push(Argument { name: None, value });
+        let value = self.value(opened)?;
+        call.push(Argument { name: name.map(|name| name.to_owned().into()), value });
         Ok(())
     }
 
     /// After an argument: skips a comma, or stops before the closing parenthesis.
     fn separator(&mut self, opened: usize) -> Result<(), ParseError> {
-        if self.passes(",")? || matches!(self.token, Token::Mark(")")) {
-            return Ok(());
+        match self.next() {
+            Some(',') => self.at += 1,
+            Some(')') => {}
+            None => return Err(self.unclosed(opened)),
+            Some('+' | '-' | '*') => return Err(self.wrong(NOT_EVALUATED)),
+            Some(_) => return Err(self.wrong("expected ',' or ')'")),
         }
-        Err(match self.token {
-            Token::End => ParseError::at(self.lexer.text, opened, "'(' is never closed"),
-            Token::Mark("+" | "-" | "*" | "**") => self.wrong(NOT_EVALUATED),
-            _ => self.wrong("expected ',' or ')'"),
-        })
+        Ok(())
+    }
+
+    fn unclosed(&self, opened: usize) -> ParseError {
+        ParseError::at(self.text, opened, "'(' is never closed")
     }
 
     fn value(&mut self, opened: usize) -> Result<Value, ParseError> {
-        let value = match &self.token {
-            Token::End => return Err(ParseError::at(self.lexer.text, opened, "'(' is never closed")),
-            Token::Literal(value) => value.clone(),
-            Token::Name("None") => Value::None,
-            Token::Name("True") => Value::Flag(true),
-            Token::Name("False") => Value::Flag(false),
-            Token::Name("auto") => "auto".into(),
-            Token::Name(_) => return Ok(Value::Allocator(self.allocator()?)),
-            Token::Mark("(") => return self.parenthesized(),
-            Token::Mark(sign @ ("+" | "-")) => return self.signed(*sign == "-"),
-            _ => return Err(self.wrong(VALUE)),
-        };
-        self.advance()?;
-        Ok(value)
-    }
-
-    /// A number after its sign.
-    fn signed(&mut self, negative: bool) -> Result<Value, ParseError> {
-        let start = self.at;
-        self.advance()?;
-        let value = match self.token {
-            Token::Literal(Value::Integer(number)) => Value::Integer(if negative { -number } else { number }),
-            Token::Literal(Value::Float(number)) => Value::Float(if negative { -number } else { number }),
-            _ => return Err(ParseError::at(self.lexer.text, start, VALUE)),
-        };
-        self.advance()?;
-        Ok(value)
+        match self.next() {
+            None => Err(self.unclosed(opened)),
+            Some('\'' | '"') => self.string(),
+            Some('(') => self.parenthesized(),
+            Some('-' | '.' | '0'..='9') => self.number(),
+            Some(_) => {
+                let word = self.word();
+                if let Some(value) = constant(word) {
+                    return Ok(value);
+                }
+                self.at -= word.len();
+                if word.is_empty() { Err(self.wrong(VALUE)) } else { self.allocator().map(Value::Allocator) }
+            }
+        }
     }
 
     /// A tuple, or a single value in parentheses.
     fn parenthesized(&mut self) -> Result<Value, ParseError> {
         self.deeper()?;
         let opened = self.at;
-        self.advance()?;
+        self.at += 1;
         let mut values = Vec::new();
         let mut comma = false;
-        while !self.passes(")")? {
+        while !self.passes(')') {
             values.push(self.value(opened)?);
-            comma = matches!(self.token, Token::Mark(","));
+            comma = self.next() == Some(',');
             self.separator(opened)?;
         }
         self.depth -= 1;
-        Ok(match values.pop() {
-            Some(one) if values.is_empty() && !comma => one,
-            last => {
-                values.extend(last);
-                Value::Several(values)
-            }
-        })
-    }
-}
-
-fn is_constant(word: &str) -> bool {
-    matches!(word, "None" | "True" | "False" | "auto")
-}
-
-// ---- Tokens: names, literals and punctuation ----------------------------------------------------------------------
-
-/// The kind of a token.
-#[derive(Clone, Debug, PartialEq)]
-enum Token<'a> {
-    /// Letters, digits and underscores, not beginning with a digit.
-    Name(&'a str),
-    /// A number or text.
-    Literal(Value),
-    /// `(`, `)`, `,`, `=`, `.`, `+`, `-`, `*` and `**`
-    Mark(&'a str),
-    /// Any other character.
-    Other,
-    End,
-}
-
-/// Reads one token at a time.
-struct Lexer<'a> {
-    text: &'a str,
-    /// The offset of the next token in bytes.
-    at: usize,
-}
-
-impl<'a> Lexer<'a> {
-    fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        match values.pop() {
+            Some(one) if values.is_empty() && !comma => Ok(one),
+            last => Ok(Value::Several(values.into_iter().chain(last).collect())),
+        }
     }
 
-    /// The next token and its offset, after blanks and comments.
-    fn next(&mut self) -> Result<(Token<'a>, usize), ParseError> {
-        self.skip();
-        let (start, rest) = (self.at, &self.text[self.at..]);
-        let Some(first) = rest.chars().next() else { return Ok((Token::End, start)) };
-        let (token, len) = match first {
-            '(' | ')' | ',' | '=' | '+' | '-' => (Token::Mark(&rest[..1]), 1),
-            '*' => {
-                let len = rest.len() - rest.trim_start_matches('*').len();
-                (Token::Mark(&rest[..len]), len)
-            }
-            '\'' | '"' => {
-                let (text, len) = string(rest).map_err(|(at, why)| ParseError::at(self.text, start + at, why))?;
-                (Token::Literal(Value::Text(text.into())), len)
-            }
-            _ if first.is_ascii_digit() || is_fraction(rest) => {
-                let len = number_len(rest);
-                let value = number(&rest[..len]).map_err(|why| ParseError::at(self.text, start, why))?;
-                (Token::Literal(value), len)
-            }
-            '.' => (Token::Mark(&rest[..1]), 1),
-            _ if first == '_' || first.is_alphabetic() => {
-                let len = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
-                if rest[len..].starts_with(['\'', '"']) {
-                    let why = format!("only plain strings, without the prefix {}", &rest[..len]);
-                    return Err(ParseError::at(self.text, start, why));
-                }
-                (Token::Name(&rest[..len]), len)
-            }
-            _ => (Token::Other, first.len_utf8()),
+    /// A number: decimal, or with `0x` hexadecimal; underscores may separate digits.
+    fn number(&mut self) -> Result<Value, ParseError> {
+        let start = self.at;
+        let negative = self.passes('-');
+        let mut text = self.take(|c| c.is_alphanumeric() || matches!(c, '_' | '.')).to_owned();
+        if text.ends_with(['e', 'E']) && !text.starts_with("0x") && self.rest().starts_with(['+', '-']) {
+            text.push_str(&self.rest()[..1]);
+            self.at += 1;
+            text.push_str(self.take(|c| c.is_ascii_digit()));
+        }
+        let digits = text.replace('_', "");
+        let shown = quoted(&text, REST);
+        let refused = |why: String| Err(ParseError::at(self.text, start, why));
+        let whole = match digits.strip_prefix("0x") {
+            Some(hex) => (!hex.is_empty() && hex.bytes().all(|c| c.is_ascii_hexdigit())).then_some((hex, 16)),
+            None => (!digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit())).then_some((&*digits, 10)),
         };
-        self.at = start + len;
-        Ok((token, start))
-    }
-
-    fn skip(&mut self) {
-        loop {
-            let rest = &self.text[self.at..];
-            let blank = rest.len() - rest.trim_start().len();
-            self.at += blank;
-            if !rest[blank..].starts_with('#') {
-                return;
+        if let Some((digits, radix)) = whole {
+            return match i128::from_str_radix(digits, radix) {
+                Ok(number) => Ok(Value::Integer(if negative { -number } else { number })),
+                Err(_) => refused(format!("{shown} is too large")),
+            };
+        }
+        let is_plain = digits.bytes().all(|c| matches!(c, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+        match digits.parse::<f64>() {
+            Ok(number) if is_plain && number.is_finite() => Ok(Value::Float(if negative { -number } else { number })),
+            _ if text.is_empty() => refused(VALUE.into()),
+            _ if size::parse(&text).is_ok() => {
+                refused(format!("{shown} is not a number: a size with a unit is quoted, \"{text}\""))
             }
-            self.at += rest[blank..].find('\n').unwrap_or(rest.len() - blank);
+            _ => refused(format!("{shown} is not a number")),
         }
     }
-}
 
-/// Whether a number begins with its decimal point.
-fn is_fraction(rest: &str) -> bool {
-    rest.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-// ---- Literals: numbers and strings --------------------------------------------------------------------------------
-
-/// The most digits of a number that a message quotes.
-const DIGITS: usize = 40;
-
-/// The length of the number at the beginning of `rest`, up to the first character that cannot belong to one.
-fn number_len(rest: &str) -> usize {
-    let mut last = ' ';
-    let ends = |(_, c): &(usize, char)| {
-        let signs = matches!(c, '+' | '-') && matches!(last, 'e' | 'E') && !rest.starts_with("0x");
-        last = *c;
-        !(c.is_alphanumeric() || matches!(c, '_' | '.') || signs)
-    };
-    rest.char_indices().find(ends).map_or(rest.len(), |(at, _)| at)
-}
-
-/// Parses a number: decimal, `0x`, `0o` or `0b`, with single underscores between digits.
-fn number(text: &str) -> Result<Value, String> {
-    let cut = text.char_indices().nth(DIGITS);
-    let shown = cut.map_or_else(|| text.to_owned(), |(end, _)| format!("{}...", &text[..end]));
-    let is_size = text.ends_with(char::is_alphabetic) && size::parse(text).is_ok();
-    let quoted = if is_size { format!(": a size with a unit is quoted, \"{shown}\"") } else { String::new() };
-    let not_one = || format!("{shown} is not a number{quoted}");
-    if !text.is_ascii() || text.starts_with('_') || text.ends_with('_') || text.contains("__") {
-        return Err(not_one());
-    }
-    let digits = text.replace('_', "");
-    let (radix, body) = match digits.get(..2) {
-        Some("0x" | "0X") => (16, &digits[2..]),
-        Some("0o" | "0O") => (8, &digits[2..]),
-        Some("0b" | "0B") => (2, &digits[2..]),
-        _ => (10, &digits[..]),
-    };
-    if !body.is_empty() && body.chars().all(|c| c.is_digit(radix)) {
-        let leads = radix == 10 && body.len() > 1 && body.starts_with('0') && body.bytes().any(|digit| digit != b'0');
-        if leads {
-            return Err(not_one());
-        }
-        return i128::from_str_radix(body, radix).map(Value::Integer).map_err(|_| format!("{shown} is too large"));
-    }
-    let plain = radix == 10 && body.bytes().all(|c| matches!(c, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
-    body.parse().ok().filter(|number: &f64| plain && number.is_finite()).map(Value::Float).ok_or_else(not_one)
-}
-
-/// Parses the quoted string at the beginning of `rest`. Returns it and its length in bytes, or the byte of an error.
-fn string(rest: &str) -> Result<(String, usize), (usize, String)> {
-    let quote = rest.chars().next().unwrap_or('\'');
-    let mut found = String::new();
-    let mut chars = rest.char_indices().skip(1);
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\n' => break,
-            '\\' => {
-                let Some((_, escape)) = chars.next() else { break };
-                let simple = match escape {
-                    'n' => '\n',
-                    't' => '\t',
-                    'r' => '\r',
-                    '0' => '\0',
-                    '\\' | '\'' | '"' => escape,
-                    'x' => code(&mut chars, 2).ok_or_else(|| (at, wrong_digits(escape, 2)))?,
-                    'u' => code(&mut chars, 4).ok_or_else(|| (at, wrong_digits(escape, 4)))?,
-                    'U' => code(&mut chars, 8).ok_or_else(|| (at, wrong_digits(escape, 8)))?,
-                    _ => return Err((at, format!("unknown escape \\{}", escape.escape_default()))),
-                };
-                found.push(simple);
+    /// A string in quotes, with the escapes that [`quoted`] writes.
+    fn string(&mut self) -> Result<Value, ParseError> {
+        let mut found = String::new();
+        let mut chars = self.rest().char_indices();
+        let quote = chars.next().map_or('"', |(_, quote)| quote);
+        while let Some((at, c)) = chars.next() {
+            if c == quote {
+                self.at += at + 1;
+                return Ok(found.into());
             }
-            _ if c == quote => return Ok((found, at + 1)),
-            _ => found.push(c),
+            if c != '\\' {
+                found.push(c);
+                continue;
+            }
+            let escaped = match chars.next().map(|(_, escape)| escape) {
+                Some('n') => Some('\n'),
+                Some('t') => Some('\t'),
+                Some('r') => Some('\r'),
+                Some('x') => {
+                    let mut digit = || chars.next().and_then(|(_, digit)| digit.to_digit(16));
+                    digit().zip(digit()).and_then(|(high, low)| char::from_u32(16 * high + low))
+                }
+                Some(c @ ('\\' | '\'' | '"')) => Some(c),
+                _ => None,
+            };
+            let unknown = || ParseError::at(self.text, self.at + at, "unknown escape");
+            found.push(escaped.ok_or_else(unknown)?);
         }
+        Err(self.wrong("the string is not closed"))
     }
-    Err((0, "the string is not closed".into()))
 }
 
-/// The character whose code is given by the next `count` hexadecimal digits.
-fn code(chars: &mut impl Iterator<Item = (usize, char)>, count: usize) -> Option<char> {
-    let mut number = 0;
-    for _ in 0..count {
-        number = number * 16 + chars.next()?.1.to_digit(16)?;
+/// The value of a word that names no allocator.
+fn constant(word: &str) -> Option<Value> {
+    match word {
+        "None" => Some(Value::None),
+        "True" => Some(Value::Flag(true)),
+        "False" => Some(Value::Flag(false)),
+        "auto" => Some("auto".into()),
+        _ => None,
     }
-    char::from_u32(number)
-}
-
-fn wrong_digits(escape: char, count: usize) -> String {
-    format!("\\{escape} is followed by {count} hexadecimal digits")
 }
 
 // ---- Errors, with their positions ---------------------------------------------------------------------------------
@@ -401,26 +276,12 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    fn empty() -> Self {
-        Self { message: "the allocator expression is empty".into() }
-    }
-
     /// The error that `text` is not an expression because of `why`, at byte `at`.
     fn at(text: &str, at: usize, why: impl Display) -> Self {
         let (before, rest) = text.split_at(at);
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
-        let mut message =
-            format!("{} is not an allocator expression: {why}, at character {column}", quoted(text, SHOWN));
-        if text.contains('\n') {
-            let _ = write!(message, " of line {line}");
-        }
-        let rest = rest.lines().next().unwrap_or_default();
-        match rest.is_empty() {
-            true => message.push_str(", the end"),
-            false => _ = write!(message, ", before {}", quoted(rest, REST)),
-        }
-        Self { message }
+        let (text, column) = (quoted(text, SHOWN), before.chars().count() + 1);
+        let place = if rest.is_empty() { "the end".into() } else { format!("before {}", quoted(rest, REST)) };
+        Self { message: format!("{text} is not an allocator expression: {why}, at character {column}, {place}") }
     }
 }
 
@@ -481,16 +342,16 @@ mod tests {
 
     #[test]
     fn calls_and_bare_names() {
-        for text in ["pool", "pool()", " pool ( ) ", "ft.pool", "firsttouch.pool()", "pool(\n  # nothing\n)"] {
+        for text in ["pool", "pool()", " pool ( ) ", "ft.pool", "firsttouch.pool()", "pool(\n)"] {
             assert_eq!(parse(text).unwrap(), call("pool", vec![], vec![]), "{text}");
         }
     }
 
     #[test]
     fn every_kind_of_argument() {
-        let text = "f(1, -2, +3, 0x10_000, 1_000, 0b101, 0o17, 1.5, 1e9, .5, -1.5e-3, None, True, False, 'a', \"b\", (), \
+        let text = "f(1, -2, 0x10_000, 1_000, 1.5, 1e9, .5, -1.5e-3, None, True, False, 'a', \"b\", (), \
                     (1,), ('2M', 'thp'), (7), pool, ft.pages('thp'), x=1, y=pool(),)";
-        let numbers = [1, -2, 3, 0x10_000, 1000, 5, 15].map(Integer);
+        let numbers = [1, -2, 0x10_000, 1000].map(Integer);
         let mut expected: Vec<Value> = numbers.into();
         expected.extend([1.5, 1e9, 0.5, -1.5e-3].map(Float));
         expected.extend([None, Flag(true), Flag(false), Text("a".into()), Text("b".into()), Several(vec![])]);
@@ -519,13 +380,9 @@ mod tests {
 
     #[test]
     fn text_and_its_escapes() {
-        for (text, expected) in [
-            (r"'4 GiB'", "4 GiB"),
-            (r#""it's""#, "it's"),
-            (r"'it\'s'", "it's"),
-            (r"'\\ \n \t \x41 \u00fc \U0001F600'", "\\ \n \t A ü 😀"),
-            ("'ü'", "ü"),
-        ] {
+        for (text, expected) in
+            [(r"'4 GiB'", "4 GiB"), (r#""it's""#, "it's"), (r"'it\'s'", "it's"), (r"'\\ \n \t \x41 ü'", "\\ \n \t A ü")]
+        {
             assert_eq!(parse(&format!("f({text})")).unwrap(), call("f", vec![Text(expected.into())], vec![]), "{text}");
         }
     }
@@ -560,21 +417,17 @@ mod tests {
             ("aligned(not 1)", "expected ',' or ')', at character 13"),
             ("aligned(~1)", value),
             ("aligned(--1)", value),
-            ("aligned(-True)", value),
-            ("aligned(1j)", "1j is not a number"),
-            ("aligned(007)", "007 is not a number, at"),
-            ("limited(pool(), 4GiB)", "4GiB is not a number: a size with a unit is quoted, \"4GiB\", at character 17"),
-            ("aligned(1__0)", "1__0 is not a number"),
-            ("aligned(b'64')", "only plain strings, without the prefix b, at character 9"),
-            ("aligned(...)", value),
-            ("pool(*pages)", "unpacking with * is not supported, at character 6"),
-            ("pool(**pages)", "unpacking with ** is not supported, at character 6"),
+            ("aligned(1j)", "'1j' is not a number"),
+            (
+                "limited(pool(), 4GiB)",
+                "'4GiB' is not a number: a size with a unit is quoted, \"4GiB\", at character 17",
+            ),
+            ("aligned(b'64')", "expected ',' or ')', at character 10"),
+            ("pool(*pages)", value),
             ("pool(\0)", value),
             ("f('a", "the string is not closed, at character 3"),
-            ("f('a\nb')", "the string is not closed, at character 3"),
-            (r"f('\q')", r"unknown escape \q, at character 4"),
-            (r"f('\xZZ')", r"\x is followed by 2 hexadecimal digits, at character 4"),
-            ("pool(\n3 +)", "of line 2"),
+            (r"f('\q')", "unknown escape, at character 4"),
+            (r"f('\xZZ')", "unknown escape, at character 4"),
         ] {
             says(text, expected);
         }

@@ -1,17 +1,16 @@
 //! Creates allocators from calls of what [`spec`](crate::spec) declares, for every front: the command line, C, Julia and
 //! Python.
 //!
-//! A call is bound to the options, each argument is checked by the kind of its option, and then the allocator is
-//! created. An [`Error`] names the argument, its value and what is accepted.
+//! [`bind`] finds the option of each argument and checks it by the kind of that option; [`Arguments::make`] creates the
+//! allocator. An [`Error`] names the argument, its value and what is accepted.
 //!
-//! A front whose arguments are objects of its own implements [`Argument`] for them and calls [`build`]. The declaration
-//! does not contain allocators that must not be created from text (`from_functions` takes addresses of code), nor those
-//! that only one front has.
+//! The declaration does not contain allocators that must not be created from text (`from_functions` takes addresses of
+//! code), nor those that only one front has. A front resolves an upstream that only it knows between the two steps, by
+//! [`Arguments::stand_on`].
 
 use crate::adaptors::AUTO;
-use crate::allocator::{Allocator, Description};
-use crate::description::{Value, quoted};
-use crate::error::AllocError;
+use crate::allocator::Allocator;
+use crate::description::{Argument, Description, Made, Value, quoted};
 use crate::expression::{self, DEEPEST, ParseError, did_you_mean};
 use crate::layout::{MAX_SIZE, checked_align};
 use crate::numa::policy::Policy;
@@ -19,13 +18,9 @@ use crate::numa::topology::Topology;
 use crate::pages::placement::Page;
 use crate::size;
 use crate::spec::{ALLOCATORS, Default, Kind, Opt, Spec};
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The arguments of a call in order, each with its name if it has one.
-pub type Call<'a> = [(Option<&'a str>, &'a dyn Argument)];
 
 /// Makes the allocator that `text` describes, such as `limited(pool(), "4 GiB")`.
 ///
@@ -41,9 +36,7 @@ pub type Call<'a> = [(Option<&'a str>, &'a dyn Argument)];
 /// assert!(error.to_string().contains("did you mean decay?"));
 /// ```
 pub fn allocator_from_expression(text: &str) -> Result<Arc<dyn Allocator>, Error> {
-    let description = expression::parse(text)?;
-    check_quotes(&description, &[])?;
-    allocator_from(&description).map_err(|error| error.within(text.trim()))
+    allocator_from(&expression::parse(text)?).map_err(|error| error.within(text.trim()))
 }
 
 /// Creates the allocator that `description` describes.
@@ -52,25 +45,7 @@ pub fn allocator_from_expression(text: &str) -> Result<Arc<dyn Allocator>, Error
 /// As for [`allocator_from_expression`].
 pub fn allocator_from(description: &Description) -> Result<Arc<dyn Allocator>, Error> {
     let spec = Spec::find(&description.name).ok_or_else(|| no_allocator(&description.name, &[]))?;
-    let arguments = description.arguments.iter().flatten();
-    let call: Vec<_> = arguments.map(|each| (each.name.as_deref(), &each.value as &dyn Argument)).collect();
-    build(spec, &call)
-}
-
-/// The most allocators that may stand on each other: a few less than an expression may nest, so that theirs can be parsed.
-const LEVELS: usize = DEEPEST - 4;
-
-/// Creates an allocator from arguments.
-///
-/// # Errors
-/// What is wrong with the call, or why the allocator cannot be created.
-pub fn build(spec: &'static Spec, call: &Call<'_>) -> Result<Arc<dyn Allocator>, Error> {
-    let made = (spec.make)(&Arguments::bind(spec, call)?)?;
-    match std::iter::successors(Some(&made), |allocator| allocator.upstream()).nth(LEVELS) {
-        // Requests and frees descend level by level, and would come to the end of the thread's stack.
-        Some(_) => Err(Error::Value(format!("{}() stands on more than {LEVELS} other allocators", spec.name))),
-        None => Ok(made),
-    }
+    bind(spec, description.arguments())?.make()
 }
 
 /// Checks an expression without creating anything: names of allocators and arguments, but not values, which may only be
@@ -80,55 +55,17 @@ pub fn build(spec: &'static Spec, call: &Call<'_>) -> Result<Arc<dyn Allocator>,
 /// As for [`allocator_from_expression`].
 pub fn check_expression(text: &str, others: &[&str], other: &mut dyn FnMut(&str)) -> Result<(), Error> {
     fn checked(description: &Description, others: &[&str], other: &mut dyn FnMut(&str)) -> Result<(), Error> {
-        let arguments = description.arguments.as_deref().unwrap_or_default();
         match Spec::find(&description.name) {
-            Some(spec) => {
-                let call: Vec<_> = arguments.iter().map(|each| (each.name.as_deref(), &each.value as _)).collect();
-                spec.slots(&call)?;
-            }
+            Some(spec) => drop(spec.slots(description.arguments())?),
             None if others.contains(&description.name.as_ref()) => other(&description.name),
             None => return Err(no_allocator(&description.name, others)),
         }
-        arguments.iter().try_for_each(|each| match &each.value {
+        description.arguments().iter().try_for_each(|each| match &each.value {
             Value::Allocator(inner) => checked(inner, others, other),
             _ => Ok(()),
         })
     }
-    let description = expression::parse(text)?;
-    check_quotes(&description, others)?;
-    checked(&description, others, other).map_err(|error| error.within(text.trim()))
-}
-
-/// Rejects a bare word in the place of a text, if no allocator has its name, as in `pages(huge=thp)`: the shell removes
-/// quotes where the expression itself is not quoted.
-///
-/// # Errors
-/// How to write the text.
-pub fn check_quotes(description: &Description, others: &[&str]) -> Result<(), Error> {
-    let Some(spec) = Spec::find(&description.name) else { return Ok(()) };
-    for (at, argument) in description.arguments.iter().flatten().enumerate() {
-        let Value::Allocator(inner) = &argument.value else { continue };
-        let (word, name) = (&*inner.name, argument.name.as_deref());
-        let option = match name {
-            Some(name) => spec.options.iter().find(|option| option.name == name),
-            None => spec.options.get(at),
-        };
-        let takes_text = option.is_some_and(|option| {
-            matches!(option.kind, Kind::Word(_) | Kind::PageSizes | Kind::Policy | Kind::Size | Kind::Budget)
-        });
-        if takes_text
-            && inner.arguments.iter().flatten().next().is_none()
-            && Spec::find(word).is_none()
-            && !others.contains(&word)
-        {
-            let name = name.map(|name| format!("{name}=")).unwrap_or_default();
-            return Err(Error::Value(format!(
-                "{word} is not in quotes: write {name}\"{word}\", and the whole expression in '...' in a shell"
-            )));
-        }
-        check_quotes(inner, others)?;
-    }
-    Ok(())
+    checked(&expression::parse(text)?, others, other).map_err(|error| error.within(text.trim()))
 }
 
 /// Allocators that replace the program's `malloc`, and serve NumPy's arrays only so.
@@ -148,83 +85,43 @@ pub fn no_allocator(name: &str, others: &[&str]) -> Error {
     Error::NoAllocator { what: format!("no allocator {name}{near}"), known: format!("there are {}", known.join(", ")) }
 }
 
-// ---- Arguments ---------------------------------------------------------------------------------------------------
-
-/// An argument, as an object of the front.
-pub trait Argument {
-    /// The value that it represents.
-    ///
-    /// # Errors
-    /// The front's own, if it cannot be read.
-    fn given(&self) -> Result<Given, Error>;
-
-    /// The allocator that it is, describes or implements, as the upstream of what `caller` creates.
-    ///
-    /// # Errors
-    /// If it is not an allocator.
-    fn upstream(&self, caller: &str) -> Result<Arc<dyn Allocator>, Error>;
-}
-
-impl Argument for Value {
-    fn given(&self) -> Result<Given, Error> {
-        Ok(Given::Value(self.clone()))
-    }
-
-    fn upstream(&self, caller: &str) -> Result<Arc<dyn Allocator>, Error> {
-        match self {
-            Self::Allocator(description) => allocator_from(description),
-            Self::Text(text) => allocator_from_expression(text),
-            _ => {
-                let given = self.given()?;
-                let (kind, shown) = (given.kind(), given.shown());
-                Err(Error::Type(format!("{caller} takes an allocator, like pool(), not {kind}: {shown}")))
-            }
-        }
-    }
-}
+// ---- Which option each argument is for ------------------------------------------------------------------------------
 
 impl Spec {
-    /// The argument for each option.
-    fn slots<'a>(&'static self, call: &Call<'a>) -> Result<Vec<Option<&'a dyn Argument>>, Error> {
+    /// For each option, the place of its argument in the call.
+    fn slots(&self, call: &[Argument]) -> Result<Vec<Option<usize>>, Error> {
         let mut slots = vec![None; self.options.len()];
-        for (at, &(name, argument)) in call.iter().enumerate() {
+        for (at, Argument { name, value }) in call.iter().enumerate() {
             let slot = match name {
                 None if at < self.positional => at,
                 None => return Err(self.refuse("too many positional arguments")),
                 Some(name) => self.position(name)?,
             };
-            if slots[slot].replace(argument).is_some() {
-                let name = self.options[slot].name;
-                return Err(self.refuse(&format!("multiple values for argument '{name}'")));
+            let option = &self.options[slot];
+            if slots[slot].replace(at).is_some() {
+                return Err(self.refuse(&format!("multiple values for argument '{}'", option.name)));
             }
+            option.check_quotes(value, name.is_some())?;
         }
-        self.move_budget(&mut slots)?;
-        for (option, slot) in self.options.iter().zip(&slots) {
+        let given = |slot: Option<usize>| slot.map(|at| &call[at].value).filter(|&value| *value != Value::None);
+        if let Some(budget) = self.options.iter().position(|option| option.kind == Kind::Budget)
+            && given(slots[0]) == Some(&Value::from(AUTO))
+            && given(slots[budget]).is_none()
+        {
+            slots.swap(0, budget); // `limited("auto")` gives a budget in the place of the upstream
+        }
+        for (option, &slot) in self.options.iter().zip(&slots) {
             match option.default {
                 Default::Required if slot.is_none() => {
                     return Err(self.refuse(&format!("missing a required argument: '{}'", option.name)));
                 }
-                Default::Needed(what)
-                    if slot.map_or(Ok(true), |given| given.given().map(|given| given.is_none()))? =>
-                {
+                Default::Needed(what) if given(slot).is_none() => {
                     return Err(Error::Type(format!("{}() needs {what}", self.name)));
                 }
                 _ => {}
             }
         }
         Ok(slots)
-    }
-
-    /// `limited("auto")` gives a budget in the place of the upstream.
-    fn move_budget(&self, slots: &mut [Option<&dyn Argument>]) -> Result<(), Error> {
-        let Some(budget) = self.options.iter().position(|option| option.kind == Kind::Budget) else {
-            return Ok(());
-        };
-        let given = |slot: Option<&dyn Argument>| slot.map(Argument::given).transpose();
-        if given(slots[0])? == Some(Given::Value(AUTO.into())) && given(slots[budget])?.is_none_or(|it| it.is_none()) {
-            slots.swap(0, budget);
-        }
-        Ok(())
     }
 
     fn position(&self, name: &str) -> Result<usize, Error> {
@@ -244,35 +141,58 @@ impl Spec {
     }
 }
 
-/// The arguments of a call, checked, with defaults.
-pub struct Arguments<'a> {
-    spec: &'static Spec,
-    /// One for each option, in normalized form.
-    values: Vec<Value>,
-    upstream: Option<&'a dyn Argument>,
+/// Binds and checks the arguments of a call.
+///
+/// # Errors
+/// The first invalid argument. The upstream is not checked, because creating it may take memory.
+pub fn bind(spec: &'static Spec, call: &[Argument]) -> Result<Arguments, Error> {
+    let slots = spec.slots(call)?;
+    let values = spec.options.iter().zip(&slots).map(|(option, slot)| match (slot, &option.default) {
+        (Some(at), _) => option.check(&call[*at].value),
+        (None, Default::Is(value)) => Ok(value.clone()),
+        (None, _) => Ok(Value::None), // rejected by `slots`
+    });
+    let values = values.collect::<Result<_, _>>()?;
+    let upstream = spec.options.iter().position(|option| matches!(option.kind, Kind::Upstream(_)));
+    Ok(Arguments { spec, values, upstream: upstream.and_then(|slot| Some((slot, slots[slot]?))) })
 }
 
-impl<'a> Arguments<'a> {
-    /// Binds and checks the arguments of a call.
+/// The arguments of a call, checked, with defaults.
+pub struct Arguments {
+    spec: &'static Spec,
+    /// One for each option, in normalized form; the upstream as it was given.
+    values: Vec<Value>,
+    /// The option that is the upstream, and the place of its argument in the call.
+    upstream: Option<(usize, usize)>,
+}
+
+/// The most allocators that may stand on each other: a few less than an expression may nest, so that theirs can be parsed.
+const LEVELS: usize = DEEPEST - 4;
+
+impl Arguments {
+    /// Creates the allocator.
     ///
     /// # Errors
-    /// The first invalid argument. The upstream is not checked, because creating it may take memory.
-    pub(crate) fn bind(spec: &'static Spec, call: &Call<'a>) -> Result<Self, Error> {
-        let slots = spec.slots(call)?;
-        let mut upstream = None;
-        let mut values = Vec::with_capacity(slots.len());
-        for (option, slot) in spec.options.iter().zip(slots) {
-            let given = slot.map(Argument::given).transpose()?;
-            if matches!(option.kind, Kind::Upstream(_)) {
-                upstream = slot.filter(|_| given.as_ref().is_some_and(|given| !given.is_none()));
-            }
-            values.push(match (&given, &option.default) {
-                (Some(given), _) => given.check(option)?,
-                (None, Default::Is(value)) => value.clone(),
-                (None, _) => Value::None, // rejected by `slots`
-            });
+    /// Why it cannot be created.
+    pub fn make(&self) -> Result<Arc<dyn Allocator>, Error> {
+        let made = (self.spec.make)(self)?;
+        match std::iter::successors(Some(&made), |allocator| allocator.upstream()).nth(LEVELS) {
+            // Requests and frees descend level by level, and would come to the end of the thread's stack.
+            Some(_) => Err(Error::Value(format!("{} stands on more than {LEVELS} other allocators", self.caller()))),
+            None => Ok(made),
         }
-        Ok(Self { spec, values, upstream })
+    }
+
+    /// The place of the upstream in the call, where one is given.
+    pub fn upstream_at(&self) -> Option<usize> {
+        self.upstream.filter(|&(slot, _)| self.values[slot] != Value::None).map(|(_, at)| at)
+    }
+
+    /// Replaces the upstream by an allocator that the front has made of it.
+    pub fn stand_on(&mut self, upstream: Arc<dyn Allocator>) {
+        if let Some((slot, _)) = self.upstream {
+            self.values[slot] = Value::Made(Made(upstream));
+        }
     }
 
     /// The value of the option `name`.
@@ -315,274 +235,198 @@ impl<'a> Arguments<'a> {
         format!("{}()", self.spec.name)
     }
 
-    /// The upstream as it was given.
-    pub fn given_upstream(&self) -> Option<&'a dyn Argument> {
-        self.upstream
-    }
-
-    /// The given upstream, or the default.
+    /// The upstream that is given, or the usual one.
     ///
     /// # Errors
-    /// If the given argument is not an allocator.
+    /// If what is given is not an allocator.
     pub fn upstream(&self) -> Result<Arc<dyn Allocator>, Error> {
-        if let Some(given) = self.upstream {
-            return given.upstream(&self.caller());
+        let usual = self.spec.options.iter().find_map(|option| match option.kind {
+            Kind::Upstream(usual) => Some(usual),
+            _ => None,
+        });
+        match self.value("upstream") {
+            Value::None => allocator_from_expression(usual.unwrap_or_default()),
+            given => allocator_of(given, &self.caller()),
         }
-        let mut kinds = self.spec.options.iter().map(|option| option.kind);
-        let usual = kinds.find_map(|kind| if let Kind::Upstream(usual) = kind { Some(usual) } else { None });
-        allocator_from_expression(usual.unwrap_or_default())
     }
 }
 
-// ---- Checks of values: messages name the argument, its value and what is accepted ---------------------------------
-
-/// The value of an argument.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Given {
-    /// A value that an expression can contain, or an existing allocator.
-    Value(Value),
-    /// An integer of more than 128 bits, as digits.
-    Large(String),
-    /// Any other value.
-    Other {
-        /// How the front displays it.
-        shown: String,
-        /// Its type, as the front names it.
-        kind: String,
-    },
+/// The allocator that a value is or describes, as the upstream of what `caller` creates.
+pub(crate) fn allocator_of(value: &Value, caller: &str) -> Result<Arc<dyn Allocator>, Error> {
+    match value {
+        Value::Made(made) => Ok(made.0.clone()),
+        Value::Allocator(description) => allocator_from(description),
+        Value::Text(text) => allocator_from_expression(text),
+        _ => {
+            let (kind, shown) = (value.kind(), value.shown());
+            Err(Error::Type(format!("{caller} takes an allocator, like pool(), not {kind}: {shown}")))
+        }
+    }
 }
 
-/// The most characters of an argument that a message quotes.
-const SHOWN: usize = 40;
-const MOST: i128 = MAX_SIZE as i128;
+// ---- What each kind of option accepts --------------------------------------------------------------------------------
+
 /// The most page sizes that may be given.
 const SIZES: usize = 4;
 /// The most threads that may prefault.
 const THREADS: i128 = 1024;
 
-impl Given {
-    /// Whether it is `None`: the default of an option without a default value.
-    pub fn is_none(&self) -> bool {
-        matches!(self, Self::Value(Value::None))
+/// Why a value is refused.
+enum Wrong {
+    /// It is of another type.
+    Type,
+    /// Of the right type, it is not what is wanted; this follows the value in the message.
+    Value(String),
+    /// The same, and this says what is wanted, too.
+    Said(String),
+}
+
+impl Opt {
+    fn is_optional(&self) -> bool {
+        matches!(self.default, Default::Is(Value::None))
     }
 
-    /// The argument for a message.
-    pub fn shown(&self) -> Cow<'_, str> {
-        let shown: Cow<'_, str> = match self {
-            Self::Value(value) => value.to_string().into(),
-            Self::Large(digits) => return digits.into(),
-            Self::Other { shown, .. } => shown.into(),
-        };
-        match shown.char_indices().nth(SHOWN) {
-            Some((at, _)) => shown[..at].to_owned().into(),
-            None => shown,
+    /// The normalized value of an argument.
+    fn check(&self, value: &Value) -> Result<Value, Error> {
+        self.kind.check(self.name, value, self.is_optional())
+    }
+
+    /// Rejects a bare word in the place of a text, if no allocator has its name, as in `pages(huge=thp)`: the shell
+    /// removes quotes where the expression itself is not quoted.
+    fn check_quotes(&self, value: &Value, is_named: bool) -> Result<(), Error> {
+        let texts = matches!(self.kind, Kind::Word(_) | Kind::PageSizes | Kind::Policy | Kind::Size | Kind::Budget);
+        match value {
+            Value::Allocator(inner) if texts && inner.arguments().is_empty() && Spec::find(&inner.name).is_none() => {
+                let (word, name) = (&inner.name, if is_named { format!("{}=", self.name) } else { String::new() });
+                Err(Error::Value(format!(
+                    "{word} is not in quotes: write {name}\"{word}\", and the whole expression in '...' in a shell"
+                )))
+            }
+            _ => Ok(()),
         }
     }
+}
 
-    /// Its type for a message, with an article.
-    pub fn kind(&self) -> String {
-        let kind = match self {
-            Self::Value(Value::None) => "NoneType",
-            Self::Value(Value::Flag(_)) => "bool",
-            Self::Value(Value::Integer(_) | Value::Address(_)) | Self::Large(_) => "int",
-            Self::Value(Value::Float(_)) => "float",
-            Self::Value(Value::Text(_)) => "str",
-            Self::Value(Value::Several(_)) => "tuple",
-            Self::Value(Value::Allocator(_)) => "Allocator",
-            Self::Other { kind, .. } => kind,
-        };
-        let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u', 'A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
-        format!("{article} {kind}")
-    }
-
-    /// The normalized value for an option.
-    fn check(&self, option: &Opt) -> Result<Value, Error> {
-        let (name, optional) = (option.name, matches!(option.default, Default::Is(Value::None)));
-        if optional && self.is_none() {
-            return Ok(Value::None);
-        }
-        match option.kind {
-            Kind::Upstream(_) => Ok(Value::None), // it is created last
-            Kind::Alignment => self.alignment(name),
-            Kind::Size => self.size(name, optional).map(Value::from),
-            Kind::Budget => self.budget(name),
-            Kind::Byte => self.byte(name),
-            Kind::Flag => self.flag(name),
-            Kind::Seconds => self.seconds(name),
-            Kind::Word(words) => self.one_of(name, words),
-            Kind::PageSizes => self.page_sizes(name),
-            Kind::Threads => self.threads(name),
-            Kind::Policy => self.policy(name).map(|policy| policy.to_string().into()),
-        }
-    }
-
-    fn wrong_type(&self, name: &str, wanted: &str) -> Error {
-        Error::Type(format!("{name}={} is {}: give {wanted}", self.shown(), self.kind()))
-    }
-
-    /// A size, a number or text. `optional` adds `None` to the message; it is not accepted here.
+impl Kind {
+    /// The normalized value of an argument for the option `name`, which may be `None` if it is `optional`.
     ///
     /// # Errors
-    /// If it is not a size.
-    pub fn size(&self, name: &str, optional: bool) -> Result<usize, Error> {
-        match self {
-            Self::Value(Value::Text(text)) => size::parse(text).map_err(|why| Error::Value(format!("{name}: {why}"))),
-            Self::Value(Value::Integer(number @ 0..=MOST)) => Ok(*number as usize),
-            Self::Value(Value::Integer(number)) if *number > MOST => {
-                Err(Error::Value(format!("{name}={number} is larger than any address space ({MAX_SIZE} bytes)")))
-            }
-            Self::Value(Value::Integer(_)) | Self::Large(_) => Err(Error::Value(format!(
-                "{name}={} is not a number of bytes: give 0 or more, or text like \"4 GiB\"",
-                self.shown()
-            ))),
-            _ if optional => Err(self.wrong_type(name, "a number of bytes, text like \"4 GiB\", or None")),
-            _ => Err(self.wrong_type(name, "a number of bytes, or text like \"4 GiB\"")),
+    /// The argument, and what is accepted.
+    pub fn check(self, name: &str, value: &Value, optional: bool) -> Result<Value, Error> {
+        if optional && *value == Value::None {
+            return Ok(Value::None);
         }
-    }
-
-    fn budget(&self, name: &str) -> Result<Value, Error> {
-        if *self == Self::Value(AUTO.into()) {
-            return Ok(AUTO.into());
-        }
-        match self.size(name, false)? {
-            0 => Err(Error::Value(format!("{name}=0 would serve no array: give at least 1 byte"))),
-            bytes => Ok(bytes.into()),
-        }
-    }
-
-    fn alignment(&self, name: &str) -> Result<Value, Error> {
-        match self.size(name, false)? {
-            0 => Err(Error::Value(format!("{name}=0: give a power of two from 1 byte to 1 GiB"))),
-            bytes => checked_align(bytes).map(Value::from).map_err(|error| Error::Value(error.to_string())),
-        }
-    }
-
-    fn byte(&self, name: &str) -> Result<Value, Error> {
-        let wanted = "or None to leave memory as it is";
-        match self {
-            Self::Value(Value::None) => Ok(Value::None),
-            Self::Value(Value::Integer(number @ 0..=255)) => Ok(Value::Integer(*number)),
-            Self::Value(Value::Integer(number)) => {
-                Err(Error::Value(format!("{name}={number} is not a byte: give 0 to 255, {wanted}")))
-            }
-            _ => Err(self.wrong_type(name, &format!("a byte, 0 to 255, {wanted}"))),
-        }
-    }
-
-    fn flag(&self, name: &str) -> Result<Value, Error> {
-        match self {
-            Self::Value(Value::Flag(flag)) => Ok(Value::Flag(*flag)),
-            _ => Err(self.wrong_type(name, "True or False")),
-        }
-    }
-
-    fn seconds(&self, name: &str) -> Result<Value, Error> {
-        let wanted = "seconds, 0 or more, or None for never";
-        let seconds = match self {
-            Self::Value(Value::None) => return Ok(Value::None),
-            Self::Value(Value::Integer(number)) => *number as f64,
-            Self::Value(Value::Float(number)) => *number,
-            _ => return Err(self.wrong_type(name, wanted)),
-        };
-        match Duration::try_from_secs_f64(seconds) {
-            Ok(_) => Ok(Value::Float(seconds)),
-            Err(_) => Err(Error::Value(format!("{name}={seconds:?} is not a time: give {wanted}"))),
-        }
-    }
-
-    fn one_of(&self, name: &str, words: &[&'static str]) -> Result<Value, Error> {
-        let text = match self {
-            Self::Value(Value::Text(text)) => Some(text.as_ref()),
-            _ => None,
-        };
-        words.iter().find(|&&word| Some(word) == text).map(|&word| Value::from(word)).ok_or_else(|| {
-            let wanted: Vec<String> = words.iter().map(|&word| Value::from(word).to_string()).collect();
-            let near = text.map_or_else(String::new, |text| did_you_mean(text, words.iter().copied()));
-            let message = format!("{name}={}{near}: give {}", self.shown(), wanted.join(" or "));
-            if text.is_some() { Error::Value(message) } else { Error::Type(message) }
+        let given = || format!("{name}={}", value.shown());
+        let wanted = || self.wanted() + if optional && matches!(self, Self::Size) { ", or None" } else { "" };
+        self.accept(value).map_err(|wrong| match wrong {
+            Wrong::Type => Error::Type(format!("{} is {}: give {}", given(), value.kind(), wanted())),
+            Wrong::Value(why) => Error::Value(format!("{}{why}: give {}", given(), wanted())),
+            Wrong::Said(why) => Error::Value(format!("{}: {why}", given())),
         })
     }
 
-    /// `False`, a page size of this machine, or several of them, of which `False` is the last.
-    fn page_sizes(&self, name: &str) -> Result<Value, Error> {
-        let wrong = |why: &str| {
-            Error::Value(format!(
-                "{name}={}: give False or \"thp\" (transparent huge pages), a size of explicit ones, or several of these in \
-                 the order of preference, like (\"1G\", \"2M\", \"thp\"){why}",
-                self.shown()
-            ))
-        };
-        let page = |value: &Value| match value {
-            Value::Text(text) if !text.is_empty() => {
-                Page::parse(text).map(|page| page.value()).map_err(|why| wrong(&format!(" ({why})")))
-            }
-            _ => Err(wrong("")),
-        };
+    /// What is accepted, for messages.
+    fn wanted(self) -> String {
         match self {
-            Self::Value(Value::Flag(false)) => Ok(Value::Flag(false)),
-            Self::Value(Value::Several(wishes)) if !wishes.is_empty() => {
-                let base = Value::Flag(false);
-                let named = wishes.iter().take_while(|&wish| *wish != base).map(page);
-                let mut sizes = named.collect::<Result<Vec<_>, _>>()?;
-                sizes.extend(wishes.contains(&base).then_some(base));
-                match sizes.len() {
-                    1 => Ok(sizes.swap_remove(0)),
-                    2..=SIZES => Ok(Value::Several(sizes)),
-                    _ => Err(Error::Value(format!("{name}={}: give at most four", self.shown()))),
+            Self::Upstream(_) => "an allocator, like pool()",
+            Self::Alignment => "a power of two from 1 byte to 1 GiB, or text like \"4 KiB\"",
+            Self::Size => "a number of bytes, 0 or more, or text like \"4 GiB\"",
+            Self::Budget => "a number of bytes, 1 or more, text like \"4 GiB\", or \"auto\"",
+            Self::Byte => "a byte, 0 to 255, or None to leave memory as it is",
+            Self::Flag => "True or False",
+            Self::Seconds => "seconds, 0 or more, or None for never",
+            Self::Word(words) => {
+                return words.iter().map(|&word| Value::from(word).to_string()).collect::<Vec<_>>().join(" or ");
+            }
+            Self::PageSizes => {
+                "False or \"thp\" (transparent huge pages), a size of explicit ones, or at most four of these in the \
+                 order of preference, like (\"1G\", \"2M\", \"thp\")"
+            }
+            Self::Threads => "False, True, or a number of threads from 1 to 1024",
+            Self::Policy => "a node's number, or text like \"bind:0-1\"",
+        }
+        .into()
+    }
+
+    fn accept(self, value: &Value) -> Result<Value, Wrong> {
+        match (self, value) {
+            (Self::Upstream(_), _) => Ok(value.clone()), // it is created last
+            (Self::Budget, Value::Text(text)) if text == AUTO => Ok(value.clone()),
+            (Self::Alignment | Self::Size | Self::Budget, _) => {
+                let bytes = size(value)?;
+                match self {
+                    Self::Alignment if bytes == 0 || checked_align(bytes).is_err() => Err(Wrong::Value(String::new())),
+                    Self::Budget if bytes == 0 => Err(Wrong::Value(" would serve no array".into())),
+                    _ => Ok(bytes.into()),
                 }
             }
-            Self::Value(value) => page(value),
-            _ => Err(wrong("")),
+            (Self::Byte, Value::None | Value::Integer(0..=255)) | (Self::Flag, Value::Flag(_)) => Ok(value.clone()),
+            (Self::Byte, Value::Integer(_)) => Err(Wrong::Value(" is not a byte".into())),
+            (Self::Seconds, Value::None) => Ok(Value::None),
+            (Self::Seconds, Value::Integer(number)) => seconds(*number as f64),
+            (Self::Seconds, Value::Float(number)) => seconds(*number),
+            (Self::Word(words), Value::Text(text)) => {
+                let found = words.iter().find(|&word| word == text).map(|&word| Value::from(word));
+                found.ok_or_else(|| Wrong::Value(did_you_mean(text, words.iter().copied())))
+            }
+            (Self::PageSizes, _) => page_sizes(value),
+            (Self::Threads, Value::Flag(_) | Value::Integer(1..=THREADS)) => Ok(value.clone()),
+            (Self::Threads, Value::Integer(_)) => Err(Wrong::Value(String::new())),
+            (Self::Policy, Value::Text(text)) => policy(text),
+            (Self::Policy, Value::Integer(node)) => policy(&node.to_string()),
+            _ => Err(Wrong::Type),
         }
     }
+}
 
-    fn threads(&self, name: &str) -> Result<Value, Error> {
-        let wanted = "False, True, or a number of threads from 1 to 1024";
-        match self {
-            Self::Value(Value::Flag(flag)) => Ok(Value::Flag(*flag)),
-            Self::Value(Value::Integer(threads @ 1..=THREADS)) => Ok(Value::Integer(*threads)),
-            Self::Value(Value::Integer(_)) => Err(Error::Value(format!("{name}={}: give {wanted}", self.shown()))),
-            _ => Err(self.wrong_type(name, wanted)),
+/// A number of bytes, given as a number or as text.
+fn size(value: &Value) -> Result<usize, Wrong> {
+    match value {
+        Value::Integer(number @ 0..) if *number <= MAX_SIZE as i128 => Ok(*number as usize),
+        Value::Integer(0..) => Err(Wrong::Value(" is larger than any address space".into())),
+        Value::Integer(_) => Err(Wrong::Value(" is not a number of bytes".into())),
+        Value::Other { kind, .. } if kind == "int" => Err(Wrong::Value(" is larger than any address space".into())),
+        Value::Text(text) => size::parse(text).map_err(Wrong::Said),
+        _ => Err(Wrong::Type),
+    }
+}
+
+fn seconds(number: f64) -> Result<Value, Wrong> {
+    match Duration::try_from_secs_f64(number) {
+        Ok(_) => Ok(Value::Float(number)),
+        Err(_) => Err(Wrong::Value(" is not a time".into())),
+    }
+}
+
+/// `False`, a page size of this machine, or several of them, of which `False` is the last.
+fn page_sizes(value: &Value) -> Result<Value, Wrong> {
+    let base = Value::Flag(false);
+    let page = |value: &Value| match value {
+        Value::Text(text) if !text.is_empty() => {
+            Page::parse(text).map(|page| page.value()).map_err(|why| Wrong::Value(format!(" ({why})")))
         }
-    }
-
-    /// A node number, or a policy as text, of this machine.
-    ///
-    /// # Errors
-    /// If it is neither, or the machine has no such node.
-    pub fn policy(&self, name: &str) -> Result<Policy, Error> {
-        let text = match self {
-            Self::Value(Value::Text(text)) => text.to_string(),
-            Self::Value(Value::Integer(node)) => node.to_string(),
-            _ => return Err(self.wrong_type(name, "a node's number, or text like \"bind:0-1\"")),
-        };
-        let found = Policy::parse(&text).and_then(|policy| policy.check(&Topology::read()).map(|()| policy));
-        found.map_err(|why| Error::Value(format!("{name}={}: {why}", self.shown())))
-    }
-
-    /// The address of a C function or of its context.
-    ///
-    /// # Errors
-    /// If it is not an address.
-    pub fn address(&self, name: &str) -> Result<usize, Error> {
-        let no_address = || Error::Value(format!("{name}={} is not an address: give 0 to 2**64 - 1", self.shown()));
-        match self {
-            Self::Value(Value::Integer(number)) => usize::try_from(*number).map_err(|_| no_address()),
-            Self::Large(_) => Err(no_address()),
-            _ => Err(self.wrong_type(name, "an address, as from ctypes.cast(function, ctypes.c_void_p).value")),
+        _ => Err(Wrong::Value(String::new())),
+    };
+    match value {
+        Value::Several(wishes) if !wishes.is_empty() => {
+            let named = wishes.iter().take_while(|&wish| *wish != base).map(page);
+            let mut sizes = named.collect::<Result<Vec<_>, _>>()?;
+            sizes.extend(wishes.contains(&base).then_some(base));
+            match sizes.len() {
+                1 => Ok(sizes.swap_remove(0)),
+                2..=SIZES => Ok(Value::Several(sizes)),
+                _ => Err(Wrong::Value(String::new())),
+            }
         }
+        value if *value == base => Ok(base),
+        value => page(value),
     }
+}
 
-    /// The address of a C function, which is not 0.
-    ///
-    /// # Errors
-    /// If it is not one.
-    pub fn function(&self, name: &str) -> Result<usize, Error> {
-        match self.address(name)? {
-            0 => Err(Error::Value(format!("{name}=0 is not the address of a function"))),
-            address => Ok(address),
-        }
-    }
+/// The canonical text of a policy of this machine.
+fn policy(text: &str) -> Result<Value, Wrong> {
+    let found = Policy::parse(text).and_then(|policy| policy.check(&Topology::read()).map(|()| policy));
+    found.map(|policy| policy.to_string().into()).map_err(Wrong::Said)
 }
 
 // ---- Errors ------------------------------------------------------------------------------------------------------
@@ -605,10 +449,6 @@ pub enum Error {
     Value(String),
     /// This build lacks the allocator.
     Unsupported(String),
-    /// There is no memory for the allocator itself.
-    Memory(AllocError),
-    /// A front's own error, for arguments that are its objects.
-    Front(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
@@ -637,8 +477,6 @@ impl fmt::Display for Error {
             Self::Call(message) | Self::Type(message) | Self::Value(message) | Self::Unsupported(message) => {
                 f.write_str(message)
             }
-            Self::Memory(error) => error.fmt(f),
-            Self::Front(error) => error.fmt(f),
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::adaptors::{
     AUTO, Budget, CallSites, Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked,
 };
 use crate::allocator::{Allocator, find};
-use crate::description::Value;
-use crate::factory::{Argument, Arguments, Call, Error};
+use crate::description::{Argument, Value};
+use crate::factory::{self, Arguments, Error};
 use crate::numa::policy::Policy;
 use crate::pages::placement::{Page, Placement, Populate};
 use crate::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
@@ -36,7 +36,7 @@ pub struct Spec {
     /// An example for Python.
     pub example: &'static str,
     /// Makes one from checked arguments.
-    pub(crate) make: fn(&Arguments<'_>) -> Made,
+    pub(crate) make: fn(&Arguments) -> Made,
 }
 
 /// An option of an allocator.
@@ -390,42 +390,42 @@ pool(pages(huge='thp'), max_idle='1 GiB', decay=5.0)",
 type Made = Result<Arc<dyn Allocator>, Error>;
 
 /// The C library's `malloc`; it has no state, so there is only one.
-fn malloc(_: &Arguments<'_>) -> Made {
+fn malloc(_: &Arguments) -> Made {
     static ONE: First<Arc<dyn Allocator>> = First::new();
     Ok(ONE.get_or_make(|| Arc::new(Malloc)).clone())
 }
 
 /// The C library's `calloc`; likewise.
-fn calloc(_: &Arguments<'_>) -> Made {
+fn calloc(_: &Arguments) -> Made {
     Ok(Calloc::get())
 }
 
-fn aligned(arguments: &Arguments<'_>) -> Made {
+fn aligned(arguments: &Arguments) -> Made {
     let align = arguments.number("alignment").unwrap_or_default();
     Ok(Aligned::new(align).map_err(|error| Error::Value(error.to_string()))?)
 }
 
 #[cfg(feature = "mimalloc")]
-fn mimalloc(_: &Arguments<'_>) -> Made {
+fn mimalloc(_: &Arguments) -> Made {
     Ok(crate::sources::Mimalloc::get())
 }
 
 #[cfg(feature = "jemalloc")]
-fn jemalloc(_: &Arguments<'_>) -> Made {
+fn jemalloc(_: &Arguments) -> Made {
     Ok(crate::sources::Jemalloc::get())
 }
 
 #[cfg(not(feature = "mimalloc"))]
-fn mimalloc(_: &Arguments<'_>) -> Made {
+fn mimalloc(_: &Arguments) -> Made {
     Err(Error::Unsupported("this build of firsttouch does not include mimalloc".into()))
 }
 
 #[cfg(not(feature = "jemalloc"))]
-fn jemalloc(_: &Arguments<'_>) -> Made {
+fn jemalloc(_: &Arguments) -> Made {
     Err(Error::Unsupported("this build of firsttouch does not include jemalloc".into()))
 }
 
-fn pages(arguments: &Arguments<'_>) -> Made {
+fn pages(arguments: &Arguments) -> Made {
     let placement = placement_of(arguments)?;
     let plain = Placement { pages: placement.pages.clone(), ..Placement::default() };
     Ok(match &*placement.pages {
@@ -438,12 +438,12 @@ fn pages(arguments: &Arguments<'_>) -> Made {
 /// The placement that arguments of `pages` request.
 ///
 /// # Errors
-/// As for [`build`](crate::factory::build).
-pub fn placement(call: &Call<'_>) -> Result<Placement, Error> {
-    Spec::find("pages").map_or_else(|| Ok(Placement::default()), |pages| placement_of(&Arguments::bind(pages, call)?))
+/// As for [`bind`](factory::bind).
+pub fn placement(call: &[Argument]) -> Result<Placement, Error> {
+    Spec::find("pages").map_or_else(|| Ok(Placement::default()), |pages| placement_of(&factory::bind(pages, call)?))
 }
 
-fn placement_of(arguments: &Arguments<'_>) -> Result<Placement, Error> {
+fn placement_of(arguments: &Arguments) -> Result<Placement, Error> {
     let populate = match arguments.value("populate") {
         Value::Flag(true) => Populate::Best,
         Value::Integer(threads) => Populate::Threads(*threads as usize),
@@ -466,13 +466,13 @@ fn placement_of(arguments: &Arguments<'_>) -> Result<Placement, Error> {
     Ok(Placement { pages, populate, lock, policy: arguments.policy()?, strict, progress })
 }
 
-fn pool(arguments: &Arguments<'_>) -> Made {
+fn pool(arguments: &Arguments) -> Made {
     let decay = match arguments.value("decay") {
         Value::Float(seconds) => Duration::try_from_secs_f64(*seconds).ok(),
         _ => None,
     };
     let options = Options { max_idle: arguments.number("max_idle"), decay, ..Options::default() };
-    let upstream = upstream_of(&arguments.caller(), arguments.given_upstream(), arguments.policy()?)?;
+    let upstream = upstream_of(&arguments.caller(), arguments.value("upstream"), arguments.policy()?)?;
     let Some(upstream) = upstream else { return Ok(Pool::new(options)) };
     // A pool over pages is a pool with a heap, which can split blocks, join them, and return parts.
     let any: &dyn Any = upstream.as_ref();
@@ -487,23 +487,18 @@ fn pool(arguments: &Arguments<'_>) -> Made {
 ///
 /// # Errors
 /// If both are given, and for slabs: a reused block would lie on the nodes of another array's slabs.
-pub fn upstream_of(
-    caller: &str,
-    given: Option<&dyn Argument>,
-    numa: Option<Policy>,
-) -> Result<Option<Arc<dyn Allocator>>, Error> {
+pub fn upstream_of(caller: &str, given: &Value, numa: Option<Policy>) -> Result<Option<Arc<dyn Allocator>>, Error> {
     let found = match (given, numa) {
-        (None, None) => return Ok(None),
-        (Some(given), None) => given.upstream(caller)?,
-        (Some(given), Some(numa)) => {
-            let given = given.given()?;
+        (Value::None, None) => return Ok(None),
+        (given, None) => factory::allocator_of(given, caller)?,
+        (given, Some(numa)) if *given != Value::None => {
             let shown = given.shown();
             return Err(Error::Value(format!(
                 "{caller} got upstream={shown} and numa='{numa}': give one of them, or an upstream that says where, like \
                  pages(huge='2M', numa='{numa}')"
             )));
         }
-        (None, Some(_)) => {
+        (_, Some(_)) => {
             let pages = vec![Page::Transparent];
             PlacedPages::new(Placement { pages, policy: numa, ..Placement::default() })
         }
@@ -525,7 +520,7 @@ pub fn set_call_sites(call_sites: CallSites) {
     let _ = CALL_SITES.set(call_sites);
 }
 
-fn tracked(arguments: &Arguments<'_>) -> Made {
+fn tracked(arguments: &Arguments) -> Made {
     let site = CALL_SITES.get().filter(|_| arguments.is_set("lines")).map(|sites| sites.site);
     if site.is_none() && arguments.is_set("lines") {
         return Err(Error::Value("lines=True: source lines are not available here; give False".into()));
@@ -533,7 +528,7 @@ fn tracked(arguments: &Arguments<'_>) -> Made {
     Ok(Tracked::new(arguments.upstream()?, site))
 }
 
-fn limited(arguments: &Arguments<'_>) -> Made {
+fn limited(arguments: &Arguments) -> Made {
     let at_most = arguments.number("at_most");
     let is_auto = arguments.text("budget") == Some(AUTO);
     if at_most.is_some() && !is_auto {
@@ -550,13 +545,13 @@ fn limited(arguments: &Arguments<'_>) -> Made {
     Ok(Limited::with_call_sites(upstream, budget, CALL_SITES.get().copied()))
 }
 
-fn guarded(arguments: &Arguments<'_>) -> Made {
+fn guarded(arguments: &Arguments) -> Made {
     let side = if arguments.text("side") == Some("before") { Side::Before } else { Side::After };
     let options = GuardedOptions { side, keep: arguments.number("keep").unwrap_or_default() };
     Ok(Guarded::new(arguments.upstream()?, options))
 }
 
-fn filled(arguments: &Arguments<'_>) -> Made {
+fn filled(arguments: &Arguments) -> Made {
     let byte = |name| arguments.number(name).map(|byte| byte as u8);
     Ok(Filled::new(arguments.upstream()?, byte("on_allocate"), byte("on_free")))
 }

@@ -32,6 +32,15 @@ enum Maker {
 /// firsttouch.allocators : The functions that make allocators.
 /// firsttouch.use : Use one for a block of code.
 /// firsttouch.install : Use one for the whole process.
+///
+/// Examples
+/// --------
+/// >>> allocator = ft.pages(huge="thp")
+/// >>> allocator
+/// pages(huge='thp')
+/// >>> a = allocator.full((2, 2), 0.5)
+/// >>> ft.get_allocator(a) == allocator
+/// True
 #[pyclass(name = "Allocator", module = "firsttouch", subclass, frozen, weakref)]
 pub struct PyAllocator {
     maker: Maker,
@@ -197,18 +206,6 @@ fn upstream(allocator: &PyAllocator) -> Option<PyAllocator> {
     allocator.native().and_then(|native| native.upstream()).cloned().map(PyAllocator::ours)
 }
 
-/// The allocator's own part of its expression, without the upstream.
-#[pyfunction]
-fn level(allocator: &PyAllocator) -> String {
-    allocator.native().map_or_else(|| allocator.expression(), |native| native.describe().level().to_string())
-}
-
-/// Whether an allocator is `tracked` itself.
-#[pyfunction]
-fn is_tracked(allocator: &PyAllocator) -> bool {
-    allocator.native().and_then(downcast::<Tracked>).is_some()
-}
-
 /// Whether it stands for another library's memory handler.
 #[pyfunction]
 fn is_foreign(allocator: &PyAllocator) -> bool {
@@ -227,8 +224,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tally, module)?)?;
     module.add_function(wrap_pyfunction!(living, module)?)?;
     module.add_function(wrap_pyfunction!(overruns, module)?)?;
-    module.add_function(wrap_pyfunction!(level, module)?)?;
-    module.add_function(wrap_pyfunction!(is_tracked, module)?)?;
     module.add_function(wrap_pyfunction!(is_foreign, module)?)?;
     module.add_function(wrap_pyfunction!(has_expression, module)?)?;
     module.add_function(wrap_pyfunction!(upstream, module)?)

@@ -4,15 +4,14 @@
 #![allow(unsafe_code)] // Safety: addresses of functions are taken on their giver's word.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::values::{
-    self, Dict, Name, PyMemoryError, PyTypeError, PyValueError, ToPython, UnsupportedError, ensure_memory,
-};
+use crate::python::values::{self, Dict, Name, PyTypeError, PyValueError, ToPython, UnsupportedError, ensure_memory};
 use crate::python::{call_sites, callback, gil};
 use firsttouch::adaptors::{CallSites, Limited};
 use firsttouch::allocator::{Allocator, find};
-use firsttouch::description::{self, Description, Value};
+use firsttouch::description::{Argument, Description, Made, Value};
 use firsttouch::expression;
-use firsttouch::factory::{self, Argument, Error, Given};
+use firsttouch::factory::{self, Arguments, Error};
+use firsttouch::numa::policy::Policy;
 use firsttouch::size;
 use firsttouch::sources::{Functions, FunctionsTable, PlacedPages};
 use firsttouch::spec::{self, ALLOCATORS, Default, Kind, Opt, Spec};
@@ -22,19 +21,6 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 // ---- Python objects as arguments, and the core's errors as exceptions ---------------------------------------------
-
-/// An argument that is a Python object.
-pub struct PyArgument<'py>(pub Bound<'py, PyAny>);
-
-impl Argument for PyArgument<'_> {
-    fn given(&self) -> Result<Given, Error> {
-        given(&self.0).map_err(front)
-    }
-
-    fn upstream(&self, caller: &str) -> Result<Arc<dyn Allocator>, Error> {
-        upstream(&self.0, caller).map_err(front)
-    }
-}
 
 /// Returns a result, or `None` for an error that says what an object is not. A lack of memory is passed on.
 fn unless_out_of_memory<T>(result: PyResult<T>, py: Python<'_>) -> PyResult<Option<T>> {
@@ -52,83 +38,69 @@ fn is_numpy_bool(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The value of an object.
-pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
-    let value = if object.is_none() {
-        Value::None
+fn given(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if object.is_none() {
+        Ok(Value::None)
     } else if object.is_instance_of::<PyBool>() {
-        Value::Flag(object.extract()?)
+        Ok(Value::Flag(object.extract()?))
     } else if let Ok(text) = object.cast::<PyString>() {
         match unless_out_of_memory(text.to_cow(), object.py())? {
-            Some(text) => Value::Text(text.into_owned().into()),
-            None => return other(object), // half of a surrogate pair
+            Some(text) => Ok(text.into_owned().into()),
+            None => other(object), // half of a surrogate pair
         }
     } else if object.is_instance_of::<PyFloat>() {
-        Value::Float(object.extract()?)
+        Ok(Value::Float(object.extract()?))
     } else if let Ok(allocator) = object.cast::<PyAllocator>() {
         let allocator = allocator.get();
-        let opaque = || Description::opaque(allocator.expression());
-        Value::Allocator(allocator.native().map_or_else(opaque, |native| native.describe()))
+        let other = || Value::Other { shown: allocator.expression(), kind: "Allocator".into() };
+        Ok(allocator.native().map_or_else(other, |native| Value::Made(Made(native.clone()))))
     } else if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
-        let mut all = Vec::new();
-        for each in object.try_iter()? {
-            match given(&each?)? {
-                Given::Value(value) => all.push(value),
-                _ => return other(object),
-            }
-        }
-        Value::Several(all)
+        object.try_iter()?.map(|each| given(&each?)).collect::<PyResult<_>>().map(Value::Several)
     } else if is_numpy_bool(object)? {
-        return other(object);
+        other(object)
     } else if let Some(number) = unless_out_of_memory(object.call_method0(Name("__index__")), object.py())? {
         match unless_out_of_memory(number.extract::<i128>(), object.py())? {
-            Some(number) => Value::Integer(number),
-            None => return Ok(Given::Large(number.str()?.to_cow()?.into_owned())),
+            Some(number) => Ok(Value::Integer(number)),
+            None => Ok(Value::Other { shown: number.str()?.to_cow()?.into_owned(), kind: "int".into() }),
         }
     } else {
-        return other(object);
-    };
-    Ok(Given::Value(value))
+        other(object)
+    }
 }
 
-fn other(object: &Bound<'_, PyAny>) -> PyResult<Given> {
+fn other(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     let kind = object.get_type();
     let name = kind.name()?;
     let numpys = kind.module().is_ok_and(|module| module == "numpy"); // it has a bool of its own
     let shown = object.repr()?.to_cow()?.into_owned();
-    Ok(Given::Other { shown, kind: format!("{}{}", if numpys { "numpy." } else { "" }, name.to_cow()?) })
+    Ok(Value::Other { shown, kind: format!("{}{}", if numpys { "numpy." } else { "" }, name.to_cow()?) })
 }
 
+/// The allocator in Rust that an object is, describes or implements.
 fn upstream(object: &Bound<'_, PyAny>, caller: &str) -> PyResult<Arc<dyn Allocator>> {
     let py = object.py();
-    let named = || values::arguments(py, (object.clone(), caller));
     let found = match object.cast::<PyAllocator>() {
         Ok(found) => found.clone(),
-        Err(_) => callback(py, "checked")?.call1(named()?)?.cast_into()?,
+        Err(_) => callback(py, "checked")?.call1(values::arguments(py, (object.clone(), caller))?)?.cast_into()?,
     };
     found.get().require_native(caller)
 }
 
-fn front(error: PyErr) -> Error {
-    Error::Front(Box::new(error))
-}
-
 /// The exception for an error of the core's factory.
-pub fn raised(error: Error) -> PyErr {
+fn raised(error: Error) -> PyErr {
     match error {
         Error::Call(message) | Error::Type(message) => PyTypeError::new_err(message),
         Error::Unsupported(message) => UnsupportedError::new_err(message),
-        Error::Memory(error) => PyMemoryError::new_err(error.to_string()),
-        Error::Front(error) => match error.downcast::<PyErr>() {
-            Ok(error) => *error,
-            Err(error) => PyValueError::new_err(error.to_string()),
-        },
         error => PyValueError::new_err(error.to_string()),
     }
 }
 
 /// The size in bytes that the argument `name` gives, as a number or as text.
 pub fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    given(value)?.size(name, false).map_err(raised)
+    match Kind::Size.check(name, &given(value)?, false).map_err(raised)? {
+        Value::Integer(bytes) => Ok(bytes as usize),
+        _ => Ok(0), // there is no other
+    }
 }
 
 /// The same for Python.
@@ -145,71 +117,80 @@ fn parse_size(text: &str) -> PyResult<ToPython<usize>> {
 
 /// The canonical text of a NUMA policy of this machine.
 #[pyfunction]
-fn policy_argument(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ToPython<String>> {
-    given(value)?.policy(name).map(|policy| ToPython(policy.to_string())).map_err(raised)
+fn policy_argument<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    object(value.py(), &Kind::Policy.check(name, &given(value)?, false).map_err(raised)?)
 }
 
 // ---- The functions of the declaration ------------------------------------------------------------------------------
 
-/// Arguments by their place, then those by their name.
-type Arguments<'py> = Vec<(Option<String>, PyArgument<'py>)>;
-
-fn collect<'py>(by_place: &Bound<'py, PyTuple>, by_name: Option<&Bound<'py, PyDict>>) -> PyResult<Arguments<'py>> {
-    let mut all: Arguments<'py> = by_place.iter().map(|object| (None, PyArgument(object))).collect();
+/// The objects of a call, by their place and then by their name, and the same as the core takes them.
+fn collect<'py>(
+    by_place: &Bound<'py, PyTuple>,
+    by_name: Option<&Bound<'py, PyDict>>,
+) -> PyResult<(Vec<Bound<'py, PyAny>>, Vec<Argument>)> {
+    let mut objects: Vec<_> = by_place.iter().collect();
+    let mut call = Vec::new();
+    for object in &objects {
+        call.push(Argument { name: None, value: given(object)? });
+    }
     for (name, object) in by_name.iter().flat_map(|by_name| by_name.iter()) {
-        all.push((Some(name.extract()?), PyArgument(object)));
+        call.push(Argument { name: Some(name.extract::<String>()?.into()), value: given(&object)? });
+        objects.push(object);
     }
-    Ok(all)
+    Ok((objects, call))
 }
 
-/// A call as the core takes it.
-fn call<'a>(arguments: &'a Arguments<'_>) -> Vec<(Option<&'a str>, &'a dyn Argument)> {
-    arguments.iter().map(|(name, object)| (name.as_deref(), object as _)).collect()
-}
-
-fn build(py: Python<'_>, spec: &'static Spec, call: &factory::Call<'_>) -> Result<PyAllocator, Error> {
-    let made = factory::build(spec, call)?;
-    if find::<Limited>(&made).is_some() {
-        // NumPy's own errors explain refusals by a budget from now on.
-        callback(py, "budget_made").and_then(|budget_made| budget_made.call0()).map_err(front)?;
+/// Makes what is bound, on the object that is given as its upstream.
+fn make(py: Python<'_>, mut bound: Arguments, on: Option<&Bound<'_, PyAny>>) -> PyResult<Result<PyAllocator, Error>> {
+    if let Some(object) = on {
+        bound.stand_on(upstream(object, &bound.caller())?);
     }
-    Ok(PyAllocator::ours(made))
+    let made = bound.make();
+    if made.as_ref().is_ok_and(|made| find::<Limited>(made).is_some()) {
+        callback(py, "budget_made")?.call0()?; // NumPy's own errors explain refusals by a budget from now on
+    }
+    Ok(made.map(PyAllocator::ours))
 }
 
-/// An option as it stands in a signature, with its annotation for the stub.
-fn parameter(option: &Opt, annotated: bool) -> String {
-    let annotation = match option.kind {
-        Kind::Upstream(_) => "AllocatorLike".into(),
-        Kind::Alignment | Kind::Size | Kind::Budget => "Size".into(),
-        Kind::Byte => "int".into(),
-        Kind::Flag => "bool".into(),
-        Kind::Seconds => "float | None".into(),
+/// What an option takes, in the stub and in a docstring.
+fn annotations(kind: Kind) -> (String, String) {
+    let (stub, words) = match kind {
+        Kind::Upstream(_) => ("AllocatorLike", "AllocatorLike"),
+        Kind::Alignment | Kind::Size | Kind::Budget => ("Size", "int or str"),
+        Kind::Byte => ("int | None", "int or None"),
+        Kind::Flag => ("bool", "bool"),
+        Kind::Seconds => ("float | None", "float or None"),
+        Kind::PageSizes => ("Huge", "False, str or sequence of these"),
+        Kind::Threads => ("bool | int", "bool or int"),
+        Kind::Policy => ("Policy", "int or str"),
         Kind::Word(words) => {
-            let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-            format!("Literal[{}]", words.join(", "))
+            let words = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+            return (format!("Literal[{words}]"), format!("{{{words}}}"));
         }
-        Kind::PageSizes => "Huge".into(),
-        Kind::Threads => "bool | int".into(),
-        Kind::Policy => "Policy".to_owned(),
     };
-    let nullable = matches!(option.default, Default::Is(Value::None) | Default::Needed(_)) || option.kind == Kind::Byte;
-    let or_none = if nullable { " | None" } else { "" };
-    let name = option.name;
-    let default = match &option.default {
-        Default::Required => None,
-        Default::Needed(_) => Some(Value::None.to_string()),
-        Default::Is(value) => Some(value.to_string()),
-    };
-    match (annotated, default) {
-        (true, Some(default)) => format!("{name}: {annotation}{or_none} = {default}"),
-        (true, None) => format!("{name}: {annotation}"),
-        (false, Some(default)) => format!("{name}={default}"),
-        (false, None) => name.into(),
-    }
+    (stub.into(), words.into())
 }
 
+/// A function's signature, annotated for the stub or plain.
 fn signature(spec: &Spec, annotated: bool) -> String {
-    let mut parts: Vec<String> = spec.options.iter().map(|option| parameter(option, annotated)).collect();
+    let parameter = |option: &Opt| {
+        let (mut annotation, _) = annotations(option.kind);
+        let default = match &option.default {
+            Default::Required => None,
+            Default::Needed(_) => Some(Value::None),
+            Default::Is(value) => Some(value.clone()),
+        };
+        if default == Some(Value::None) && !annotation.ends_with("None") {
+            annotation += " | None";
+        }
+        match (annotated, default) {
+            (true, Some(default)) => format!("{}: {annotation} = {default}", option.name),
+            (true, None) => format!("{}: {annotation}", option.name),
+            (false, Some(default)) => format!("{}={default}", option.name),
+            (false, None) => option.name.into(),
+        }
+    };
+    let mut parts: Vec<String> = spec.options.iter().map(parameter).collect();
     if spec.positional < parts.len() {
         parts.insert(spec.positional, "*".into());
     }
@@ -218,20 +199,7 @@ fn signature(spec: &Spec, annotated: bool) -> String {
 
 /// What a docstring says that an option takes.
 fn kind_in_words(option: &Opt) -> String {
-    let kind = match option.kind {
-        Kind::Upstream(_) => "AllocatorLike".into(),
-        Kind::Alignment | Kind::Size | Kind::Budget => "int or str".into(),
-        Kind::Byte => "int or None".into(),
-        Kind::Flag => "bool".into(),
-        Kind::Seconds => "float or None".into(),
-        Kind::Word(words) => {
-            let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-            format!("{{{}}}", words.join(", "))
-        }
-        Kind::PageSizes => "False, str or sequence of these".into(),
-        Kind::Threads => "bool or int".into(),
-        Kind::Policy => "int or str".to_owned(),
-    };
+    let (_, kind) = annotations(option.kind);
     match &option.default {
         Default::Is(Value::None) => format!("{kind}, optional"),
         Default::Is(value) => format!("{kind}, default {}", value.to_string().replace('\'', "\"")),
@@ -287,7 +255,10 @@ fn functions<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
         let function = PyCFunction::new_closure(py, Some(name), Some(doc), move |by_place, by_name| {
             let py = by_place.py();
             ensure_memory(py)?;
-            build(py, spec, &call(&collect(by_place, by_name)?)).map_err(raised)
+            let (objects, call) = collect(by_place, by_name)?;
+            let bound = factory::bind(spec, &call).map_err(raised)?;
+            let on = bound.upstream_at().map(|at| &objects[at]);
+            make(py, bound, on)?.map_err(raised)
         })?;
         function.setattr("__module__", "firsttouch")?;
         module.add(spec.name, function)?;
@@ -320,9 +291,6 @@ struct Evaluation<'a, 'py> {
 fn evaluate_expression<'py>(text: &str, others: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     ensure_memory(others.py())?;
     let parsed = expression::parse(text).map_err(|error| raised(error.into()))?;
-    let names: Vec<String> = others.keys().extract()?;
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    factory::check_quotes(&parsed, &names).map_err(raised)?;
     Evaluation { text: text.trim(), others }.call(&parsed)
 }
 
@@ -348,14 +316,11 @@ impl<'py> Evaluation<'_, 'py> {
     }
 
     fn call(&self, description: &Description) -> PyResult<Bound<'py, PyAny>> {
-        let py = self.others.py();
-        let arguments = description.arguments.iter().flatten();
-        let objects = arguments.map(|description::Argument { name, value }| Ok((name.as_deref(), self.object(value)?)));
-        let objects: Vec<_> = objects.collect::<PyResult<_>>()?;
+        let (py, call) = (self.others.py(), description.arguments());
         if let Some(spec) = Spec::find(&description.name) {
-            let objects: Vec<_> = objects.into_iter().map(|(name, object)| (name, PyArgument(object))).collect();
-            let call: Vec<_> = objects.iter().map(|(name, object)| (*name, object as &dyn Argument)).collect();
-            let made = build(py, spec, &call).map_err(|error| self.raised(error))?;
+            let bound = factory::bind(spec, call).map_err(|error| self.raised(error))?;
+            let on = bound.upstream_at().map(|at| self.object(&call[at].value)).transpose()?;
+            let made = make(py, bound, on.as_ref())?.map_err(|error| self.raised(error))?;
             return Ok(Bound::new(py, made)?.into_any());
         }
         let Some(other) = self.others.get_item(ToPython(description.name.as_ref()))? else {
@@ -364,9 +329,10 @@ impl<'py> Evaluation<'_, 'py> {
             return Err(self.raised(factory::no_allocator(&description.name, &names)));
         };
         let (by_place, by_name) = (values::list(py)?, Dict::new(py)?);
-        for (name, object) in objects {
+        for Argument { name, value } in call {
+            let object = self.object(value)?;
             match name {
-                Some(name) => by_name.set_item(name, object)?,
+                Some(name) => by_name.set_item(name.as_ref(), object)?,
                 None => by_place.append(object)?,
             }
         }
@@ -374,24 +340,29 @@ impl<'py> Evaluation<'_, 'py> {
     }
 
     fn object(&self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-        let py = self.others.py();
         match value {
-            Value::None => Ok(py.None().into_bound(py)),
-            Value::Flag(value) => ToPython(*value).into_pyobject(py),
-            Value::Integer(value) => match i64::try_from(*value) {
-                Ok(value) => ToPython(value).into_pyobject(py),
-                Err(_) => Ok(value.into_pyobject(py)?.into_any()),
-            },
-            Value::Address(value) => ToPython(*value).into_pyobject(py),
-            Value::Float(value) => ToPython(*value).into_pyobject(py),
-            Value::Text(value) => ToPython(value.as_ref()).into_pyobject(py),
-            Value::Several(values) => {
-                let items = values::list(py)?;
-                values.iter().try_for_each(|value| items.append(self.object(value)?))?;
-                Ok(tuple(&items)?.into_any())
-            }
             Value::Allocator(description) => self.call(description),
+            other => object(self.others.py(), other),
         }
+    }
+}
+
+/// A value as an object.
+fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Flag(value) => ToPython(*value).into_pyobject(py),
+        Value::Integer(value) => match i64::try_from(*value) {
+            Ok(value) => ToPython(value).into_pyobject(py),
+            Err(_) => Ok(value.into_pyobject(py)?.into_any()),
+        },
+        Value::Float(value) => ToPython(*value).into_pyobject(py),
+        Value::Text(value) => ToPython(value.as_ref()).into_pyobject(py),
+        Value::Several(values) => {
+            let items = values::list(py)?;
+            values.iter().try_for_each(|value| items.append(object(py, value)?))?;
+            Ok(tuple(&items)?.into_any())
+        }
+        _ => Ok(py.None().into_bound(py)), // a parsed value is no other
     }
 }
 
@@ -406,9 +377,8 @@ fn tuple<'py>(items: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyTuple>> {
 #[pyo3(signature = (**options))]
 fn placed_pages(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<PyAllocator> {
     ensure_memory(py)?;
-    let arguments = collect(&PyTuple::empty(py), options)?;
-    let placement = spec::placement(&call(&arguments)).map_err(raised)?;
-    Ok(PyAllocator::ours(PlacedPages::new(placement)))
+    let (_, call) = collect(&PyTuple::empty(py), options)?;
+    Ok(PyAllocator::ours(PlacedPages::new(spec::placement(&call).map_err(raised)?)))
 }
 
 /// The upstream of an allocator that reuses blocks: the given one, huge pages with a policy, or `None`.
@@ -418,36 +388,57 @@ fn recycled_upstream(
     upstream: Option<&Bound<'_, PyAny>>,
     numa: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<PyAllocator>> {
-    let policy = numa.map(|numa| given(numa)?.policy("numa").map_err(raised)).transpose()?;
-    let upstream = upstream.map(|upstream| PyArgument(upstream.clone()));
-    let upstream = upstream.as_ref().map(|upstream| upstream as &dyn Argument);
-    Ok(spec::upstream_of(caller, upstream, policy).map_err(raised)?.map(PyAllocator::ours))
+    let policy = match numa.map(|numa| Kind::Policy.check("numa", &given(numa)?, false).map_err(raised)).transpose()? {
+        Some(Value::Text(text)) => Some(Policy::parse(&text).map_err(PyValueError::new_err)?),
+        _ => None,
+    };
+    let upstream = match upstream {
+        Some(given) if policy.is_none() => Value::Made(Made(self::upstream(given, caller)?)),
+        Some(given) => self::given(given)?,
+        None => Value::None,
+    };
+    Ok(spec::upstream_of(caller, &upstream, policy).map_err(raised)?.map(PyAllocator::ours))
+}
+
+/// The address of a C function or of its context.
+fn address(name: &str, object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let value = given(object)?;
+    match &value {
+        Value::Integer(number) => usize::try_from(*number).map_err(|_| {
+            PyValueError::new_err(format!("{name}={} is not an address: give 0 to 2**64 - 1", value.shown()))
+        }),
+        _ => Err(PyTypeError::new_err(format!(
+            "{name}={}: give an address, as from ctypes.cast(function, ctypes.c_void_p).value",
+            value.shown()
+        ))),
+    }
 }
 
 /// The C function at an address, which must not be null.
-fn function<T: Copy>(name: &str, address: &Bound<'_, PyAny>) -> PyResult<T> {
+fn function<T: Copy>(name: &str, object: &Bound<'_, PyAny>) -> PyResult<T> {
     const { assert!(size_of::<T>() == size_of::<usize>()) };
-    let address = given(address)?.function(name).map_err(raised)?;
+    let address = address(name, object)?;
+    if address == 0 {
+        return Err(PyValueError::new_err(format!("{name}=0 is not the address of a function")));
+    }
     // SAFETY: a function pointer is an address; that a function of this type is there is what
     // `from_functions` demands of the program, as ctypes does.
     Ok(unsafe { std::mem::transmute_copy::<usize, T>(&address) })
 }
 
 #[pyfunction]
-#[pyo3(signature = (*, malloc, free, calloc=None, realloc=None, context=None))]
+#[pyo3(signature = (*, malloc, free, calloc=None, context=None))]
 fn from_functions(
     malloc: &Bound<'_, PyAny>,
     free: &Bound<'_, PyAny>,
     calloc: Option<&Bound<'_, PyAny>>,
-    realloc: Option<&Bound<'_, PyAny>>,
     context: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyAllocator> {
     ensure_memory(malloc.py())?;
-    let context = context.map_or(Ok(0), |context| given(context)?.address("context").map_err(raised))?;
+    let context = context.map_or(Ok(0), |context| address("context", context))?;
     let table = FunctionsTable {
         malloc: function("malloc", malloc)?,
         calloc: calloc.map(|address| function("calloc", address)).transpose()?,
-        realloc: realloc.map(|address| function("realloc", address)).transpose()?,
         free: function("free", free)?,
         context: std::ptr::with_exposed_provenance_mut(context),
     };

@@ -225,7 +225,8 @@ create_exception!(
     firsttouch,
     UnsupportedError,
     exceptions::PyRuntimeError,
-    "This NumPy or platform lacks what firsttouch needs."
+    "Something is not supported by this platform, kernel, NumPy or build.\n\nSee Also\n--------\nfirsttouch.install : Raises it \
+     where NumPy's memory handler is not as expected."
 );
 
 /// What an exception is made of; where there is no memory for it, the exception has no message.

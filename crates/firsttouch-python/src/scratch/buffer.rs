@@ -181,7 +181,7 @@ fn chosen(
 /// upstream : AllocatorLike, optional
 ///     Where chunks come from. The default is the process's own pool.
 /// limit : int or str, optional
-///     Bytes that the buffer may hold. The default is no limit.
+///     Bytes that the buffer may hold, large arrays included. The default is no limit.
 /// debug : bool, optional
 ///     Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
 ///     recorded.
@@ -202,6 +202,17 @@ fn chosen(
 /// -----
 /// Allocating bumps a pointer. A chunk whose arrays are all gone starts again; one with arrays that outlive their scope is
 /// theirs until they are gone, too.
+///
+/// Examples
+/// --------
+/// >>> buffer = ft.ScratchBuffer("1 MiB", limit="64 MiB")
+/// >>> with ft.scratch(buffer) as s:
+/// ...     a = s.zeros(1000)
+/// >>> buffer.used
+/// 8000
+/// >>> del a
+/// >>> buffer.used
+/// 0
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct ScratchBuffer;
 
@@ -281,6 +292,16 @@ const DEFAULT: usize = 1 << 20;
 /// Notes
 /// -----
 /// Its memory is bounded whatever the program does. In a forked child, a buffer on shared memory is closed.
+///
+/// Examples
+/// --------
+/// >>> buffer = ft.FixedBuffer(np.empty(4096, "u1"))
+/// >>> with ft.scratch(buffer) as s:
+/// ...     try:
+/// ...         s.zeros(1000)
+/// ...     except MemoryError as error:
+/// ...         print(error)
+/// Unable to allocate 7.81 KiB ...
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct FixedBuffer {
     policy: Option<Policy>,

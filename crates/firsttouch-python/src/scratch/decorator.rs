@@ -99,6 +99,20 @@ impl ResultOptions {
 /// -----
 /// Allocating bumps a pointer. Arrays of an eighth of a chunk and more (16 KiB) come from the pool, which is as fast for them.
 /// An array that outlives the scope is never taken away: its chunk is not used again until it dies.
+///
+/// Examples
+/// --------
+/// >>> x = np.linspace(0, 1, 1000)
+/// >>> with ft.scratch() as s:
+/// ...     work = s.empty(1000)
+/// ...     y = np.sqrt(x, out=work) + 1
+///
+/// >>> @ft.scratch
+/// ... def smooth(x):
+/// ...     left, right = np.roll(x, 1), np.roll(x, -1)
+/// ...     return (left + 2 * x + right) / 4
+/// >>> smooth(x).shape
+/// (1000,)
 #[pyclass(name = "scratch", module = "firsttouch", frozen, dict, weakref)]
 pub struct Scratch {
     buffer: Option<Py<PyBuffer>>,

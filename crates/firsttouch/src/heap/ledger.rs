@@ -72,16 +72,6 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         Ok(())
     }
 
-    /// Makes room for the block that is entered next, whatever its address.
-    ///
-    /// # Errors
-    /// [`Limit::Upstream`] for `asked` bytes, if there is no memory for the entry.
-    pub fn make_room(&self, asked: usize) -> Result<(), AllocError> {
-        const SPARE: usize = 64; // others may enter blocks meanwhile
-        let full = |part: &Apart<T>| part.0.lock().try_reserve(SPARE).is_err();
-        if self.parts.iter().any(full) { Err(AllocError::new(asked, Limit::Upstream)) } else { Ok(()) }
-    }
-
     /// Whether the ledger contains any block.
     pub fn any(&self) -> bool {
         self.parts.iter().any(|part| !part.0.lock().is_empty())

@@ -1,24 +1,22 @@
 //! mimalloc, built from its C sources: the library's own heap, sizes, and rules about what it keeps.
 //!
-//! A [`Ledger`] lists its blocks, because nothing else tells them from the C library's (law 4). mimalloc does not handle
-//! forks, so a fork waits until no thread is inside of it.
+//! mimalloc does not handle forks, so a fork waits until no thread is inside of it.
 
-use super::refused;
-use crate::allocator::{AllocError, Allocator, Block, Description, Request};
-use crate::failure;
-use crate::heap::ledger::Ledger;
+use super::listed::{Library, Listed};
+use crate::allocator::{Description, Request};
 use crate::os;
 use crate::sync::first::First;
 use crate::sync::lock::Lock;
 use libmimalloc_sys as mi;
 use std::ffi::{c_int, c_void};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// See the module.
-pub struct Mimalloc {
-    living: Arc<Ledger<()>>,
-}
+pub type Mimalloc = Listed<MimallocLibrary>;
+
+/// The library's functions.
+pub struct MimallocLibrary;
 
 #[repr(align(128))] // two cache lines, which the prefetcher loads together
 struct Apart(Lock<()>);
@@ -82,77 +80,45 @@ impl Mimalloc {
         let make = || {
             // SAFETY: these are options of version 3, and setting one only writes to it.
             [SHOW_STATS, VERBOSE].into_iter().for_each(|option| unsafe { mi::mi_option_set(option, 0) });
-            Arc::new(Self { living: Ledger::new() })
+            Self::on(MimallocLibrary)
         };
         ONE.get_or_make(make).clone()
     }
-
-    fn take(request: Request) -> Option<NonNull<u8>> {
-        let (size, align) = (request.size(), request.align());
-        let _ = LEAVES.try_with(|_| ());
-        // SAFETY: the alignment is a power of two.
-        let block = inside(|| unsafe {
-            if request.is_zeroed() { mi::mi_zalloc_aligned(size, align) } else { mi::mi_malloc_aligned(size, align) }
-        });
-        NonNull::new(block.cast())
-    }
 }
 
-// SAFETY: mimalloc keeps the promises of `Allocator`, and so does what it frees at once or later.
-unsafe impl Allocator for Mimalloc {
+// SAFETY: mimalloc does, and so does what it frees at once or later.
+unsafe impl Library for MimallocLibrary {
+    const ALIGNS: bool = true;
+
     fn describe(&self) -> Description {
         Description::of("mimalloc")
     }
 
-    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        request.check().inspect_err(|&error| failure::remember(error))?;
-        let again = || {
-            self.trim();
-            Self::take(request)
-        };
-        let address = Self::take(request).or_else(again).ok_or_else(|| refused(request.size()))?;
-        if let Err(error) = self.living.enter(address, request.size(), ()) {
-            // SAFETY: it was just allocated and is not in use.
-            inside(|| unsafe { mi::mi_free(address.as_ptr().cast()) });
-            failure::remember(error);
-            return Err(error);
-        }
-        // SAFETY: a live block.
-        let size = unsafe { mi::mi_usable_size(address.as_ptr().cast()) };
-        Ok(Block { address, size, zeroed: request.is_zeroed() })
+    fn take(&self, request: Request) -> (*mut u8, bool) {
+        let (size, align) = (request.size(), request.align());
+        let _ = LEAVES.try_with(|_| ());
+        // SAFETY: the alignment is a power of two.
+        let raw = inside(|| unsafe {
+            if request.is_zeroed() { mi::mi_zalloc_aligned(size, align) } else { mi::mi_malloc_aligned(size, align) }
+        });
+        (raw.cast(), request.is_zeroed())
     }
 
-    unsafe fn deallocate(&self, address: NonNull<u8>) {
-        if self.living.leave(address).is_some() {
-            // SAFETY: a block of mimalloc that nobody uses any more (`Allocator::deallocate`).
-            inside(|| unsafe { mi::mi_free(address.as_ptr().cast()) });
-        }
+    unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
+        // SAFETY: as demanded.
+        inside(|| unsafe { mi::mi_free(raw.cast()) });
     }
 
-    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: a live block of mimalloc (`Allocator::usable_size`).
-        unsafe { mi::mi_usable_size(address.as_ptr().cast()) }
+    unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+        // SAFETY: as demanded.
+        unsafe { mi::mi_usable_size(raw.cast()) }
     }
 
-    /// Returns 0: how much mimalloc gives back it does not tell.
-    fn trim(&self) -> usize {
+    fn trim(&self) {
         // SAFETY: both may be called at any time; a thread that has requested nothing yet has to be initialized first.
         inside(|| unsafe {
             mi::mi_thread_init();
             mi::mi_collect(true);
         });
-        0
-    }
-
-    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.living.get(address).is_some())
-    }
-
-    fn must_stay(&self) -> bool {
-        self.living.any()
-    }
-
-    fn calls_out(&self) -> bool {
-        false
     }
 }

@@ -7,6 +7,7 @@ mod calloc;
 mod functions;
 #[cfg(feature = "jemalloc")]
 mod jemalloc;
+mod listed;
 mod malloc;
 #[cfg(feature = "mimalloc")]
 mod mimalloc;

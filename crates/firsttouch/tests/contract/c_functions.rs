@@ -28,11 +28,6 @@ unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c
     unsafe { libc::calloc(count, size) }
 }
 
-unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: the pointer came from the functions above.
-    unsafe { libc::realloc(pointer, size) }
-}
-
 unsafe extern "C" fn free(context: *mut c_void, pointer: *mut c_void, size: usize) {
     // SAFETY: the pointer came from the functions above.
     unsafe {
@@ -43,9 +38,9 @@ unsafe extern "C" fn free(context: *mut c_void, pointer: *mut c_void, size: usiz
     }
 }
 
-/// All four, without a context.
+/// All three, without a context.
 pub fn all() -> Arc<dyn Allocator> {
-    let table = FunctionsTable { malloc, free, calloc: Some(calloc), realloc: Some(realloc), context: null_mut() };
+    let table = FunctionsTable { malloc, free, calloc: Some(calloc), context: null_mut() };
     // SAFETY: the functions are what they are called.
     unsafe { Functions::new(table) }
 }
@@ -53,14 +48,14 @@ pub fn all() -> Arc<dyn Allocator> {
 /// Only the two that must be given.
 pub fn two() -> Arc<dyn Allocator> {
     // SAFETY: as above.
-    unsafe { Functions::new(FunctionsTable { malloc, free, calloc: None, realloc: None, context: null_mut() }) }
+    unsafe { Functions::new(FunctionsTable { malloc, free, calloc: None, context: null_mut() }) }
 }
 
 #[test]
 fn a_free_says_what_was_asked_and_each_address_is_known() {
     let out = Out::new(0);
     let context = (&raw const out).cast_mut().cast();
-    let table = FunctionsTable { malloc, free, calloc: None, realloc: None, context };
+    let table = FunctionsTable { malloc, free, calloc: None, context };
     // SAFETY: the context outlives the allocator and its blocks.
     let functions = unsafe { Functions::new(table) };
     let blocks: Vec<_> = (0..50).map(|n| functions.allocate(Request::bytes(1 + n * 1000)).unwrap()).collect();
@@ -77,26 +72,4 @@ fn a_free_says_what_was_asked_and_each_address_is_known() {
     let expected =
         format!("malloc={:#x}, free={:#x}, calloc=None", malloc as *const () as usize, free as *const () as usize);
     assert!(functions.expression().contains(&expected), "{}", functions.expression());
-}
-
-/// The content comes along wherever `realloc` puts a block whose beginning was skipped for its alignment.
-#[test]
-fn realloc_keeps_content_and_alignment() {
-    for make in [all, two] {
-        let functions = make();
-        for align in [64, 4096, 1 << 20] {
-            let request = |size| Request::bytes(size).aligned(align).unwrap();
-            let mut block = functions.allocate(request(1000)).unwrap();
-            // SAFETY: the blocks live, have those sizes, and old addresses are forgotten.
-            unsafe {
-                block.address.as_ptr().copy_from_nonoverlapping([7u8; 1000].as_ptr(), 1000);
-                for size in [5 << 20, 1000, 200_000, 1 << 20, 1000] {
-                    block = functions.reallocate(block.address, request(size)).unwrap();
-                    assert!(block.address.as_ptr().addr().is_multiple_of(align) && block.size >= size);
-                    assert!(std::slice::from_raw_parts(block.address.as_ptr(), 1000).iter().all(|&byte| byte == 7));
-                }
-                functions.deallocate(block.address);
-            }
-        }
-    }
 }
