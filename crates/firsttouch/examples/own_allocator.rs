@@ -67,10 +67,6 @@ unsafe impl Allocator for Counted {
         self.upstream.trim()
     }
 
-    fn calls_out(&self) -> bool {
-        self.upstream.calls_out()
-    }
-
     fn in_segments(&self) -> bool {
         self.upstream.in_segments()
     }

@@ -205,7 +205,7 @@ pub unsafe trait Allocator: Any + Send + Sync {
     /// Whether a deallocation may run code that is neither this library's nor the C library's. Such code may wait for
     /// other threads, so it is not run during a fork; idle memory over it is kept then.
     fn calls_out(&self) -> bool {
-        true
+        self.upstream().is_none_or(|upstream| upstream.calls_out())
     }
 
     /// The alignment in bytes of every block, whatever less its request asks for.

@@ -120,8 +120,4 @@ unsafe impl Allocator for Filled {
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
     }
-
-    fn calls_out(&self) -> bool {
-        self.upstream.calls_out()
-    }
 }

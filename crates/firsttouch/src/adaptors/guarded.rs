@@ -542,10 +542,6 @@ unsafe impl Allocator for Guarded {
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
     }
-
-    fn calls_out(&self) -> bool {
-        self.upstream.calls_out()
-    }
 }
 
 impl Purgeable for Guarded {

@@ -248,10 +248,6 @@ unsafe impl Allocator for Limited {
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
     }
-
-    fn calls_out(&self) -> bool {
-        self.upstream.calls_out()
-    }
 }
 
 /// From this size on the line that makes a block is recorded: it costs a fraction of touching the block once.
