@@ -95,16 +95,6 @@ def test_what_it_raises_comes_out_as_it_is() -> None:
         ft.ones(30, allocator=ft.limited(ft.malloc(), 8))
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, MemoryError, StopIteration, GeneratorExit])
-def test_exceptions_of_every_kind(kind: type[BaseException]) -> None:
-    def act(address: int) -> int:
-        raise kind("mine")
-
-    with pytest.raises(kind, match="mine"):
-        ft.ones(3, allocator=Failing(act))
-    assert ft.get_allocator() == ft.numpy_default()
-
-
 @pytest.mark.parametrize(
     ("act", "kind", "said"),
     [

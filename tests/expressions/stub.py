@@ -19,8 +19,7 @@ from firsttouch.custom import AllocatorLike
 
 def text() -> str:
     """Return the stub, as ruff formats it."""
-    names = [row[0] for row in _firsttouch.declared()]
-    functions = [f"\n__all__ = {names}\n".replace("'", '"')]
+    functions = []
     for name, _, summary, _, annotated in _firsttouch.declared():
         annotated = annotated.replace("'", '"')
         head = f"def {name}{annotated} -> Allocator:"

@@ -68,5 +68,6 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     sharing::register(module)?;
     process::register(module)?;
     report::register(module)?;
-    tools::register(module)
+    tools::register(module)?;
+    module.delattr("__all__") // the module is private: what is public, the package says
 }

@@ -81,7 +81,7 @@ unsafe impl Allocator for Filled {
         unsafe {
             let Some(usable) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
             if self.on_free.is_some() && size < usable {
-                return false; // the end would be freed unfilled; a move fills it
+                return false; // the end would be freed unfilled; to move the block fills it
             }
             let done = self.upstream.resize_in_place(address, size);
             if done {
@@ -89,23 +89,6 @@ unsafe impl Allocator for Filled {
                 fill(address, usable, size, self.on_allocate);
             }
             done
-        }
-    }
-
-    unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        // SAFETY: the caller's promise; bytes beyond the smaller of both sizes are not in use.
-        unsafe {
-            let Some(usable) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
-            if self.on_free.is_none() {
-                let notes = (usable, request.size());
-                let block = list::reallocate(&*self.upstream, &self.ledger, address, request, notes).0?;
-                fill(block.address, usable, request.size(), self.on_allocate);
-                return Ok(Block { size: request.size(), ..block });
-            }
-            if request.suits(address) && self.resize_in_place(address, request.size()) {
-                return Ok(Block { address, size: request.size(), zeroed: false });
-            }
-            list::move_away(self, address, request)
         }
     }
 

@@ -37,28 +37,9 @@ pub(super) unsafe fn reallocate<T: Copy + Send>(
     (old, new): (T, T),
 ) -> (Result<Block, AllocError>, bool) {
     ledger.leave(address);
-    // SAFETY: as for `Allocator::reallocate`, a live block (`filled`, `limited` and `tracked`, which pass theirs on).
+    // SAFETY: as for `Allocator::reallocate`, a live block (`limited` and `tracked`, which pass theirs on).
     match unsafe { upstream.reallocate(address, request) } {
         Ok(block) => (Ok(block), ledger.enter(block.address, request.size(), new).is_ok()),
         Err(error) => (Err(error), ledger.enter(address, request.size(), old).is_ok()),
-    }
-}
-
-/// Moves a block of `allocator` to a new one. The content is kept up to the smaller size.
-///
-/// # Safety
-/// As for [`Allocator::reallocate`].
-pub(super) unsafe fn move_away(
-    allocator: &dyn Allocator,
-    address: NonNull<u8>,
-    request: Request,
-) -> Result<Block, AllocError> {
-    // SAFETY: the old block is live and overlaps no other; it is freed only after the copy (law 8).
-    unsafe {
-        let old = allocator.usable_size(address);
-        let block = allocator.allocate(request.with_zeroed(false))?;
-        block.address.copy_from_nonoverlapping(address, old.min(request.size()));
-        allocator.deallocate(address);
-        Ok(Block { zeroed: false, ..block })
     }
 }
