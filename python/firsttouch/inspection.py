@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def escape(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape text for HTML, as :func:`html.escape`; importing `html` loads a table of all entities."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
@@ -135,11 +135,11 @@ class Inspection(NamedTuple):
         left, right = 'style="text-align:left"', 'style="text-align:right"'
         rows = []
         for label, value, *rest in _rows(self):
-            cells = f'<td colspan="3" {left}>{escape(value)}</td>'
+            cells = f'<td colspan="3" {left}>{_escape(value)}</td>'
             if rest:
-                cells = f"<td {right}>{value}</td><td {right}>{rest[0]}</td><td {left}>{escape(rest[1])}</td>"
+                cells = f"<td {right}>{value}</td><td {right}>{rest[0]}</td><td {left}>{_escape(rest[1])}</td>"
             rows.append(f"<tr><th {left}>{label}</th>{cells}</tr>")
-        return f"<table><caption>{escape(_title(self))}</caption>{''.join(rows)}</table>"
+        return f"<table><caption>{_escape(_title(self))}</caption>{''.join(rows)}</table>"
 
 
 #: Figures of pages, in the order of the text.
