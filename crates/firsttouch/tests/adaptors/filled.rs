@@ -41,14 +41,6 @@ fn what_was_never_written_shows() {
     }
 }
 
-/// All of float64 under the default pattern is not a number.
-#[test]
-fn the_default_makes_numbers_that_are_none() {
-    let filled = Filled::new(Pool::new(Options::default()), Some(0xFF), None);
-    let mut block = Held::new(&*filled, Request::bytes(800)).unwrap();
-    assert!(block.bytes().chunks(8).all(|word| f64::from_le_bytes(word.try_into().unwrap()).is_nan()));
-}
-
 #[test]
 fn the_tail_of_a_block_that_grows_shows_too() {
     for (upstream, on_free) in upstreams().into_iter().flat_map(|up| [(up.clone(), None), (up, Some(3))]) {
@@ -139,11 +131,4 @@ fn a_move_that_fails_changes_nothing() {
     assert!(block.resize(12_000).is_err() && block.resize(4000).is_err());
     block.check();
     assert_eq!(block.asked, 8000);
-}
-
-#[test]
-fn the_expression_shows_both() {
-    let shown = |allocate, free| Filled::new(Arc::new(Malloc), allocate, free).expression();
-    assert_eq!(shown(Some(255), None), "filled(malloc(), on_allocate=255, on_free=None)");
-    assert_eq!(shown(None, Some(0)), "filled(malloc(), on_allocate=None, on_free=0)");
 }

@@ -98,18 +98,21 @@ macro_rules! contract {
 
             const MAKE: Make = || $make;
 
-            contract!(@alone $name
-                given::size_and_alignment, given::every_alignment, given::tiny_and_empty,
-                zero::after_everything_was_dirty, zero::recycled_one_by_one, zero::among_clean_and_dirty, zero::unasked,
-                apart::no_two_blocks_overlap, apart::nobody_else_writes,
-                resized::contents_come_along, resized::in_place_or_not_at_all, resized::neighbours_stay, resized::a_long_walk,
-                shared::any_thread_may_free, shared::a_thread_that_ends_leaves_nothing_behind,
-                refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost, requests::every_request,
-                released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
-                accounts::add_up, accounts::the_expression_names_it,
-            );
+            contract!(@common alone $name);
         }
     )*};
+    (@common $how:ident $name:ident) => {
+        contract!(@$how $name
+            given::size_and_alignment, given::every_alignment, given::tiny_and_empty,
+            zero::after_everything_was_dirty, zero::recycled_one_by_one, zero::among_clean_and_dirty, zero::unasked,
+            apart::no_two_blocks_overlap, apart::nobody_else_writes,
+            resized::contents_come_along, resized::in_place_or_not_at_all, resized::neighbours_stay, resized::a_long_walk,
+            shared::any_thread_may_free, shared::a_thread_that_ends_leaves_nothing_behind,
+            refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost, requests::every_request,
+            released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
+            accounts::add_up, accounts::the_expression_names_it,
+        );
+    };
     (@alone $name:ident $($file:ident::$law:ident,)*) => {$(
         #[test]
         fn $law() {
@@ -123,20 +126,13 @@ macro_rules! contract {
 
             const MAKE: Make = || $make;
 
-            contract!(@laws
-                given::size_and_alignment, given::every_alignment, given::tiny_and_empty,
-                zero::after_everything_was_dirty, zero::recycled_one_by_one, zero::among_clean_and_dirty, zero::unasked,
-                apart::no_two_blocks_overlap, apart::nobody_else_writes,
-                resized::contents_come_along, resized::in_place_or_not_at_all, resized::neighbours_stay, resized::a_long_walk,
-                shared::any_thread_may_free, shared::a_thread_that_ends_leaves_nothing_behind,
-                refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost, requests::every_request,
-                released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
-                released::dropped_with_nothing_alive, released::dropped_with_living_blocks,
-                accounts::add_up, accounts::knows_its_blocks, accounts::the_expression_names_it,
+            contract!(@common laws $name);
+            contract!(@laws $name
+                released::dropped_with_nothing_alive, released::dropped_with_living_blocks, accounts::knows_its_blocks,
             );
         }
     )*};
-    (@laws $($file:ident::$law:ident,)*) => {$(
+    (@laws $name:ident $($file:ident::$law:ident,)*) => {$(
         #[test]
         fn $law() {
             super::$file::$law(MAKE);
