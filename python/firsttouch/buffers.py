@@ -4,7 +4,6 @@ import functools
 import inspect
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Callable
 from types import TracebackType
@@ -238,6 +237,6 @@ def _numba_type(_buffer: object) -> Any:
     return scratch_buffer
 
 
-_firsttouch.register(function=_function, dress=_dress, report=_report, main_thread=threading.main_thread)
+_firsttouch.register(function=_function, dress=_dress, report=_report)
 if not hasattr(Buffer, "_numba_type_"):
     Buffer._numba_type_ = property(_numba_type)  # type: ignore[attr-defined]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import operator
 import sys
-import threading
 import warnings
+from _thread import get_ident  # threading would be imported for it
 from collections.abc import Callable
 from itertools import starmap
 from types import TracebackType
@@ -546,7 +546,7 @@ class run_on:
                     RuntimeWarning,
                     stacklevel=2,
                 )
-            self._before.setdefault(threading.get_ident(), []).append(before)
+            self._before.setdefault(get_ident(), []).append(before)
         except BaseException:  # warnings may be errors; no block is open then
             before.restore()
             raise
@@ -555,7 +555,7 @@ class run_on:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        before = self._before.get(threading.get_ident())
+        before = self._before.get(get_ident())
         if not before:
             raise RuntimeError(
                 "run_on() ends in another thread than it began in: processors and memory policies belong to threads"

@@ -80,15 +80,6 @@ def test_only_the_file_that_this_python_obeys_counts(tmp_path: Path, minor: int,
         assert "-m pip install firsttouch" in said
 
 
-def test_a_python_of_the_future_is_asked(tmp_path: Path) -> None:
-    """The file is there, but this Python ignores it."""
-    (tmp_path / "firsttouch_start.start").write_text("_firsttouch_start:start\n")
-    said = checked(tmp_path, 18, "-S")
-    assert "Python 3.18 ignores firsttouch_start.start" in said
-    assert "firsttouch.install()" in said
-    assert "it would run" in checked(tmp_path, 18, "-B")
-
-
 def test_the_error_is_one_of_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "_site_folders", lambda: [str(tmp_path)])
     with pytest.raises(BadUsageError, match="programs would start without firsttouch"):

@@ -2,7 +2,6 @@
 
 import ctypes
 import gc
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -180,30 +179,13 @@ def test_an_allocator_is_what_it_is_not_what_its_repr_reads(around: Callable[[An
     assert own.asked == 1 or around is ft.pool  # which gives back what it keeps, and tries again
 
 
-@pytest.mark.parametrize("what", [KeyboardInterrupt("stop"), SystemExit(7)])
-@pytest.mark.parametrize("make", [np.empty, np.zeros, np.ones, ft.ones, ft.empty])
-def test_what_asks_a_program_to_end_comes_out_as_itself(what: BaseException, make: Callable[..., Any]) -> None:
-    with pytest.raises(type(what)) as caught, ft.use(Raises(what)):
-        make(100_000)
-    assert caught.value is what
-    for _ in range(100):  # nothing is left that would be raised later
-        np.ones(10)
-
-
-def test_an_end_that_is_asked_for_in_another_thread() -> None:
-    found: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            with ft.use(Raises(SystemExit(7))):
-                np.ones(100_000)
-        except BaseException as error:
-            found.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert [type(error) for error in found] == [SystemExit]
+@pytest.mark.parametrize("what", [KeyboardInterrupt("stop"), SystemExit(7), OSError("none")])
+def test_under_use_what_is_raised_is_the_cause_of_numpys_error(what: BaseException) -> None:
+    with pytest.raises(MemoryError) as caught, ft.use(Raises(what)):
+        np.empty(100_000)
+    assert caught.value.__cause__ is what
+    with pytest.raises(type(what)), ft.use(Raises(what)):
+        ft.empty(100_000)
 
 
 @pytest.mark.parametrize("inner", ["empty", "ones"])

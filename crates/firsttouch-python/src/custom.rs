@@ -7,19 +7,18 @@
 #![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::callback;
 use crate::python::values::{self, Name, PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
 use firsttouch::heap::ledger::Ledger;
 use firsttouch::size::Bytes;
-use pyo3::exceptions::{self, PyException, PyRecursionError};
+use pyo3::exceptions::{self, PyRecursionError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::ffi::{c_int, c_long, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -72,7 +71,6 @@ impl CustomAllocator {
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
         let failed = AllocError::new(request.size(), Limit::Upstream);
         failure::explain(failed, format!("cannot allocate {}: {}: {error}", Bytes(request.size()), self.object.name));
-        interrupt(py, &error);
         keep_error(error.clone_ref(py));
         failed
     }
@@ -224,8 +222,6 @@ impl Drop for CallDepth {
 thread_local! {
     /// What the last failing `allocate` of this thread raised.
     static ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
-    /// Whether Python was asked to raise its like in this thread.
-    static ON_ITS_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Keeps the exception of an allocation of this thread for whoever requested it.
@@ -236,51 +232,13 @@ pub fn keep_error(error: PyErr) {
 
 /// The exception that was kept, once: the caller raises it.
 pub fn kept_error() -> Option<PyErr> {
-    let found = ERROR.with(|last| last.borrow_mut().take());
-    if found.is_some() && ON_ITS_WAY.replace(false) {
-        // SAFETY: has no preconditions but the GIL, with which errors are kept and taken.
-        unsafe { ffi::PyThreadState_SetAsyncExc(ffi::PyThread_get_thread_ident() as c_long, null_mut()) };
-    }
-    found
+    ERROR.with(|last| last.borrow_mut().take())
 }
 
 /// The same, for Python.
 #[pyfunction]
 fn take_error(py: Python<'_>) -> Option<Py<PyAny>> {
     kept_error().map(|error| error.into_value(py).into_any())
-}
-
-extern "C" fn raise_kept(_: *mut c_void) -> c_int {
-    let raised = Python::try_attach(|py| {
-        let error = kept_error()?;
-        if error.is_instance_of::<PyException>(py) {
-            keep_error(error); // of a later allocation, which is asked for it
-            return None;
-        }
-        error.restore(py);
-        Some(())
-    });
-    if raised.flatten().is_some() { -1 } else { 0 }
-}
-
-/// Has what asks a program to end (`KeyboardInterrupt`, `SystemExit`) come out as itself, whoever asked for memory: NumPy
-/// makes an error of its own of every failure, and while it makes it, Python looks for what is pending.
-pub fn interrupt(py: Python<'_>, error: &PyErr) {
-    if error.is_instance_of::<PyException>(py) {
-        return;
-    }
-    // SAFETY: have no preconditions but the GIL.
-    let here = unsafe { ffi::PyThread_get_thread_ident() } as u64;
-    let main = || -> PyResult<u64> { callback(py, "main_thread")?.call0()?.getattr("ident")?.extract() };
-    // SAFETY: as above; a full queue leaves NumPy's error. Threads but the main one get the exception without its text.
-    unsafe {
-        if main().is_ok_and(|main| main == here) {
-            ffi::Py_AddPendingCall(Some(raise_kept), null_mut());
-        } else {
-            ffi::PyThreadState_SetAsyncExc(here as c_long, error.get_type(py).as_ptr());
-            ON_ITS_WAY.set(true);
-        }
-    }
 }
 
 /// A block on its way back.

@@ -115,7 +115,7 @@ def _settings(given: argparse.Namespace, names: Sequence[str]) -> Settings:
     from firsttouch.tools.bench import common
 
     for expression in given.allocator:
-        program.tried_elsewhere("bench", expression)
+        program.checked(expression, "bench")
     try:
         wanted = None if given.sizes is None else common.parse(given.sizes)
         for name in names:

@@ -71,7 +71,7 @@ def main(words: Sequence[str]) -> int:
         ways = "give a script, -m module, -c code or -- command"
         raise BadUsageError(f"compare: missing program: {ways} (try firsttouch compare --help)")
     for expression in given.allocator:
-        program.tried_elsewhere("compare", expression)
+        program.checked(expression, "compare")
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupt)

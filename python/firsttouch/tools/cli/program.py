@@ -273,9 +273,6 @@ def _holds_value(letters: str) -> bool:
 _LINE = "_firsttouch_start"
 _PROBE = f"import sys; sys.exit(not getattr(sys.modules.get({_LINE!r}), '_begun', False))"
 
-#: The last Python whose site module was seen to obey its file. Newer ones are asked.
-_KNOWN = (3, 15)
-
 
 def check(interpreter: Sequence[str], of: str = "run") -> None:
     """Reject an interpreter that would start the program without firsttouch; `of` is the calling command."""
@@ -284,26 +281,16 @@ def check(interpreter: Sequence[str], of: str = "run") -> None:
     if sys.flags.ignore_environment:
         option = "-I" if sys.flags.isolated else "-E"
         raise BadUsageError(f"{of}: python {option} ignores the variable that starts firsttouch; omit {option}")
-    certain = sys.version_info[:2] <= _KNOWN and any(_stands_in(folder) for folder in _site_folders())
-    if not certain and not _runs(interpreter):
-        raise BadUsageError(f"{of}: {_why_not()}")
+    if not any(_stands_in(folder) for folder in _site_folders()) and not _runs(interpreter):
+        raise BadUsageError(
+            f"{of}: no {_file()} in this Python's site-packages, so programs would start without firsttouch; install it"
+            f" there: {sys.executable} -m pip install firsttouch"
+        )
 
 
 def _file() -> str:
     """Return the name of the file that starts firsttouch in this Python: PEP 829 retires import lines in .pth files."""
     return "firsttouch_start.start" if sys.version_info >= (3, 15) else "firsttouch_start.pth"
-
-
-def _why_not() -> str:
-    without = "so programs would start without firsttouch"
-    if any(_stands_in(folder) for folder in _site_folders()):
-        version = ".".join(map(str, sys.version_info[:2]))
-        return (
-            f"Python {version} ignores {_file()}, {without}; call firsttouch.install() at the start of the program"
-            " instead, or use a newer firsttouch"
-        )
-    install = f"{sys.executable} -m pip install firsttouch"
-    return f"no {_file()} in this Python's site-packages, {without}; install it there: {install}"
 
 
 def _site_folders() -> list[str]:
@@ -460,30 +447,22 @@ def passed_on(status: int) -> int:
 _OF_POOL = ("max_idle", "decay")
 
 
-def checked(given: Any, of: str = "run") -> str:
+def checked(expression: str, of: str) -> str:
     """Return the expression if it makes an allocator that can serve a process; `of` is the calling command."""
-    for name in _OF_POOL:
-        if getattr(given, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise BadUsageError(f"run: {option} is for the default pool; with --allocator write it as {_written(name)}")
     from firsttouch import _firsttouch
 
-    text: str = given.allocator
     try:
         from firsttouch._internal import resolve
 
-        allocator = resolve.parse(text)
+        allocator = resolve.parse(expression)
         if _firsttouch.BACKEND:
-            _firsttouch.install(allocator)  # in this process, which is about to end
+            _firsttouch.install(allocator)  # only this shows whether it can serve the whole process
+            _firsttouch.uninstall()
     except (ValueError, TypeError, MemoryError, _firsttouch.UnsupportedError) as error:
         raise BadUsageError(f"{of}: --allocator: {error}") from None
     except ImportError:
         pass  # NumPy is not installed, and the program may not need it
-    return text
-
-
-def _written(name: str) -> str:
-    return "pool(max_idle=...)" if name == "max_idle" else "pool(decay=...)"
+    return expression
 
 
 def _without_rivals(inherited: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -494,25 +473,3 @@ def _without_rivals(inherited: Mapping[str, Any], settings: Mapping[str, Any]) -
     elif any(name in settings for name in _OF_POOL):
         rivals.add("allocator")
     return {name: value for name, value in inherited.items() if name not in rivals}
-
-
-_TRIAL = "import sys, firsttouch; firsttouch.install(sys.argv[1])"
-
-
-def tried_elsewhere(command: str, expression: str) -> str:
-    """As `checked`, in another process, for a command that continues afterwards."""
-    import subprocess
-
-    from firsttouch.tools.measuring.starter import helper
-
-    probe = subprocess.run(
-        helper("-c", _TRIAL, expression),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if probe.returncode != 0:
-        said = (probe.stderr.strip().splitlines() or [f"the trial process exited with status {probe.returncode}"])[-1]
-        raise BadUsageError(f"{command}: --allocator: {said.partition(': ')[2] or said}")
-    return expression

@@ -169,7 +169,13 @@ def _settings(given: Any) -> dict[str, Any]:
         if path != "-":
             files.refuse("run", given.json, files.fill(path))
     if given.allocator is not None:
-        settings["allocator"] = program.checked(given)
+        for name in ("max_idle", "decay"):
+            if getattr(given, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise BadUsageError(
+                    f"run: {option} is for the default pool; with --allocator write it as pool({name}=...)"
+                )
+        settings["allocator"] = program.checked(given.allocator, "run")
     if given.limit is not None:
         settings["limit"] = _limit(given.limit)
     if given.max_idle is not None:

@@ -114,8 +114,7 @@ def _version(file: str) -> tuple[int, int] | None:
 def _settings(given: Any, file: str) -> dict[str, Any]:
     settings: dict[str, Any] = {"trace": file, "quiet": given.quiet}
     if given.allocator is not None:
-        given.max_idle = given.decay = None
-        settings["allocator"] = program.checked(given, "trace")
+        settings["allocator"] = program.checked(given.allocator, "trace")
     return settings
 
 
