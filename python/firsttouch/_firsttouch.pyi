@@ -151,8 +151,7 @@ class scratch(typing.Generic[_P, _R]):
         buffer_or_function: Buffer | None = None,
         /,
         *,
-        result: typing.Literal["copy", "keep"] = "copy",
-        escape: typing.Literal["keep", "warn", "raise"] = "keep",
+        warn: bool = False,
         debug: bool = False,
     ) -> scratch[[_Undecorated], _Undecorated]: ...
     @typing.overload
@@ -161,8 +160,7 @@ class scratch(typing.Generic[_P, _R]):
         buffer_or_function: typing.Callable[_P, _R],
         /,
         *,
-        result: typing.Literal["copy", "keep"] = "copy",
-        escape: typing.Literal["keep", "warn", "raise"] = "keep",
+        warn: bool = False,
         debug: bool = False,
     ) -> scratch[_P, _R]: ...
     def __enter__(self) -> Scope: ...
@@ -328,7 +326,7 @@ class NumbaBuffers:
     def buffers(self) -> list[Buffer]: ...
 
 def numba_setup(get_api: int) -> dict[str, int]: ...
-def numba_failure() -> tuple[str, tuple[int, int] | None]: ...
+def numba_failure() -> str: ...
 def inspect(
     array: np.ndarray,
 ) -> tuple[int, int, bool, list[tuple[str, int | None, str]], dict[int, int] | None, str]: ...

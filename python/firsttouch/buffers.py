@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from _firsttouch_start import units
 from firsttouch import _firsttouch
@@ -15,7 +15,6 @@ from firsttouch._firsttouch import Buffer, FixedBuffer, Scope, ScratchBuffer, sc
 
 __all__ = [
     "Buffer",
-    "EscapeError",
     "EscapeWarning",
     "FixedBuffer",
     "Scope",
@@ -122,66 +121,38 @@ class using_buffer:
         _firsttouch.home_leave(home, self._buffer)
 
 
-class Survivor(NamedTuple):
-    """A block that outlives its scope: its address, its size, and the line that made it, if that was recorded."""
-
-    address: int
-    nbytes: int
-    site: str | None = None
-
-    def __str__(self) -> str:
-        return f"{units.size(self.nbytes)} " + (f"made at {self.site}" if self.site else f"at {self.address:#x}")
-
-
 class EscapeWarning(RuntimeWarning):
     """Arrays that were made in a scope outlive it.
 
     See Also
     --------
-    firsttouch.scratch : Warns of them with ``escape="warn"``.
+    firsttouch.scratch : Warns of them with ``warn=True``.
 
     """
-
-
-class EscapeError(RuntimeError):
-    """Arrays that were made in a scope outlive it; they stay valid.
-
-    Attributes
-    ----------
-    survivors : tuple
-        Their blocks: address, bytes and line, as far as known.
-
-    See Also
-    --------
-    firsttouch.scratch : Raises it with ``escape="raise"``.
-
-    """
-
-    def __init__(self, message: str, survivors: tuple[Survivor, ...] = ()) -> None:
-        super().__init__(message)
-        self.survivors = survivors
 
 
 _SHOWN = 5
 _PACKAGE = os.path.dirname(__file__)
 
 
-def _report(
-    function: Callable[..., Any], left: list[tuple[int, int, str | None]], escape: Literal["warn", "raise"], buffer: str
-) -> None:
-    """Warn of arrays that outlived a decorated call and are not in its result, or raise :exc:`EscapeError`."""
-    blocks = sorted((Survivor(*each) for each in left), key=lambda block: -block.nbytes)
+def _report(function: Callable[..., Any], left: list[tuple[int, int, str | None]], buffer: str) -> None:
+    """Warn of blocks (address, bytes, line if known) that outlived a decorated call and are not in its result."""
+    left = sorted(left, key=lambda block: -block[1])
+    shown = [
+        f"{units.size(nbytes)} " + (f"made at {line}" if line else f"at {address:#x}")
+        for address, nbytes, line in left[:_SHOWN]
+    ]
+    if left[_SHOWN:]:
+        shown.append(f"and {len(left) - _SHOWN} more")
     name = getattr(function, "__qualname__", type(function).__name__)
-    one = len(blocks) == 1
-    listed = "; ".join(map(str, blocks[:_SHOWN])) + (f"; and {len(blocks) - _SHOWN} more" if blocks[_SHOWN:] else "")
-    lines = "" if blocks[0].site else " (debug=True names the lines that made them)"
+    arrays, they, them = ("an array", "it stays valid and keeps", "it")
+    if len(left) > 1:
+        arrays, they, them = (f"{len(left)} arrays", "they stay valid and keep", "them")
     message = (
-        f"{'an array' if one else f'{len(blocks)} arrays'} made in {name}() outlived it in {buffer}: {listed}{lines}. "
-        f"{'It stays' if one else 'They stay'} valid and keep{'s' if one else ''} a chunk of the buffer: return "
-        f"{'it' if one else 'them'}, or copy {'it' if one else 'them'} before storing"
+        f"{arrays} made in {name}() outlived it in {buffer}: {'; '.join(shown)}"
+        f"{'' if left[0][2] else ' (debug=True names the lines that made them)'}; {they} a chunk of the buffer: return "
+        f"{them}, or copy {them} before storing"
     )
-    if escape == "raise":
-        raise EscapeError(message, tuple(blocks))
     warnings.warn(message, EscapeWarning, stacklevel=_outside())
 
 

@@ -83,7 +83,7 @@ def constructors(random: Random) -> None:
     LEFT.add(marked(array, mark), mark)
 
 
-@ft.scratch(escape="keep")
+@ft.scratch
 def decorated(random: Random) -> None:
     """A call with a scope of its own, which leaves arrays behind."""
     make(random)

@@ -106,7 +106,7 @@ def decorated(): return {"a": [np.ones(3000)]}
 
 kept = []
 
-@ft.scratch(escape="warn", debug=True)
+@ft.scratch(warn=True, debug=True)
 def escaping():
     kept.append(np.ones(3000))
     return np.ones(3000)[1:]

@@ -5,6 +5,7 @@ import contextvars
 import gc
 import mmap
 import os
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -26,6 +27,7 @@ class Program(Arrays):
         self.generators: list[Any] = []
         self.contexts: list[Any] = [contextvars.copy_context()]
         self.worker = ThreadPoolExecutor(1)
+        self.errors: list[tuple[BaseException, Any]] = []
         self.buffers = [
             None,
             ft.ScratchBuffer("64 KiB", debug=debug),
@@ -38,7 +40,7 @@ class Program(Arrays):
             *[self.make, self.drop] * 8,
             *[self.enter, self.leave, self.leave_any] * 3,
             *[self.begin, self.end, self.call, self.resize, self.write, self.view, self.elsewhere, self.hand_over] * 2,
-            *[self.remember, self.forget, self.in_thread, self.reset, self.pickled, self.replace],
+            *[self.remember, self.forget, self.in_thread, self.reset, self.pickled, self.replace, self.fail],
         ]
 
     def manager(self) -> Any:
@@ -78,7 +80,7 @@ class Program(Arrays):
     def call(self) -> None:
         """A decorated function that calls itself, leaves some arrays behind, and returns some or fails."""
 
-        @ft.scratch(self.buffer(), result=self.random.choice(["copy", "keep"]))
+        @ft.scratch(self.buffer())
         def call(turns: int) -> Any:
             array = self.new()
             fill(array, 7)
@@ -103,6 +105,23 @@ class Program(Arrays):
                 assert intact(array, 7)
             if made:
                 self.keep(made[0])
+
+    def fail(self) -> None:
+        """Leaves a scope by an exception that is kept, and with it this function's frame and its array."""
+        array = None
+        try:
+            with ft.scratch(self.buffer()):
+                array = self.new()
+                fill(array, 7)
+                raise KeyError
+        except KeyError as error:
+            self.errors = [*self.errors[-3:], (error, weakref.ref(array))]
+        except (MemoryError, RuntimeError):
+            pass
+
+    def check(self) -> None:
+        super().check()
+        assert all(array() is not None and intact(array(), 7) for _, array in self.errors)
 
     def elsewhere(self) -> None:
         self.random.choice(self.contexts).run(self.make)
@@ -158,6 +177,7 @@ class Program(Arrays):
         self.worker.shutdown()
         self.check()
         self.living.clear()
+        self.errors.clear()
         self.contexts.clear()
         gc.collect()  # closures that call themselves
         for buffer in self.buffers[1:5]:

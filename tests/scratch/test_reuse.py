@@ -1,8 +1,6 @@
 """Chunks start again once all their arrays are dead: loops hold a few, whatever the number of iterations."""
 
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,56 +50,12 @@ def test_returned_arrays_pin_no_chunk() -> None:
     assert all((x == turn).all() and (y["x"][0] == turn).all() for turn, (x, y) in enumerate(kept))
 
 
-def test_every_second_one_kept() -> None:
-    buffer, kept = ft.ScratchBuffer("256 KiB"), Kept()
-    for _ in range(500):
-        with ft.scratch(buffer):
-            arrays = [np.empty(5_000, np.uint8) for _ in range(20)]
-            kept.add(arrays[10])
-            del arrays
-            churn(1)
-    assert kept.intact()
-    assert buffer.capacity <= 5 * buffer.used
-    del kept.arrays[::2]
-    with ft.scratch(buffer):
-        churn()
-    assert kept.intact()
-    kept.clear()
-    assert buffer.used == 0
-
-
 def test_large_ones_are_the_pools() -> None:
     buffer = ft.ScratchBuffer("1 MiB")
     with ft.scratch(buffer):
         arrays = [np.ones(5 * CHUNK, np.uint8) for _ in range(5)]
         assert (buffer.used, buffer.capacity) == (0, 0)
         assert "pool(" in repr(ft.get_allocator(arrays[0]))
-
-
-def in_thread(body: Callable[[], Any]) -> None:
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-
-
-@pytest.mark.parametrize("free", ["in this thread", "in another", "later, in another"])
-def test_freed_anywhere(free: str) -> None:
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-    with ft.scratch(buffer):
-        arrays: list[Any] = []
-        for _ in range(200):
-            arrays = [np.empty(9_000, np.uint8) for _ in range(10)]
-            kept.make(1_500)
-            if free == "in another":
-                in_thread(arrays.clear)
-            elif free == "in this thread":
-                arrays.clear()
-        assert kept.intact()
-    if free == "later, in another":
-        in_thread(arrays.clear)
-    assert buffer.used == 200 * 1_536
-    in_thread(kept.clear)
-    assert buffer.used == 0
 
 
 def test_a_threads_frees_beside_the_scopes_own_work() -> None:
@@ -171,14 +125,3 @@ def test_reset_gives_everything_back_and_forgets_the_peak() -> None:
     assert (buffer.used, buffer.capacity, buffer.peak) == (0, 0, 0)
     with ft.scratch(buffer):
         churn()
-
-
-def test_idle_chunks_go() -> None:
-    buffer = ft.ScratchBuffer()
-    with ft.scratch(buffer):
-        assert [np.ones(1_000) for _ in range(100)]
-    assert buffer.capacity >= 800_000
-    end = time.monotonic() + 30
-    while buffer.capacity:
-        assert time.monotonic() < end
-        time.sleep(0.1)

@@ -234,44 +234,6 @@ def serving(*buffers: Any) -> Any:
     return next((buffer for buffer, used in zip(buffers, before, strict=True) if buffer.used > used), None)
 
 
-def test_the_outer_one_first() -> None:
-    buffers, kept = [ft.ScratchBuffer("1 MiB") for _ in range(3)], Kept()
-    one, two, three = (ft.scratch(buffer) for buffer in buffers)
-    for scratch in (one, two, three):
-        scratch.__enter__()
-        kept.make()
-    leave(one)
-    assert serving(*buffers) is buffers[2]
-    leave(three)
-    assert serving(*buffers) is buffers[1]
-    churn()
-    leave(two)
-    assert serving(*buffers) is None
-    assert ft.get_allocator() == NUMPY
-    assert kept.intact()
-    kept.clear()
-    assert [buffer.used for buffer in buffers] == [0, 0, 0]
-
-
-def test_two_on_one_buffer_the_outer_one_first() -> None:
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-    outer, inner = ft.scratch(buffer), ft.scratch(buffer)
-    one = outer.__enter__()
-    kept.make()
-    two = inner.__enter__()
-    kept.make()
-    leave(outer)
-    assert (one.is_open, two.is_open) == (False, True)
-    kept.make()
-    churn()
-    assert kept.intact()
-    leave(inner)
-    churn()
-    assert kept.intact()
-    kept.clear()
-    assert buffer.used == 0
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_any_order(seed: int) -> None:
     dice, kept = random.Random(seed), Kept()
@@ -396,14 +358,6 @@ def test_a_result_that_came_through_an_ended_scope_inside() -> None:
         assert array[:LARGE].all()
         assert not array[LARGE:].any()
         del array
-
-
-def test_a_scope_that_ended_stays_so() -> None:
-    with ft.scratch() as held:
-        pass
-    for _ in range(3):
-        with ft.scratch(), ft.scratch(), pytest.raises(RuntimeError, match="has ended"):
-            held.empty(MIDDLE)
 
 
 def test_a_context_inside_keeps_the_scopes_around_it() -> None:

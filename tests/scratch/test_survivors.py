@@ -161,21 +161,6 @@ def test_pickles_and_copies_are_ordinary() -> None:
     assert len(bytes_) == MIDDLE
 
 
-def test_from_whichever_thread_the_last_one_dies() -> None:
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-    for _ in range(5):
-        with ft.scratch(buffer):
-            for size in (2_000, MIDDLE, LARGE) * 3:
-                kept.make(size)
-    assert kept.intact()
-    thread = threading.Thread(target=kept.clear)
-    thread.start()
-    thread.join()
-    assert buffer.used == 0
-    buffer.reset()
-    assert buffer.capacity == 0
-
-
 SIZES = (100, 5_000, 16_000)  # bytes that lie in a chunk of each
 
 

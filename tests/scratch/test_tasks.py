@@ -26,7 +26,8 @@ def make(kept: Kept) -> None:
         kept.make(size)
 
 
-def test_a_child_task_after_the_scope() -> None:
+def test_whoever_runs_after_the_scope_in_its_context() -> None:
+    """A child task, callbacks, and another thread are served by others, and their arrays live on."""
     buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
 
     async def child(ended: asyncio.Event) -> None:
@@ -34,19 +35,25 @@ def test_a_child_task_after_the_scope() -> None:
         make(kept)
 
     async def main() -> None:
-        ended = asyncio.Event()
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
         with ft.scratch(buffer):
-            task = asyncio.create_task(child(ended))
-            await asyncio.sleep(0)
+            tasks = [asyncio.create_task(child(ended))]
+            loop.call_later(0.01, make, kept)
+            loop.call_soon(make, kept)
+            await asyncio.to_thread(make, kept)
+            tasks.append(asyncio.create_task(asyncio.to_thread(make, kept)))
+            churn()
         ended.set()
-        await task
-        assert buffer.used == 0
+        await asyncio.gather(*tasks)
+        await asyncio.sleep(0.05)
         with ft.scratch(buffer):
             churn()
-        assert kept.intact()
 
     asyncio.run(main())
+    assert len(kept) == 15
     assert kept.intact()
+    kept.clear()
+    assert buffer.used == 0
 
 
 def test_a_child_task_while_the_scope_is_open() -> None:
@@ -73,41 +80,6 @@ def test_a_child_task_while_the_scope_is_open() -> None:
     assert kept.intact()
     kept.clear()
     assert buffer.used == 0
-
-
-def test_call_later() -> None:
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-
-    async def main() -> None:
-        with ft.scratch(buffer):
-            asyncio.get_running_loop().call_later(0.01, make, kept)
-            asyncio.get_running_loop().call_soon(make, kept)
-        await asyncio.sleep(0.05)
-        assert buffer.used == 0
-        with ft.scratch(buffer):
-            churn()
-
-    asyncio.run(main())
-    assert len(kept) == 6
-    assert kept.intact()
-
-
-def test_to_thread() -> None:
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-
-    async def main() -> None:
-        with ft.scratch(buffer):
-            await asyncio.to_thread(make, kept)
-            assert buffer.used == 0
-            later = asyncio.create_task(asyncio.to_thread(make, kept))
-            churn()
-        await later
-        assert buffer.used == 0
-
-    asyncio.run(main())
-    churn()
-    assert len(kept) == 6
-    assert kept.intact()
 
 
 def test_a_thread_that_is_given_the_context() -> None:

@@ -129,7 +129,10 @@ typedef struct firsttouch_mark {
 
 /* Creates a buffer: of a fixed size on the caller's storage, which must live as long; or, where `storage` is NULL, one
  * that grows, in chunks from an allocator (NULL: the C library) of which the first has `size` bytes (0: 4 KiB) and each
- * further one is twice as large, up to 16 MiB. */
+ * further one is twice as large, up to 16 MiB. With FIRSTTOUCH_CHECKED as the size each block is requested of the
+ * allocator and given back by the rewind, so that guarded(keep='1 MiB'), or a sanitizer's malloc, stops who uses it
+ * afterwards. */
+#define FIRSTTOUCH_CHECKED SIZE_MAX
 firsttouch_status firsttouch_scratch_create(firsttouch_allocator *upstream, void *storage, size_t size,
                                             firsttouch_scratch **scratch) FIRSTTOUCH_NOEXCEPT;
 /* Frees a buffer and all that was allocated in it; NULL is ignored. */

@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// `firsttouch_scratch`: its head comes first in an arena, too.
 type Scratch = Arena<'static>;
 
+/// `FIRSTTOUCH_CHECKED`.
+const CHECKED: usize = usize::MAX;
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_scratch_create(
     upstream: *const Handle,
@@ -35,7 +38,11 @@ unsafe extern "C" fn firsttouch_scratch_create(
                 // SAFETY: a living handle (header).
                 false => unsafe { shared(upstream) },
             };
-            Arena::with(upstream, if size == 0 { 4 << 10 } else { size })
+            match size {
+                CHECKED => Arena::checked(upstream),
+                0 => Arena::with(upstream, 4 << 10),
+                first_chunk => Arena::with(upstream, first_chunk),
+            }
         };
         // SAFETY: not null, so it can be written.
         unsafe { out.write(Box::into_raw(Box::new(arena))) };

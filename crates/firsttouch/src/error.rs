@@ -49,15 +49,6 @@ pub enum Limit {
         /// Bytes in use of it.
         used: usize,
     },
-    /// The limit of a scratch buffer that grows.
-    Buffer {
-        /// The limit in bytes.
-        allowed: usize,
-        /// Bytes that the buffer holds, in use or not.
-        held: usize,
-        /// Bytes of its live blocks.
-        used: usize,
-    },
     /// A scratch buffer of a fixed size has no gap that is large enough.
     Full {
         /// The buffer's bytes.
@@ -119,7 +110,7 @@ impl AllocError {
             Limit::Memory { .. } => "vm.overcommit_memory=0",
             Limit::Maps { .. } => "vm.max_map_count",
             Limit::Budget { .. } => "limited",
-            Limit::Buffer { .. } | Limit::Full { .. } | Limit::Forked => "scratch buffer",
+            Limit::Full { .. } | Limit::Forked => "scratch buffer",
             Limit::Arena { .. } => "arena",
             Limit::Available { .. } => "available memory",
             Limit::Placement => "strict",
@@ -164,13 +155,6 @@ impl fmt::Display for AllocError {
                 Bytes(allowed),
                 Bytes(used),
                 left(allowed, used)
-            ),
-            Limit::Buffer { allowed, held, used } => write!(
-                f,
-                "the scratch buffer may hold {}; it holds {}, of which {} are in use",
-                Bytes(allowed),
-                Bytes(held),
-                Bytes(used)
             ),
             Limit::Full { capacity, used, gap, blocks } => write!(
                 f,

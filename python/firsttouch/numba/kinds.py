@@ -215,8 +215,7 @@ def _sizes(context: Any, builder: Any, cursor: Any, kind: Any, shape: Any, items
     with builder.if_then(bad, likely=False):
         dims = cgutils.pack_array(builder, lengths, ty=WORD)
         at = builder.bitcast(cgutils.alloca_once_value(builder, dims), native.BYTES)
-        native.call(builder, "bad_shape", ir.VoidType(), at, WORD(len(lengths)), itemsize)
-        native.call(builder, "failed", ir.VoidType(), cursor)
+        native.call(builder, "bad_shape", ir.VoidType(), cursor, at, WORD(len(lengths)), itemsize)
         native.fail(context, builder, 4)
     return lengths, size
 

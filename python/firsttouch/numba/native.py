@@ -27,37 +27,27 @@ def in_use(owner: int, caller: int) -> str:
     )
 
 
-def _reason() -> str:
-    text, threads = _firsttouch.numba_failure()
-    return in_use(*threads) if threads else text
+class _CompiledError(Exception):
+    """An exception of compiled code, which has no arguments: the native module knows why."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(args or (_firsttouch.numba_failure(),)))
 
 
-class BufferFullError(MemoryError):
+class BufferFullError(_CompiledError, MemoryError):
     """A buffer is full; the message states what was requested and which limit was exceeded."""
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*(args or (_reason(),)))
 
-
-class MarkError(ValueError):
+class MarkError(_CompiledError, ValueError):
     """A buffer was rewound in the wrong order, or to another buffer's mark."""
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*(args or (_reason(),)))
 
-
-class ShapeError(ValueError):
+class ShapeError(_CompiledError, ValueError):
     """A shape has a negative dimension, or more bytes than can be addressed."""
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*(args or (_reason(),)))
 
-
-class ThreadError(RuntimeError):
+class ThreadError(_CompiledError, RuntimeError):
     """A buffer was used in a thread other than that of the call it was passed to."""
-
-    def __init__(self, *args: object) -> None:
-        super().__init__(*(args or (_reason(),)))
 
 
 # Keys are the error codes of the native module.
@@ -76,13 +66,10 @@ BYTES = ir.IntType(8).as_pointer()
 INFO = types.MemInfoPointer(types.voidptr)
 
 
-TOP, END, FRAME, OWNER, CURSOR_INFO, NOTHING = 0, 8, 16, 24, 40, 48
+TOP, END, FRAME, OWNER, CHUNK, CHANGES, CURSOR_INFO, NOTHING = range(0, 64, 8)
 
 
-FRAME_INFO, FRAME_TOP, FRAME_CHUNK, FRAME_SLOW, GENERATION, OUTER, INNER = 0, 8, 16, 24, 32, 40, 48
-
-
-CHUNK = 32
+FRAME_INFO, FRAME_TOP, FRAME_CHUNK, FRAME_CHANGES, GENERATION, OUTER, INNER = range(0, 56, 8)
 
 
 # The address space of the segment register fs, whose first word is the thread's own address.
@@ -178,7 +165,7 @@ def mark(context: Any, builder: Any, cursor: Any) -> tuple[Any, Any, Any, Any]:
         with quick:
             put(builder, inner, FRAME_TOP, top)
             put(builder, inner, FRAME_CHUNK, get(builder, cursor, CHUNK))
-            put(builder, inner, FRAME_SLOW, WORD(0))
+            put(builder, inner, FRAME_CHANGES, get(builder, cursor, CHANGES))
             next_generation = builder.add(get(builder, inner, GENERATION), WORD(1))
             put(builder, inner, GENERATION, next_generation)
             put(builder, cursor, FRAME, inner)
@@ -209,7 +196,7 @@ def rewind(context: Any, builder: Any, cursor: Any, mark: Any) -> None:
     start = builder.block
     with builder.if_then(innermost, likely=True):
         count = builder.load_atomic(place(builder, get(builder, frame, FRAME_INFO, BYTES), 0), "acquire", 8)
-        plain = builder.icmp_unsigned("==", get(builder, frame, FRAME_SLOW), WORD(0))
+        plain = builder.icmp_unsigned("==", get(builder, frame, FRAME_CHANGES), get(builder, cursor, CHANGES))
         same = builder.icmp_unsigned("==", get(builder, frame, GENERATION), generation)
         alone = builder.icmp_unsigned("==", count, WORD(1))
         looked = builder.and_(builder.and_(plain, same), alone)

@@ -153,6 +153,25 @@ static void check_scratch(void) {
     firsttouch_scratch_destroy(scratch);
     firsttouch_release(upstream);
     firsttouch_scratch_destroy(NULL);
+
+    /* Who uses a block of a checked buffer after its scope is stopped there. */
+    CHECK(firsttouch_parse("guarded(pages(), keep=1000000)", &upstream) == FIRSTTOUCH_OK);
+    CHECK(firsttouch_scratch_create(upstream, NULL, FIRSTTOUCH_CHECKED, &scratch) == FIRSTTOUCH_OK);
+    char *kept = firsttouch_scratch_alloc(scratch, 64, 1000);
+    firsttouch_mark mark = firsttouch_scratch_mark(scratch);
+    char *late = firsttouch_scratch_alloc(scratch, 64, 1000);
+    memset(late, 1, 1000);
+    firsttouch_scratch_rewind(scratch, mark);
+    memset(kept, 1, 1000);
+    pid_t child = fork();
+    if (child == 0) {
+        *(volatile char *)late = 1;
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+    firsttouch_scratch_destroy(scratch);
+    firsttouch_release(upstream);
 }
 
 static void check_pages(void) {

@@ -6,9 +6,9 @@
 #![allow(unsafe_code)] // Safety: compiled code passes the cursors that it got on entry, during the same call.
 
 use crate::numba::cursor::{Cursor, MarkFrame};
-use crate::numba::failure::{self, Failure, FailureReport};
+use crate::numba::failure::Failure;
 use crate::python::callback;
-use crate::python::gil::{Guarded, Once};
+use crate::python::gil::Guarded;
 use crate::python::values::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::scratch::buffer::PyBuffer;
 use firsttouch::fork::forks;
@@ -46,7 +46,10 @@ unsafe fn mine<'a>(cursor: *mut Cursor) -> Result<&'a mut Cursor, Failure> {
     match unsafe { (&raw const (*cursor).owner).read_volatile() } {
         // SAFETY: no other thread uses it while this one is its owner.
         owner if owner == thread() => Ok(unsafe { &mut *cursor }),
-        owner => Err(Failure::Thread(owner, thread())),
+        _ => Err(Failure::thread(
+            "this scratch buffer is in use by another thread, or its call is over: give each thread a buffer of its own, and \
+             a loop in parallel (prange) a firsttouch.numba.ThreadBuffers",
+        )),
     }
 }
 
@@ -56,11 +59,12 @@ unsafe fn mine<'a>(cursor: *mut Cursor) -> Result<&'a mut Cursor, Failure> {
 /// As for `mine`.
 unsafe fn attempt<T>(cursor: *mut Cursor, run: impl FnOnce(&mut Cursor) -> Result<T, Failure>) -> Result<T, i32> {
     // SAFETY: the cursor is from `enter` or a list of them, and its call lasts (compiled code).
-    let cursor = unsafe { mine(cursor) }.map_err(failure::put)?;
-    run(cursor).map_err(|error| {
-        let code = failure::put(error);
-        cursor.note_failure();
-        code
+    let cursor = unsafe { mine(cursor) }.map_err(Failure::put)?;
+    run(cursor).map_err(|failure| {
+        if cursor.caller != thread() {
+            cursor.failed = Some(failure.clone()); // Numba would not report it
+        }
+        failure.put()
     })
 }
 
@@ -74,57 +78,28 @@ extern "C" fn mark(cursor: *mut Cursor) -> *mut MarkFrame {
     unsafe { attempt(cursor, Cursor::open) }.unwrap_or(null_mut())
 }
 
-fn back(cursor: &mut Cursor, frame: *mut MarkFrame, generation: usize) -> Result<(), Failure> {
-    if !cursor.frames().any(|open| open == frame) {
-        return Err(Failure::Mark(
-            "this mark is not open: the buffer was rewound to it or to an earlier one, or another buffer made it",
-        ));
-    }
-    // SAFETY: an open frame of this cursor.
-    if unsafe { (*frame).generation } != generation {
-        return Err(Failure::Mark("the buffer was already rewound to this mark, or to an earlier one"));
-    }
-    cursor.close(frame);
-    Ok(())
-}
-
 extern "C" fn rewind(cursor: *mut Cursor, frame: *mut MarkFrame, generation: usize) -> i32 {
     // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
-    unsafe { attempt(cursor, |cursor| back(cursor, frame, generation)) }.map_or_else(|code| code, |()| 0)
+    unsafe { attempt(cursor, |cursor| cursor.rewind(frame, generation)) }.err().unwrap_or(0)
 }
 
 extern "C" fn failure_code() -> i32 {
-    failure::code()
+    Failure::last().code()
 }
 
-/// Keeps the text for a shape of which there can be no array.
-extern "C" fn bad_shape(lengths: *const isize, count: usize, itemsize: isize) {
+/// Fails for a shape of which there can be no array.
+extern "C" fn bad_shape(cursor: *mut Cursor, lengths: *const isize, count: usize, itemsize: isize) {
     // SAFETY: compiled code passes an array of that many lengths.
     let lengths = unsafe { std::slice::from_raw_parts(lengths, count) };
     let shape: Vec<String> = lengths.iter().map(ToString::to_string).collect();
     let shape = format!("({}{})", shape.join(", "), if count == 1 { "," } else { "" });
-    failure::put(Failure::Shape(if lengths.iter().any(|&length| length < 0) {
+    let failure = Failure::shape(if lengths.iter().any(|&length| length < 0) {
         format!("negative dimensions are not allowed: {shape}")
     } else {
         format!("no address space holds an array of shape {shape} with items of {itemsize} bytes")
-    }));
-}
-
-/// Keeps the failure of a call that had no cursor, as `bad_shape`, in the cursor.
-extern "C" fn failed(cursor: *mut Cursor) {
+    });
     // SAFETY: the cursor is from `enter`, and its call lasts (compiled code, head of the file).
-    if let Ok(cursor) = unsafe { mine(cursor) } {
-        cursor.note_failure();
-    }
-}
-
-impl Cursor {
-    /// Keeps the last failure of this thread for the caller's, as Numba would not report it.
-    fn note_failure(&mut self) {
-        if self.caller != thread() {
-            self.failed = Some(failure::last());
-        }
-    }
+    let _ = unsafe { attempt(cursor, |_| Err::<(), _>(failure)) };
 }
 
 /// A new reference to a cursor's buffer.
@@ -133,9 +108,9 @@ extern "C" fn object(cursor: *mut Cursor) -> *mut ffi::PyObject {
     unsafe { ffi::Py_NewRef((*cursor).object) }
 }
 
-/// A buffer's cursor, made when compiled code first gets the buffer.
+/// The calls of compiled code with a buffer, and its cursor, made by the first.
 #[derive(Default)]
-pub struct CursorHandle {
+pub struct Calls {
     cursor: AtomicPtr<Cursor>,
     calls: Guarded<RunningCalls>,
 }
@@ -143,8 +118,8 @@ pub struct CursorHandle {
 /// The calls of compiled code that run.
 #[derive(Default)]
 struct RunningCalls {
-    /// The frame that each call opened, the innermost last.
-    frames: Vec<*mut MarkFrame>,
+    /// How many frames of the cursor were open when each began, the innermost last.
+    frames: Vec<usize>,
     /// Python's identifier of the thread that runs them, by which its name is found.
     ident: usize,
     /// The same thread by our number, which goes on in a child that it forks, and the number of forks before its process.
@@ -152,10 +127,7 @@ struct RunningCalls {
     user: (u64, u32),
 }
 
-// SAFETY: a frame is only passed on to its cursor, which the one thread uses that runs the calls.
-unsafe impl Send for RunningCalls {}
-
-impl CursorHandle {
+impl Calls {
     /// A call of compiled code begins.
     pub fn enter(&self, owner: &Bound<'_, PyAny>, buffer: &Arc<Buffer>) -> PyResult<*mut Cursor> {
         let mut calls = self.calls.lock(owner.py());
@@ -176,29 +148,27 @@ impl CursorHandle {
             self.cursor.store(Box::into_raw(Box::new(Cursor::new(buffer.clone(), owner.as_ptr()))), Relaxed);
         }
         let address = self.cursor.load(Relaxed);
-        // SAFETY: made above, dropped with the handle; no other thread uses it, as none but this one runs calls.
+        // SAFETY: made above, dropped with the buffer; no other thread uses it, as none but this one runs calls.
         let cursor = unsafe { &mut *address };
-        let frame = cursor.open().map_err(|_| PyMemoryError::new_err("no memory is left to enter a buffer"))?;
+        let place = cursor.depth();
+        cursor.open().map_err(|_| PyMemoryError::new_err("no memory is left to enter a buffer"))?;
         (calls.ident, calls.user) = (here, now);
         cursor.owner = thread();
         cursor.caller = cursor.owner;
-        calls.frames.push(frame);
+        calls.frames.push(place);
         Ok(address)
     }
 
     /// The innermost call ends.
     pub fn leave(&self, py: Python<'_>) {
-        let (innermost, is_last) = {
+        // SAFETY: used by this thread, which runs the calls: no other enters while there are any.
+        let Some(cursor) = (unsafe { self.cursor.load(Relaxed).as_mut() }) else { return };
+        let (frame, is_last) = {
             let calls = self.calls.lock(py);
             (calls.frames.last().copied(), calls.frames.len() == 1)
         };
-        // SAFETY: made by the call that ends, and used by this thread, which runs it: no other enters while it is
-        // listed.
-        let (Some(frame), Some(cursor)) = (innermost, unsafe { self.cursor.load(Relaxed).as_mut() }) else {
-            return;
-        };
-        // Not under the lock: what is given back may be custom scratch memory, which runs code of its own.
-        cursor.close(frame);
+        // Not under the lock: an upstream may run code of its own.
+        frame.map(|place| cursor.close(place));
         if is_last {
             cursor.empty();
             cursor.owner = 0;
@@ -207,7 +177,7 @@ impl CursorHandle {
     }
 }
 
-impl Drop for CursorHandle {
+impl Drop for Calls {
     fn drop(&mut self) {
         let cursor = *self.cursor.get_mut();
         if self.calls.get_mut().frames.is_empty() && !cursor.is_null() {
@@ -223,34 +193,15 @@ fn in_use(py: Python<'_>, owner: usize, caller: usize) -> String {
     text().unwrap_or_else(|_| format!("the buffer is in use in thread {owner}; this is thread {caller}"))
 }
 
-/// The state of a buffer's calls from compiled code.
-#[pyclass(frozen, module = "firsttouch._firsttouch")]
-struct JitHandle(CursorHandle);
-
-/// Makes the type of handles before a call needs it.
-pub fn make_type(py: Python<'_>) {
-    py.get_type::<JitHandle>();
-}
-
-pub fn enter_buffer(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
-    let py = buffer.py();
-    let new = || Py::new(py, JitHandle(CursorHandle::default())).map(Py::into_any);
-    let handle = buffer.get().jit.get_or_make(py, new)?.bind(py).cast::<JitHandle>()?;
-    handle.get().0.enter(buffer.as_any(), buffer.get().buffer())
-}
-
-pub fn leave_buffer(buffer: &Bound<'_, PyBuffer>) {
-    let py = buffer.py();
-    if let Some(Ok(handle)) = buffer.get().jit.get(py).map(|handle| handle.bind(py).cast::<JitHandle>()) {
-        handle.get().0.leave(py);
-    }
+fn enter_buffer(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
+    buffer.get().compiled.enter(buffer.as_any(), buffer.get().buffer())
 }
 
 /// Runs with an argument of a type; `None` if an exception was set.
 ///
 /// # Safety
 /// The GIL is held, and the object is live.
-pub unsafe fn with<T, R>(object: *mut ffi::PyObject, run: impl FnOnce(&Bound<'_, T>) -> PyResult<R>) -> Option<R>
+unsafe fn with<T, R>(object: *mut ffi::PyObject, run: impl FnOnce(&Bound<'_, T>) -> PyResult<R>) -> Option<R>
 where
     T: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
 {
@@ -271,7 +222,7 @@ extern "C" fn leave(object: *mut ffi::PyObject) {
     // SAFETY: as above; the type was checked when it was entered.
     unsafe {
         with(object, |buffer: &Bound<'_, PyBuffer>| {
-            leave_buffer(buffer);
+            buffer.get().compiled.leave(buffer.py());
             Ok(())
         })
     };
@@ -284,7 +235,7 @@ pub struct NumbaBuffers {
     /// Their cursors, once entered.
     cursors: Vec<AtomicPtr<Cursor>>,
     /// The failure of a thread other than the caller's, which Numba would not report.
-    failed: Mutex<Option<FailureReport>>,
+    failed: Mutex<Option<Failure>>,
 }
 
 #[pymethods]
@@ -324,18 +275,18 @@ impl NumbaBuffers {
 
     fn leave(&self, py: Python<'_>, entered: usize) {
         for buffer in &self.buffers[..entered] {
-            leave_buffer(buffer.bind(py));
+            buffer.get().compiled.leave(py);
         }
     }
 
     /// Takes the failure of another thread; the buffers are still entered.
-    fn take_failure(&self) -> Option<FailureReport> {
-        let report = |slot: &AtomicPtr<Cursor>| {
+    fn take_failure(&self) -> Option<Failure> {
+        let taken = |slot: &AtomicPtr<Cursor>| {
             // SAFETY: entered, and the loop is over: no other thread uses it.
             unsafe { slot.load(Relaxed).as_mut() }.and_then(|cursor| cursor.failed.take())
         };
         let own = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.cursors.iter().filter_map(report).last().or(own)
+        self.cursors.iter().filter_map(taken).last().or(own)
     }
 }
 
@@ -352,7 +303,7 @@ extern "C" fn leave_all(object: *mut ffi::PyObject) {
             let failure = buffers.take_failure();
             buffers.leave(py, buffers.buffers.len());
             // An exception that is already set is that of the loop's part in this thread.
-            failure.filter(|_| !PyErr::occurred(py)).map_or(Ok(()), |report| Err(report.error(py)))
+            failure.filter(|_| !PyErr::occurred(py)).map_or(Ok(()), |failure| Err(failure.error(py)))
         })
     };
 }
@@ -362,9 +313,11 @@ extern "C" fn local(buffers: *const NumbaBuffers, number: usize) -> *mut Cursor 
     // SAFETY: entered, and the call that did so lasts.
     let buffers = unsafe { &*buffers };
     let Some(slot) = buffers.cursors.get(number) else {
-        let error = Failure::Few(buffers.cursors.len(), number);
-        *buffers.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.report());
-        failure::put(error);
+        let count = buffers.cursors.len();
+        let failure =
+            Failure::thread(format!("there are {count} buffers, and thread {number} (from 0) has none: make more"));
+        *buffers.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
+        failure.put();
         return null_mut();
     };
     let cursor = slot.load(Relaxed);
@@ -374,14 +327,13 @@ extern "C" fn local(buffers: *const NumbaBuffers, number: usize) -> *mut Cursor 
 }
 
 /// Names and addresses for the linker of compiled code.
-pub fn symbols() -> [(&'static str, usize); 13] {
+pub fn symbols() -> [(&'static str, usize); 12] {
     [
         ("firsttouch_numba_allocate", (allocate as *const ()).expose_provenance()),
         ("firsttouch_numba_mark", (mark as *const ()).expose_provenance()),
         ("firsttouch_numba_rewind", (rewind as *const ()).expose_provenance()),
         ("firsttouch_numba_thread", (thread as *const ()).expose_provenance()),
         ("firsttouch_numba_bad_shape", (bad_shape as *const ()).expose_provenance()),
-        ("firsttouch_numba_failed", (failed as *const ()).expose_provenance()),
         ("firsttouch_numba_object", (object as *const ()).expose_provenance()),
         ("firsttouch_numba_failure_code", (failure_code as *const ()).expose_provenance()),
         ("firsttouch_numba_enter", (enter as *const ()).expose_provenance()),

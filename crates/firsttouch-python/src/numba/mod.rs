@@ -25,16 +25,14 @@ fn numba_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDi
     Ok(symbols)
 }
 
-/// Returns the error of the last failed call of compiled code in this thread: a text, or the identifiers of two
-/// threads.
+/// Returns why the last call of compiled code in this thread failed.
 #[pyfunction]
-fn numba_failure() -> failure::FailureText {
-    failure::take()
+fn numba_failure() -> String {
+    failure::Failure::last().text()
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numba_setup, module)?)?;
     module.add_function(wrap_pyfunction!(numba_failure, module)?)?;
-    entry::make_type(module.py());
     module.add_class::<entry::NumbaBuffers>()
 }

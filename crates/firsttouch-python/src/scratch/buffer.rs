@@ -7,6 +7,7 @@ use crate::allocators::queries::can_tell;
 use crate::custom::kept_error;
 use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
+use crate::numba::entry::Calls;
 use crate::numpy::{NumPy, track};
 use crate::python::values::{self, Name, PyMemoryError, PyRuntimeError, PyValueError, ToPython, ensure_memory};
 use crate::python::{call_sites, callback};
@@ -21,7 +22,6 @@ use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::PlacedPages;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 use std::sync::Arc;
 
@@ -38,18 +38,18 @@ use std::sync::Arc;
 #[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
 pub struct PyBuffer {
     buffer: Arc<Buffer>,
-    /// What calls from compiled code need; made by them.
-    pub jit: PyOnceLock<Py<PyAny>>,
+    /// The calls of code that Numba compiled.
+    pub compiled: Calls,
     pub ended_scopes: EndedScopes,
     pub debug: bool,
 }
 
 impl PyBuffer {
     fn new(buffer: Arc<Buffer>, debug: bool) -> PyClassInitializer<Self> {
-        let (jit, ended_scopes) = (PyOnceLock::new(), EndedScopes::default());
+        let (compiled, ended_scopes) = (Calls::default(), EndedScopes::default());
         PyClassInitializer::from(PyAllocator::ours(buffer.clone())).add_subclass(Self {
             buffer,
-            jit,
+            compiled,
             ended_scopes,
             debug,
         })
@@ -181,7 +181,7 @@ fn chosen(
 /// upstream : AllocatorLike, optional
 ///     Where chunks come from. The default is the process's own pool.
 /// limit : int or str, optional
-///     Bytes that the buffer may hold, large arrays included. The default is no limit.
+///     Bytes that the buffer may hold, large arrays included, as with :func:`limited`. The default is no limit.
 /// debug : bool, optional
 ///     Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
 ///     recorded.
@@ -351,6 +351,7 @@ impl FixedBuffer {
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         #[allow(unsafe_code)]
         let buffer = unsafe { Buffer::fixed(address, size, shared, debug, site(debug), keep) };
+        storage::note(py, address.addr().get()..address.addr().get() + size, &buffer)?;
         Ok(PyBuffer::new(buffer, debug).add_subclass(Self { policy }))
     }
 

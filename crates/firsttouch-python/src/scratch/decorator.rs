@@ -16,55 +16,6 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use std::collections::HashSet;
 use std::ptr::NonNull;
 
-/// What happens to arrays that outlive the call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Escape {
-    Keep,
-    Warn,
-    Raise,
-}
-
-/// The options of the decorator.
-#[derive(Clone, Copy)]
-pub struct ResultOptions {
-    copy: bool,
-    escape: Escape,
-}
-
-impl ResultOptions {
-    pub fn new(result: &str, escape: &str) -> PyResult<Self> {
-        let copy = match result {
-            "copy" => true,
-            "keep" => false,
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "result={result:?}: give \"copy\" (returned arrays go to ordinary memory) or \"keep\" (they stay)"
-                )));
-            }
-        };
-        let escape = match escape {
-            "keep" => Escape::Keep,
-            "warn" => Escape::Warn,
-            "raise" => Escape::Raise,
-            _ => return Err(PyValueError::new_err(format!("escape={escape:?}: give \"keep\", \"warn\" or \"raise\""))),
-        };
-        Ok(Self { copy, escape })
-    }
-
-    /// An error for an option that needs the decorator.
-    pub fn check_block(self) -> PyResult<()> {
-        let word = match self.escape {
-            Escape::Keep => return Ok(()),
-            Escape::Warn => "warn",
-            Escape::Raise => "raise",
-        };
-        Err(PyValueError::new_err(format!(
-            "escape={word:?} needs the decorator, @scratch(escape={word:?}): at the end of a `with` block every local \
-             name is still alive, so that its arrays can only be kept"
-        )))
-    }
-}
-
 /// Use scratch memory for a block of code, or for each call of a function.
 ///
 /// ``with scratch() as s:`` serves the arrays of 1 KiB and more that NumPy makes in the block, and all that `s` makes.
@@ -74,11 +25,9 @@ impl ResultOptions {
 /// ----------
 /// buffer_or_function : Buffer or callable, optional
 ///     Buffer to use, or the function to decorate. The default buffer is that of this thread or asyncio task.
-/// result : {"copy", "keep"}, optional
-///     Of a decorated function: whether arrays that it returns are copied to ordinary memory, or left where they are.
-/// escape : {"keep", "warn", "raise"}, optional
-///     Of a decorated function: what happens if other arrays outlive the call. ``"warn"`` gives a
-///     :exc:`firsttouch.buffers.EscapeWarning`, ``"raise"`` a :exc:`firsttouch.buffers.EscapeError`.
+/// warn : bool, optional
+///     Of a decorated function: whether arrays that outlive the call, and are not in its result, are warned of with a
+///     :exc:`firsttouch.buffers.EscapeWarning`. Each call then collects garbage first.
 /// debug : bool, optional
 ///     Whether the scope is on a buffer that checks for writes to freed memory and records the line that made each
 ///     array.
@@ -88,7 +37,7 @@ impl ResultOptions {
 /// TypeError
 ///     If an argument is not one of the above, or the function is a generator or coroutine function.
 /// ValueError
-///     If `result` or `escape` is not one of these words.
+///     If `warn` is given to a block, or `debug` with a buffer that was made without.
 ///
 /// See Also
 /// --------
@@ -117,7 +66,7 @@ impl ResultOptions {
 pub struct Scratch {
     buffer: Option<Py<PyBuffer>>,
     function: Option<Py<PyAny>>,
-    options: ResultOptions,
+    warn: bool,
     debug: bool,
     entered: Guarded<Vec<EnteredScope>>,
 }
@@ -127,8 +76,7 @@ pub struct Scratch {
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     py.import(Name("gc"))?;
     let (buffer, function, entered) = (None, None, Guarded::default());
-    Py::new(py, Scratch { buffer, function, options: ResultOptions::new("copy", "keep")?, debug: false, entered })
-        .map(drop)
+    Py::new(py, Scratch { buffer, function, warn: false, debug: false, entered }).map(drop)
 }
 
 impl Scratch {
@@ -156,7 +104,7 @@ impl Scratch {
         let made = Self {
             buffer: self.buffer.as_ref().map(|buffer| buffer.clone_ref(py)),
             function: Some(function.clone().unbind()),
-            options: self.options,
+            warn: self.warn,
             debug: self.debug,
             entered: Guarded::default(),
         };
@@ -182,16 +130,14 @@ impl Drop for Scratch {
 #[pymethods]
 impl Scratch {
     #[new]
-    #[pyo3(signature = (buffer_or_function=None, /, *, result="copy", escape="keep", debug=false))]
+    #[pyo3(signature = (buffer_or_function=None, /, *, warn=false, debug=false))]
     fn new(
         py: Python<'_>,
         buffer_or_function: Option<&Bound<'_, PyAny>>,
-        result: &str,
-        escape: &str,
+        warn: bool,
         debug: bool,
     ) -> PyResult<Py<Self>> {
-        let options = ResultOptions::new(result, escape)?;
-        let mut made = Self { buffer: None, function: None, options, debug, entered: Guarded::default() };
+        let mut made = Self { buffer: None, function: None, warn, debug, entered: Guarded::default() };
         let Some(given) = buffer_or_function else { return Py::new(py, made) };
         let Ok(buffer) = given.cast::<PyBuffer>() else {
             callback(py, "function")?.call1((given,))?;
@@ -211,7 +157,12 @@ impl Scratch {
         if self.function.is_some() {
             return Err(PyTypeError::new_err("a decorated function is not a context manager: call it"));
         }
-        self.options.check_block()?;
+        if self.warn {
+            return Err(PyValueError::new_err(
+                "warn=True needs the decorator, @scratch(warn=True): at the end of a `with` block every local name is still \
+                 alive",
+            ));
+        }
         let mut entered = self.enter(py)?;
         let object = entered.object(py);
         if object.is_err() {
@@ -259,10 +210,10 @@ impl Scratch {
         let returned = function.bind(py).call(args, kwargs);
         // From here on memory is that of who is around: copies belong there.
         let closed = entered.close(py);
-        let returned = returned.and_then(|value| if self.options.copy { copied(&entered, value) } else { Ok(value) });
+        let returned = returned.and_then(|value| copied(&entered, value));
         let damage = entered.buffer(py).buffer().settle();
         let left = match &returned {
-            Ok(value) if self.options.escape != Escape::Keep => Some(left_behind(&entered, value)?),
+            Ok(value) if self.warn => Some(left_behind(&entered, value)?),
             _ => None,
         };
         closed.and_then(|()| entered.keep(py))?;
@@ -271,8 +222,7 @@ impl Scratch {
         })?;
         raise_damage(py, damage)?;
         if let Some((left, buffer)) = left.filter(|(left, _)| !left.is_empty()) {
-            let word = if self.options.escape == Escape::Warn { "warn" } else { "raise" };
-            callback(py, "report")?.call1((function, left, word, buffer))?;
+            callback(py, "report")?.call1((function, left, buffer))?;
         }
         Ok(value)
     }

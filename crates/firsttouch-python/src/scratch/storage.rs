@@ -1,114 +1,44 @@
-//! The storage of a fixed buffer: memory of the pool, or writable memory that another object lends. Two buffers on the
-//! same memory would hand it out twice, so that it is lent to one at a time.
+//! The storage of a fixed buffer: memory of the pool, or writable memory that another object lends.
 
 #![allow(unsafe_code)] // Safety: Python's buffer protocol, whose view is kept for as long as the memory is used.
 
 use crate::python::gil::Guarded;
 use crate::python::values::{PyTypeError, PyValueError};
 use firsttouch::allocator::{AllocError, Allocator, Request};
-use firsttouch::os::{self, SharedPart};
+use firsttouch::os;
+use firsttouch::scratch::{Buffer, Survivor};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
 use std::ffi::CStr;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-/// Memory that a buffer stands on.
-struct Loan {
-    number: u64,
-    range: Range<usize>,
-    /// What of it can be mapped at other addresses too.
-    shared: Vec<SharedPart>,
-    /// The object whose memory it is, by address: the loan keeps it.
-    root: usize,
-    /// For messages.
-    what: String,
-}
+/// Buffers that live, and their memory.
+static LENT: Guarded<Vec<(Range<usize>, Weak<Buffer>)>> = Guarded::new(Vec::new());
 
-struct Loans {
-    last: u64,
-    all: Vec<Loan>,
-}
-
-static LOANS: Guarded<Loans> = Guarded::new(Loans { last: 0, all: Vec::new() });
-
-/// The object whose memory an array or a view has, and where that lies if it is an array that owns it.
-struct MemoryOwner {
-    address: usize,
-    owned: Option<Range<usize>>,
-}
-
-fn meet<T: Ord>(one: &Range<T>, other: &Range<T>) -> bool {
-    one.start < other.end && other.start < one.end
-}
-
-impl Loan {
-    fn overlaps(&self, range: &Range<usize>, shared: &[SharedPart]) -> bool {
-        let same = |one: &SharedPart, other: &SharedPart| one.file == other.file && meet(&one.bytes, &other.bytes);
-        meet(&self.range, range) || self.shared.iter().any(|one| shared.iter().any(|other| same(one, other)))
+/// Notes that a buffer stands on some memory. Two on the same memory would hand it out twice; but what one handed out is its
+/// holder's, who may lend it to another.
+pub fn note(py: Python<'_>, range: Range<usize>, buffer: &Arc<Buffer>) -> PyResult<()> {
+    let living: Vec<_>; // dropped after the lock, as the end of a buffer may run code of its lender's
+    let mut lent = LENT.lock(py);
+    lent.retain(|(_, other)| other.strong_count() > 0);
+    living = lent.iter().filter_map(|(range, other)| Some((range.clone(), other.upgrade()?))).collect();
+    let is_taken = |(other, on): &(Range<usize>, Arc<Buffer>)| {
+        let is_within = |block: &Survivor| block.address <= range.start && range.end <= block.address + block.size;
+        other.start < range.end && range.start < other.end && !on.survivors(0).iter().any(is_within)
+    };
+    if living.iter().any(is_taken) {
+        drop(lent);
+        return Err(PyValueError::new_err(format!(
+            "FixedBuffer() got {} bytes at {:#x}, which overlap the memory of another FixedBuffer that is in use: both would \
+             hand out the same bytes; use that buffer, or drop it and its arrays first",
+            range.len(),
+            range.start
+        )));
     }
-
-    /// Whether `root` is a block that the buffer on this memory handed out: an array that owns a part of it. That is
-    /// its holder's, and the buffer works around it.
-    fn handed_out(&self, root: &MemoryOwner) -> bool {
-        let within = |owned: &Range<usize>| self.range.start <= owned.start && owned.end <= self.range.end;
-        root.address != self.root && root.owned.as_ref().is_some_and(within)
-    }
-}
-
-impl MemoryOwner {
-    fn of(lender: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let ndarray = lender.py().import("numpy")?.getattr("ndarray")?;
-        let mut root = lender.clone();
-        loop {
-            let is_array = root.is_instance(&ndarray)?;
-            let base = match () {
-                () if is_array => root.getattr("base")?,
-                () if root.is_instance_of::<PyMemoryView>() => root.getattr("obj")?,
-                () => return Ok(Self { address: root.as_ptr() as usize, owned: None }),
-            };
-            if base.is_none() {
-                let owns = is_array && root.getattr("flags")?.getattr("owndata")?.extract()?;
-                let owned = if owns { Some(range_of(&root)?) } else { None };
-                return Ok(Self { address: root.as_ptr() as usize, owned });
-            }
-            root = base;
-        }
-    }
-}
-
-fn range_of(array: &Bound<'_, PyAny>) -> PyResult<Range<usize>> {
-    let start: usize = array.getattr("__array_interface__")?.get_item("data")?.get_item(0)?.extract()?;
-    Ok(start..start.saturating_add(array.getattr("nbytes")?.extract()?))
-}
-
-/// Notes that a buffer stands on the memory of `lender`; by which number, and whether forked children share it.
-fn begin_loan(lender: &Bound<'_, PyAny>, range: Range<usize>) -> PyResult<(u64, bool)> {
-    let kind = lender.get_type().name()?;
-    let what = format!("{kind} of {} bytes at {:#x}", range.len(), range.start);
-    let (root, shared) = (MemoryOwner::of(lender)?, os::shared_parts(range.clone()));
-    let mut loans = LOANS.lock(lender.py());
-    let taken = loans.all.iter().find(|loan| loan.overlaps(&range, &shared) && !loan.handed_out(&root));
-    if let Some(loan) = taken {
-        let message = format!(
-            "FixedBuffer() got a {what}, which overlaps the memory of another FixedBuffer that is in use, on a {}: \
-             both would hand out the same bytes; use that buffer, or drop it and its arrays first",
-            loan.what
-        );
-        drop(loans);
-        return Err(PyValueError::new_err(message));
-    }
-    loans.last += 1;
-    let (number, is_shared) = (loans.last, !shared.is_empty());
-    loans.all.push(Loan { number, range, shared, root: root.address, what });
-    Ok((number, is_shared))
-}
-
-/// The buffer is gone, and all its arrays.
-fn end_loan(py: Python<'_>, number: u64) {
-    LOANS.lock(py).all.retain(|loan| loan.number != number);
+    lent.push((range, Arc::downgrade(buffer)));
+    Ok(())
 }
 
 /// Memory, and what keeps it.
@@ -136,7 +66,7 @@ impl Drop for PoolBlock {
 }
 
 /// Another object's memory, which it must not move or free meanwhile.
-struct LentView(Box<ffi::Py_buffer>, Option<u64>);
+struct LentView(Box<ffi::Py_buffer>);
 
 // SAFETY: the view is only read, and released with the GIL held.
 unsafe impl Send for LentView {}
@@ -145,14 +75,8 @@ unsafe impl Sync for LentView {}
 
 impl Drop for LentView {
     fn drop(&mut self) {
-        // At the interpreter's end, when there is none, memory goes anyway.
-        Python::try_attach(|py| {
-            if let Some(number) = self.1 {
-                end_loan(py, number);
-            }
-            // SAFETY: the view was filled in by the interpreter, which is there.
-            unsafe { ffi::PyBuffer_Release(&raw mut *self.0) }
-        });
+        // SAFETY: the view was filled in by the interpreter, which is there. At its end memory goes anyway.
+        Python::try_attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
     }
 }
 
@@ -173,7 +97,7 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
     let py = lender.py();
     let kind = lender.get_type().name()?.to_string();
     // SAFETY: the view is plain data that the interpreter fills in, or leaves with an exception.
-    let mut view = unsafe {
+    let view = unsafe {
         if ffi::PyObject_CheckBuffer(lender.as_ptr()) == 0 {
             return Err(PyTypeError::new_err(format!(
                 "FixedBuffer() takes a number of bytes, text like \"1 MiB\", or writable memory (an array, a memory map, \
@@ -184,7 +108,7 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
         if ffi::PyObject_GetBuffer(lender.as_ptr(), &raw mut *view, ffi::PyBUF_STRIDED_RO | ffi::PyBUF_FORMAT) != 0 {
             return Err(PyErr::fetch(py));
         }
-        LentView(view, None)
+        LentView(view)
     };
     if view.0.readonly != 0 {
         return Err(PyValueError::new_err(format!(
@@ -207,8 +131,5 @@ pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
     let size = view.0.len as usize;
     let address = NonNull::new(view.0.buf.cast()).filter(|_| size > 0);
     let address = address.ok_or_else(|| PyValueError::new_err(format!("FixedBuffer() got a {kind} of no bytes")))?;
-    let start = address.as_ptr() as usize;
-    let (number, shared) = begin_loan(lender, start..start + size)?;
-    view.1 = Some(number);
-    Ok(Storage { address, size, shared, keep: Box::new(view) })
+    Ok(Storage { address, size, shared: os::is_shared(address.as_ptr() as usize), keep: Box::new(view) })
 }

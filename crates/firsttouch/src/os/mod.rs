@@ -25,7 +25,7 @@
 //! - [`memory_file`], [`open_memory_file`], [`map_file`]: memory that other processes can map, found by [`file_name`] and
 //!   [`file_number`]. [`file_size`] bounds what may be mapped, [`file_limit`] how many files a process may have open.
 //!   [`file_identity`]: whether a descriptor is still the same file's.
-//! - [`is_shared`]: whether forked children would write to the same memory. [`shared_parts`]: which memory that is.
+//! - [`is_shared`]: whether forked children would write to the same memory.
 //! - [`map_huge`], [`populate`], [`collapse`], [`lock`], [`bind`], [`move_pages`]: page size, prefaulting and NUMA node of
 //!   a range. [`thread_policy`], [`prefer_node`], [`thread_processors`], [`run_on_processors`]: of a thread.
 //!   [`allowed_nodes`], [`current_node`], [`free_memory_of`], [`explicit_huge_pages`], [`free_huge_pages`],
@@ -53,8 +53,6 @@ pub use inject::{
 pub use interpreted::*;
 #[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
 pub use linux::*;
-pub use types::{
-    Bits, Bound, Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, Usage, seen,
-};
+pub use types::{Bits, Bound, Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, Usage, seen};
 #[cfg(all(not(miri), any(firsttouch_no_backend, not(target_os = "linux"))))]
 pub use unsupported::*;

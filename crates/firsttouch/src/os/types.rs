@@ -48,15 +48,6 @@ impl Usage {
     }
 }
 
-/// A part of a range in memory that several mappings can share: the same bytes of the same file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedPart {
-    /// The device and the inode of the file, as the kernel writes them.
-    pub file: String,
-    /// Bytes of the file.
-    pub bytes: Range<u64>,
-}
-
 /// What bounds the memory of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {

@@ -1,6 +1,6 @@
 //! A platform that is not supported yet: every call fails, and callers fall back to other allocators.
 
-use super::types::{Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, SharedPart, Usage};
+use super::types::{Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, Usage};
 use crate::error::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
@@ -77,7 +77,6 @@ not_known! {
     memory_total() -> usize = usize::MAX;
     resident() -> usize = 0;
     is_shared(usize) -> bool = false;
-    shared_parts(Range<usize>) -> Vec<SharedPart> = Vec::new();
     free_memory_of(usize) -> Option<(usize, usize)> = None;
     free_huge_pages(usize, Option<usize>) -> Option<usize> = None;
     transparent_huge_pages() -> bool = false;

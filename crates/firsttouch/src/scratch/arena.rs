@@ -34,8 +34,8 @@
 //! the end of the scope. They return an error if there is no memory; none panics.
 //!
 //! The chunks of an arena double in size, and come from any [`Allocator`]. A fixed arena uses the memory it was given and
-//! does not grow. In a [checked](Arena::checked) one each block is the upstream's own, so that one like `guarded()` or
-//! `filled()` reports what is used after its scope.
+//! does not grow. In a [checked](Arena::checked) one each block is the upstream's own, so that one like
+//! `guarded(keep="1 MiB")` stops who uses it after its scope.
 
 use super::chunk::GRANULE;
 use crate::allocator::{AllocError, Allocator, Limit, Request};
@@ -458,7 +458,7 @@ impl<'a> Arena<'a> {
     }
 
     /// Creates an arena that requests each block of `upstream`, and gives it back when it is rewound: an upstream that
-    /// checks, like `guarded()`, reports what is used after its scope.
+    /// checks, like `guarded(keep="1 MiB")`, stops who uses it after its scope.
     pub fn checked(upstream: Arc<dyn Allocator>) -> Self {
         Self::make(Some(upstream), FIRST_CHUNK, true)
     }

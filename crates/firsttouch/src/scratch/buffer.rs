@@ -95,11 +95,8 @@ enum Source {
 struct State {
     /// In the order of their addresses.
     chunks: Vec<Chunk>,
-    /// The one that blocks are cut off, and the one in which a block was last found, as most are found there again.
+    /// The one that blocks are cut off.
     current: usize,
-    found: usize,
-    /// The number of chunks without live blocks.
-    empty: usize,
     /// Bytes of live blocks, and the most there were.
     used: usize,
     peak: usize,
@@ -128,24 +125,29 @@ impl State {
     /// The chunk with the byte at `address`.
     #[inline]
     fn find(&mut self, address: usize) -> Option<&mut Chunk> {
-        if !self.chunks.get(self.found).is_some_and(|chunk| chunk.range().contains(&address)) {
-            self.found = self.chunks.partition_point(|chunk| chunk.range().end <= address);
-        }
-        self.chunks.get_mut(self.found).filter(|chunk| chunk.range().contains(&address))
+        let at = self.chunks.partition_point(|chunk| chunk.range().end <= address);
+        self.chunks.get_mut(at).filter(|chunk| chunk.range().contains(&address))
     }
 
     #[inline]
     fn take(&mut self, cut: Cut) -> Option<NonNull<u8>> {
-        let chunk = self.chunks.get_mut(self.current)?;
-        let taken = chunk.take(cut)?;
-        let first = chunk.live() == 1;
-        self.count(first, cut.size);
+        let taken = self.chunks.get_mut(self.current)?.take(cut)?;
+        self.count(cut.size);
+        Some(taken)
+    }
+
+    /// Cuts a block off a gap of the chunk at `at`.
+    fn take_in_gap(&mut self, at: usize, cut: Cut) -> Option<NonNull<u8>> {
+        let chunk = self.chunks.get_mut(at)?;
+        self.damage = self.damage.or(chunk.compact());
+        let taken = chunk.take_in_gap(cut)?;
+        self.current = at;
+        self.count(cut.size);
         Some(taken)
     }
 
     #[inline]
-    fn count(&mut self, first: bool, size: usize) {
-        self.empty -= usize::from(first);
+    fn count(&mut self, size: usize) {
         self.used += size;
         self.peak = self.peak.max(self.used);
     }
@@ -153,10 +155,7 @@ impl State {
     /// Frees the live block at `address`; returns whether there is one.
     #[inline]
     fn give(&mut self, address: usize) -> bool {
-        let Some(chunk) = self.find(address) else { return false };
-        let Some(size) = chunk.give(address) else { return false };
-        let is_empty = chunk.live() == 0;
-        self.empty += usize::from(is_empty);
+        let Some(size) = self.find(address).and_then(|chunk| chunk.give(address)) else { return false };
         self.used -= size;
         true
     }
@@ -180,15 +179,8 @@ impl State {
         }
         // Before more is held of which little lives, gaps between survivors are used.
         let is_wasteful = self.held > WASTE * (self.used + self.chunks.last()?.size());
-        (0..if is_wasteful { count.min(LOOKS) } else { 0 }).find_map(|step| {
-            let at = (self.current + step) % count;
-            self.damage = self.damage.or(self.chunks[at].compact());
-            let taken = self.chunks[at].take_in_gap(cut)?;
-            self.current = at;
-            let first = self.chunks[at].live() == 1;
-            self.count(first, cut.size);
-            Some(taken)
-        })
+        let looks = if is_wasteful { count.min(LOOKS) } else { 0 };
+        (0..looks).find_map(|step| self.take_in_gap((self.current + step) % count, cut))
     }
 
     fn insert(&mut self, chunk: Chunk) {
@@ -197,19 +189,15 @@ impl State {
         self.held += chunk.size();
         self.chunks.insert(at, chunk);
         self.current = at;
-        self.empty += 1;
     }
 
     /// Removes a chunk without live blocks that was unused for `patience` ticks.
     fn remove(&mut self, patience: u8) -> Option<Chunk> {
-        if self.empty == 0 {
-            return None;
-        }
         let at = self.chunks.iter().position(|chunk| chunk.live() == 0 && chunk.quiet >= patience)?;
         let mut chunk = self.chunks.remove(at);
         self.damage = self.damage.or(chunk.compact());
+        self.held -= chunk.size();
         self.current = self.current.min(self.chunks.len().saturating_sub(1));
-        self.empty -= 1;
         Some(chunk)
     }
 }
@@ -254,17 +242,8 @@ impl Buffer {
     }
 
     fn enter(chunk: Option<Chunk>, source: Source, large: usize, debug: bool, site: Option<fn() -> u64>) -> Arc<Self> {
-        let mut state = State {
-            chunks: Vec::new(),
-            current: 0,
-            found: 0,
-            empty: 0,
-            used: 0,
-            peak: 0,
-            held: 0,
-            closed: false,
-            damage: None,
-        };
+        let mut state =
+            State { chunks: Vec::new(), current: 0, used: 0, peak: 0, held: 0, closed: false, damage: None };
         if let Some(chunk) = chunk.filter(|_| state.chunks.try_reserve(1).is_ok()) {
             state.insert(chunk);
         }
@@ -283,22 +262,14 @@ impl Buffer {
         let block = |address| Ok(Block { address, size: cut.size, zeroed: false });
         let mut state = self.state.lock();
         let Source::Growing { upstream, chunk, .. } = &self.source else {
-            let state = &mut *state;
             if state.closed {
                 return Err(AllocError::new(asked, Limit::Forked));
             }
-            let (capacity, used) = (state.held, state.used);
-            let Some(chunk) = state.chunks.first_mut() else {
-                return Err(AllocError::new(asked, Limit::Full { capacity, used, gap: 0, blocks: 0 }));
-            };
-            state.damage = state.damage.or(chunk.compact());
-            if let Some(taken) = chunk.take_in_gap(cut) {
-                let first = chunk.live() == 1;
-                state.count(first, cut.size);
+            if let Some(taken) = state.take_in_gap(0, cut) {
                 return block(taken);
             }
-            let (gap, blocks) = (chunk.largest_gap(), chunk.live() as u32);
-            return Err(AllocError::new(asked, Limit::Full { capacity, used, gap, blocks }));
+            let (gap, blocks) = state.chunks.first().map_or((0, 0), |chunk| (chunk.largest_gap(), chunk.live() as u32));
+            return Err(AllocError::new(asked, Limit::Full { capacity: state.held, used: state.used, gap, blocks }));
         };
         if let Some(taken) = state.advance(cut) {
             return block(taken);
@@ -331,28 +302,17 @@ impl Buffer {
 
     /// A block of the upstream's. Before a request fails, idle chunks go back (law 7).
     fn allocate_large(&self, request: Request) -> Result<Block, AllocError> {
-        let Source::Growing { upstream, options, .. } = &self.source else {
+        let Source::Growing { upstream, .. } = &self.source else {
             return Err(AllocError::new(request.size(), Limit::Size));
         };
         let before = failure::now();
-        upstream
-            .allocate(request)
-            .or_else(|error| {
-                if self.give_back(0) == 0 {
-                    return Err(error);
-                }
-                failure::retract(before);
-                upstream.allocate(request)
-            })
-            .map_err(|error| match (error.limit, options.limit) {
-                (Limit::Budget { allowed, used }, Some(limit)) if allowed == limit => {
-                    let error =
-                        AllocError::new(request.size(), Limit::Buffer { allowed, held: used, used: self.used() });
-                    failure::remember(error);
-                    error
-                }
-                _ => error,
-            })
+        upstream.allocate(request).or_else(|error| {
+            if self.give_back(0) == 0 {
+                return Err(error);
+            }
+            failure::retract(before);
+            upstream.allocate(request)
+        })
     }
 
     /// Returns chunks without live blocks to the upstream that were unused for `patience` ticks; how many bytes.
@@ -364,17 +324,13 @@ impl Buffer {
             bytes += chunk.size();
             // SAFETY: no block lies in it, and it is no longer listed.
             unsafe { upstream.deallocate(chunk.start()) };
-            self.state.lock().held -= chunk.size();
         }
     }
 
     /// A scope on this buffer ended: chunks that are empty now will go back after a while. Returns the damage that was found
     /// in a checked buffer.
     pub fn settle(&self) -> Option<Damage> {
-        let state = self.state.lock();
-        let keeps = state.empty > 0 && matches!(self.source, Source::Growing { .. });
-        drop(state);
-        if keeps && !purger::ensure() {
+        if !self.is_idle() && !purger::ensure() {
             self.give_back(0);
         }
         if self.debug { self.damage() } else { None }
@@ -599,7 +555,7 @@ impl Purgeable for Buffer {
     }
 
     fn is_idle(&self) -> bool {
-        self.upstream().is_none() || self.state.lock().empty == 0
+        self.upstream().is_none() || self.state.lock().chunks.iter().all(|chunk| chunk.live() > 0)
     }
 
     fn trim_idle(&self) {

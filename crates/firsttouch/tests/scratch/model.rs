@@ -2,16 +2,13 @@
 //! block is checked after every step.
 
 use crate::pieces::{Dice, Piece, fixed};
-use firsttouch::adaptors::{Options, Pool, Tracked};
+use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::Limit;
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::sources::Malloc;
 use firsttouch::{Allocator, Request};
-use proptest::prelude::*;
 use std::sync::Arc;
 
 /// One step of a program. Blocks are named by a number that is taken modulo how many there are.
-#[derive(Clone, Copy, Debug)]
 enum Step {
     Open,
     Close,
@@ -49,7 +46,7 @@ impl<'a> Shadow<'a> {
                         assert!(gap < request.size() || request.align() > 64, "{error}");
                         assert_eq!(used, self.buffer.used());
                     }
-                    Limit::Buffer { used, .. } => assert_eq!(used, self.buffer.used()),
+                    Limit::Budget { used, .. } => assert!(used >= self.buffer.used()),
                     _ => panic!("{error}"),
                 }
                 self.refused += 1;
@@ -127,76 +124,18 @@ impl<'a> Shadow<'a> {
     }
 }
 
-fn size() -> impl Strategy<Value = usize> {
-    prop_oneof![
-        3 => 0usize..600,
-        3 => (4u32..16, -2isize..3).prop_map(|(shift, d)| (1usize << shift).saturating_add_signed(d)),
-        2 => 0usize..40_000,
-    ]
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let align = prop_oneof![8 => Just(6u32), 1 => 7u32..18];
-    prop_oneof![
-        3 => Just(Step::Open),
-        3 => Just(Step::Close),
-        14 => (size(), align, any::<bool>()).prop_map(|(size, align, zeroed)| Step::Allocate { size, align, zeroed }),
-        7 => any::<usize>().prop_map(Step::Free),
-        3 => Just(Step::FreeLast),
-        1 => any::<usize>().prop_map(Step::FreeHalf),
-        3 => (any::<usize>(), size()).prop_map(|(at, size)| Step::Resize(at, size)),
-        1 => Just(Step::Reset),
-    ]
-}
-
-fn run(buffer: &Buffer, program: &[Step]) {
-    let mut shadow = Shadow::new(buffer);
-    for &step in program {
-        shadow.step(step);
-        shadow.check_survivors();
-    }
-    shadow.end();
-}
-
 fn options(chunk_size: usize, limit: Option<usize>, debug: bool) -> BufferOptions {
     BufferOptions { chunk_size, limit, debug, site: None }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn growing(program in prop::collection::vec(step(), 1..300), shift in 10u32..19, debug in any::<bool>()) {
-        let upstream = Tracked::new(Arc::new(Malloc), None);
-        let buffer = Buffer::growing(upstream.clone(), options(1 << shift, None, debug)).unwrap();
-        run(&buffer, &program);
-        prop_assert_eq!(upstream.tally().live_bytes, 0);
-        drop(buffer);
-    }
-
-    #[test]
-    fn limited(program in prop::collection::vec(step(), 1..300), limit in 40_000usize..400_000, debug in any::<bool>()) {
-        let upstream = Tracked::new(Arc::new(Malloc), None);
-        let buffer = Buffer::growing(upstream.clone(), options(32 << 10, Some(limit), debug)).unwrap();
-        run(&buffer, &program);
-        prop_assert!(upstream.tally().peak_bytes <= limit);
-        prop_assert_eq!(upstream.tally().live_bytes, 0);
-    }
-
-    #[test]
-    fn of_a_fixed_size(program in prop::collection::vec(step(), 1..300), size in 0usize..400_000, debug in any::<bool>()) {
-        run(&fixed(size, false, debug), &program);
-    }
-}
-
-/// Small blocks, so that much happens between two looks at all the bytes.
+/// Mostly small blocks, so that much happens between two looks at all the bytes.
 fn rolled(dice: &mut Dice) -> Step {
     let size = match dice.roll(8) {
-        0 => dice.roll(9000),
+        0 => [dice.roll(9000), dice.roll(9000), (1 << dice.roll(16)) + dice.roll(3), dice.roll(40_000)][dice.roll(4)],
         1..3 => dice.roll(2000),
         _ => dice.roll(300),
     };
-    let align = if dice.roll(12) == 0 { 6 + dice.roll(7) as u32 } else { 6 };
+    let align = if dice.roll(12) == 0 { 6 + dice.roll(11) as u32 } else { 6 };
     match dice.roll(64) {
         0..4 => Step::Open,
         4..9 => Step::Close,

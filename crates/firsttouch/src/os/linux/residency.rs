@@ -5,7 +5,7 @@ use super::limits::{asks_nothing, stopped};
 use super::placement::{move_pages, system_file};
 use super::process::page_size;
 use crate::os::inject::{Call, injected};
-use crate::os::types::{Errno, Mapping, PageRegion, SharedPart, seen};
+use crate::os::types::{Errno, Mapping, PageRegion, seen};
 use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -95,19 +95,7 @@ pub fn may_ask_for_cache(path: &str, inode: u64) -> bool {
 
 /// Returns whether `address` lies in a shared mapping, which forked children write to, too; `false` if not known.
 pub fn is_shared(address: usize) -> bool {
-    !shared_parts(address..address + 1).is_empty()
-}
-
-/// Returns the parts of a range that lie in shared mappings, and what they map; none if not known.
-pub fn shared_parts(range: Range<usize>) -> Vec<SharedPart> {
-    let mut found = mappings(&range, false).unwrap_or_default();
-    found.retain(|mapping| mapping.shared);
-    let part = |mapping: Mapping| {
-        let byte = |address: usize| mapping.offset.saturating_add((address - mapping.range.start) as u64);
-        let (start, end) = (mapping.range.start.max(range.start), mapping.range.end.min(range.end));
-        SharedPart { file: format!("{} {}", mapping.device, mapping.inode), bytes: byte(start)..byte(end) }
-    };
-    found.into_iter().map(part).collect()
+    mappings(&(address..address + 1), false).unwrap_or_default().iter().any(|mapping| mapping.shared)
 }
 
 /// `struct pm_scan_arg` (linux/fs.h, since 6.7).
