@@ -163,12 +163,14 @@ impl Calls {
     pub fn leave(&self, py: Python<'_>) {
         // SAFETY: used by this thread, which runs the calls: no other enters while there are any.
         let Some(cursor) = (unsafe { self.cursor.load(Relaxed).as_mut() }) else { return };
-        let (frame, is_last) = {
+        let (innermost, is_last) = {
             let calls = self.calls.lock(py);
             (calls.frames.last().copied(), calls.frames.len() == 1)
         };
         // Not under the lock: an upstream may run code of its own.
-        frame.map(|place| cursor.close(place));
+        if let Some(place) = innermost {
+            cursor.close(place);
+        }
         if is_last {
             cursor.empty();
             cursor.owner = 0;
