@@ -52,7 +52,6 @@ def numa(
     populate: bool | int = False,
     lock: bool = False,
     strict: bool = False,
-    progress: bool = False,
 ) -> Allocator:
     """Return an allocator of fresh pages from a NUMA node, or from where a policy says."""
 
@@ -63,7 +62,6 @@ def pages(
     lock: bool = False,
     numa: Policy | None = None,
     strict: bool = False,
-    progress: bool = False,
 ) -> Allocator:
     """Return an allocator that maps fresh pages for every array and unmaps them when the array is freed."""
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import operator
-import sys
 import warnings
 from _thread import get_ident  # threading would be imported for it
-from collections.abc import Callable
 from itertools import starmap
 from types import TracebackType
 from typing import Literal, NamedTuple
@@ -159,8 +157,6 @@ def touch(
     a: np.ndarray,
     threads: int | None = None,
     pattern: Literal["dynamic", "static"] = "dynamic",
-    *,
-    progress: bool = False,
 ) -> Touched:
     """Fault in the pages of an array without changing its contents.
 
@@ -173,8 +169,6 @@ def touch(
     pattern : {"dynamic", "static"}, optional
         Which pages a thread touches: ``"dynamic"`` takes the next piece that is free, ``"static"`` gives each thread
         one slab, as a statically scheduled loop does.
-    progress : bool, optional
-        Whether a progress bar is drawn on standard error.
 
     Returns
     -------
@@ -211,11 +205,7 @@ def touch(
     start, nbytes = _range("touch()", a)
     arguments.one_of("pattern", pattern, ("dynamic", "static"))
     threads = None if threads is None else arguments.threads("threads", threads, "None, or")
-    shown = _bar(nbytes) if arguments.flag("progress", progress) and nbytes else None
-    done = _firsttouch.touch_range(start, nbytes, a.flags.writeable, threads, pattern == "static", shown)
-    if shown is not None:
-        shown(nbytes)
-    return Touched(nbytes, *done)
+    return Touched(nbytes, *_firsttouch.touch_range(start, nbytes, a.flags.writeable, threads, pattern == "static"))
 
 
 def collapse(a: np.ndarray) -> Collapsed:
@@ -384,29 +374,6 @@ def _owner(a: np.ndarray) -> np.ndarray:
     while isinstance(a.base, np.ndarray):
         a = a.base
     return a
-
-
-_WIDTH = 40
-
-
-def _bar(nbytes: int) -> Callable[[int], None]:
-    """Return a function that draws how many of ``nbytes`` are done; it is silent where nobody can be written to."""
-    complete = False
-
-    def draw(done: int) -> None:
-        nonlocal complete
-        if complete:  # told after its last piece, and at its end
-            return
-        complete = done >= nbytes
-        part = min(done / nbytes, 1.0)
-        end = "\n" if complete else ""
-        try:
-            sys.stderr.write(f"\rtouch [{'#' * int(part * _WIDTH):{_WIDTH}}] {part:4.0%}{end}")
-            sys.stderr.flush()
-        except (OSError, ValueError, AttributeError):  # closed, a pipe without a reader, or missing (pythonw)
-            pass
-
-    return draw
 
 
 # ---- NUMA nodes: the topology, and a block of code on one of them ----------------------------------------------------
@@ -610,4 +577,3 @@ def _shared(caller: str, numa: Policy) -> Allocator:
 
 
 _firsttouch.register(buffer_upstream=_buffer_upstream, storage=_storage)
-_firsttouch.set_bar(_bar)

@@ -7,7 +7,6 @@ memory.
 from __future__ import annotations
 
 import atexit
-import errno
 import math
 import operator
 import os
@@ -301,9 +300,11 @@ def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dt
         raise ValueError(f"an array of {dtype} would hold addresses, which are meaningless here")
     mapping = _mapped.get((token, write)) or (None if write else _mapped.get((token, True)))
     if mapping is None:
-        mapping, why, code = SharedMapping.open(words, write)
+        mapping, why_not = SharedMapping.open(words, write)
         if mapping is None:
-            raise _refused(process, words[3], why, code)
+            if not os.path.exists("/proc/self/fd"):
+                why_not = "shared arrays are found by way of /proc, which is not mounted here"
+            raise SharedArrayError(why_not)
         mapping = _mapped.setdefault((token, write), mapping)  # another thread may have opened it meanwhile
     else:
         _firsttouch.shared_arrived(words)
@@ -313,59 +314,15 @@ def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dt
 
 
 def _check_place(place: Where) -> None:
-    (boot, host, space), (own_boot, own_host, own_space) = place, _where()
-    if (boot or host) != (own_boot or own_host):
-        what = f"host {host!r}, and this is {own_host!r}" if host != own_host else f"{host!r} before it was rebooted"
+    if place != _where():
+        boot, host, _ = place
+        where = f"host {host!r}" if host != _where()[1] else f"another container of {host!r}"
+        if host == _where()[1] and boot != _where()[0]:
+            where = f"{host!r} before it was rebooted"
         raise SharedArrayError(
-            f"this shared array is in the memory of {what}: only processes of one host can share it; "
-            "send numpy.array(a), a copy, to others"
+            f"this shared array is in the memory of {where}, and only processes of one host that see each other can "
+            "share it: send numpy.array(a), a copy, to others"
         )
-    if space != own_space:
-        raise SharedArrayError(
-            f"this shared array comes from another container of {host!r} (another PID namespace), whose processes "
-            "cannot be seen from here: send numpy.array(a), a copy"
-        )
-
-
-_ONCE = "after the sender has released an array, a handle can be opened once, within 60 seconds"
-#: The fate of an array that its sender no longer holds, and of the handle.
-_DROPPED = {
-    "dropped": f"no longer holds this shared array: {_ONCE}",
-    "opened": f"no longer holds this shared array, and this handle has been opened already: {_ONCE}",
-    "expired": f"no longer holds this shared array, and this handle was not opened in time: {_ONCE}",
-    "file limit": "dropped this shared array, and released it before it was opened here: unopened arrays "
-    "may take a quarter of its file descriptors, oldest released first; raise RLIMIT_NOFILE (ulimit -n) there",
-    "memory limit": "dropped this shared array, and released it before it was opened here: unopened arrays "
-    "may take a sixteenth of the memory and a quarter of what is free, oldest released first; send fewer at a time",
-}
-
-
-def _refused(process: int, nbytes: int, why: str, code: int) -> Exception:
-    """Return what to raise if memory cannot be opened."""
-    if code == errno.ENOMEM:
-        return MemoryError(
-            f"{nbytes} bytes of shared memory cannot be mapped here: RLIMIT_AS (ulimit -v) leaves too little"
-        )
-    if not os.path.exists("/proc/self/fd"):
-        text = "shared arrays are found by way of /proc, which is not mounted here"
-    elif why == "ended":
-        text = (
-            f"process {process}, which sent this shared array, has ended before it was opened here: a handle is good "
-            "as long as its sender lives"
-        )
-    elif why == "invalid":
-        text = f"this is not a valid handle of a shared array: its {nbytes} bytes do not fit the memory"
-    elif why in _DROPPED:
-        text = f"process {process} {_DROPPED[why]}; keep the array until all others have opened it"
-    elif why == "not permitted":
-        text = (
-            f"process {process}, which sent this shared array, may not be looked into (/proc/{process}/fd): it belongs "
-            "to another user, or protects itself"
-        )
-    else:
-        hint = ": each shared array takes a file number, see RLIMIT_NOFILE (ulimit -n)" if code == errno.EMFILE else ""
-        text = f"a shared array of process {process} cannot be opened: {os.strerror(code)}{hint}"
-    return SharedArrayError(text)
 
 
 # Who pickles and unpickles.

@@ -106,21 +106,6 @@ def test_bad_threads_and_patterns() -> None:
         ft.touch(array, pattern="random")  # type: ignore[arg-type]
 
 
-def test_a_bar_is_drawn_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    ft.touch(lazy(MIB), progress=True)
-    assert capsys.readouterr().err.endswith("] 100%\n")
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_bar_ends_once(threads: int, capsys: pytest.CaptureFixture[str]) -> None:
-    for populate in (False, threads):
-        made = ft.pages(populate=populate, progress=bool(populate)).zeros(512 * MIB, "u1")
-        if not populate:
-            ft.touch(made, threads, progress=True)  # told after the last piece, if that is a while after the one before
-        drawn = capsys.readouterr().err
-        assert (drawn.count("100%"), drawn.count("\n")) == (1, 1)
-
-
 #: Prefaults that take a second or more on pages of 4 KiB, by one thread.
 LONG = """
     import os, signal, threading, time

@@ -82,9 +82,7 @@ def test_receipts_say_what_was_asked_granted_and_why_not() -> None:
     receipt = ft.receipt(array[::2])
     assert receipt is not None
     assert (receipt.nbytes, receipt.huge, receipt.numa, receipt.locked) == (8 * MIB, "thp", "bind:0", False)
-    assert (
-        receipt.asked == "huge=('1G', 'thp'), populate=False, lock=False, numa='bind:0', strict=False, progress=False"
-    )
+    assert receipt.asked == "huge=('1G', 'thp'), populate=False, lock=False, numa='bind:0', strict=False"
     assert any("huge='1G'" in why and "smaller than one such page" in why for why in receipt.why_not)
     assert ft.receipt(np.zeros(3)) is None
     assert ft.receipt(ft.malloc().zeros(10**6)) is None
@@ -187,8 +185,6 @@ def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
         ({"numa": 1.0}, TypeError, "numa=1.0"),
         ({"numa": "bnid:0"}, ValueError, '"bind:0-1"'),
         ({"numa": "blocked:x"}, ValueError, "it takes one axis"),
-        ({"progress": 1, "populate": True}, TypeError, "progress=1 is an int"),
-        ({"progress": True}, ValueError, "give populate=True, too"),
     ],
     ids=str,
 )

@@ -35,7 +35,7 @@ def test_dropped_memory_stays_until_it_has_arrived() -> None:
     assert wait_until(lambda: memory_files() == before)
     with pytest.raises(
         ft.sharing.SharedArrayError,
-        match=r"no longer holds .* handle has been opened already: .* once, within 60 seconds",
+        match=r"no longer holds .* a handle can be opened once, within 60 seconds",
     ):
         pickle.loads(handle)
 
@@ -137,9 +137,7 @@ def test_another_host_and_another_container() -> None:
     reduced: Any = a.__reduce_ex__(5)
     remake, (place, *rest) = reduced
     boot, host, space = place
-    with pytest.raises(
-        ft.sharing.SharedArrayError, match=r"memory of host 'far', and this is '.*numpy.array\(a\), a copy"
-    ):
+    with pytest.raises(ft.sharing.SharedArrayError, match=r"memory of host 'far', .*numpy.array\(a\), a copy"):
         remake(("00000000-another-boot", "far", space), *rest)
     with pytest.raises(ft.sharing.SharedArrayError, match="before it was rebooted"):
         remake(("00000000-another-boot", host, space), *rest)

@@ -116,18 +116,6 @@ def test_an_array_that_is_pickled_again_and_again_stays_cheap_to_pickle() -> Non
     assert later < 4 * first + 20e-6
 
 
-def test_a_handle_that_was_opened_already_says_so() -> None:
-    text: Any = run("""
-        import pickle
-        handle = pickle.dumps(ft.shared(10))
-        pickle.loads(handle)
-        from tests.shared.work import memory_files
-        assert probe.wait_until(lambda: memory_files() == 0)
-        print(probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handle)))
-    """)
-    assert "has been opened already" in text
-
-
 @pytest.mark.parametrize("how", ["plain", "fork", "multiprocessing"])
 def test_a_process_waits_its_grace_period_once(how: str) -> None:
     program = """

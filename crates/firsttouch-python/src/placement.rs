@@ -103,8 +103,6 @@ fn receipt_sums() -> ToPython<Vec<ReceiptSum>> {
 // ---- Pages that exist: touched, collapsed into huge ones, moved to other nodes, and where they are --------------------
 
 /// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
-///
-/// `progress` is called with the bytes done so far.
 #[pyfunction]
 fn touch_range(
     address: usize,
@@ -112,7 +110,6 @@ fn touch_range(
     write: bool,
     threads: Option<usize>,
     slabs: bool,
-    progress: Option<Py<PyAny>>,
 ) -> PyResult<ToPython<(usize, bool)>> {
     let (address, size) = migration::whole_pages(address, nbytes);
     if size == 0 {
@@ -142,7 +139,7 @@ fn touch_range(
             touch::make_real(job, go_on)
         }
     };
-    let done = interruptible(progress, &mut run)?;
+    let done = interruptible(&mut run)?;
     done.map(|done| ToPython((done.threads, done.by_kernel))).map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
             "cannot touch {}: a mapped file is shorter now than it was, or its file system or the pool of huge pages \
@@ -160,7 +157,7 @@ fn touch_range(
 /// Bytes of a range that are on huge pages after this, and why the others are not.
 #[pyfunction]
 fn collapse_range(address: usize, nbytes: usize) -> PyResult<ToPython<(usize, Option<String>)>> {
-    let (huge, why_not) = interruptible(None, &mut |go_on| collapse((address, nbytes), go_on))?;
+    let (huge, why_not) = interruptible(&mut |go_on| collapse((address, nbytes), go_on))?;
     Ok(ToPython((huge, why_not.map(|reason| reason.to_string()))))
 }
 
@@ -194,7 +191,7 @@ fn migrate_range(
     {
         let _ = pages.rebind(address, &orders); // the resident pages show whether it worked
     }
-    let done = interruptible(None, &mut |go_on| migrate((address, nbytes), &orders, go_on))?;
+    let done = interruptible(&mut |go_on| migrate((address, nbytes), &orders, go_on))?;
     let sum = done.map_err(|error| refused(Reason::of(error)))?;
     Ok(ToPython((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string()))))
 }

@@ -5,8 +5,9 @@ use crate::placement::receipt_dict;
 use crate::python::values::{Dict, PyMemoryError, PyOSError, PyValueError, ToPython, ensure_memory};
 use firsttouch::allocator::find;
 use firsttouch::failure;
+use firsttouch::os::Errno;
 use firsttouch::pages::placement::Placement;
-use firsttouch::shared::{Fate, Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
+use firsttouch::shared::{Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
 use firsttouch::size::Bytes;
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
@@ -24,9 +25,6 @@ fn handle((token, process, file, size, page, (table, tables, number)): HandleFie
     Handle { token, process, file, size, page, ticket: Ticket { table, file: tables, number } }
 }
 
-/// The mapping, or why there is none, and the kernel's number.
-type Opened = (Option<Py<SharedMapping>>, &'static str, i32);
-
 #[pymethods]
 impl SharedMapping {
     /// New memory of at least `nbytes`, placed as `pages` would be.
@@ -41,19 +39,16 @@ impl SharedMapping {
         py.detach(|| Shared::new(nbytes, &placement)).map(Self).map_err(|error| refused(nbytes, &placement, error))
     }
 
-    /// Maps what another process shares; or returns why not: `ended`, `dropped` and other words for that, `not
-    /// permitted`, `invalid`, or the kernel's error.
+    /// Maps what another process shares; or returns why not.
     #[staticmethod]
-    fn open(py: Python<'_>, words: HandleFields, write: bool) -> PyResult<ToPython<Opened>> {
+    fn open(py: Python<'_>, words: HandleFields, write: bool) -> PyResult<ToPython<(Option<Py<Self>>, String)>> {
         ensure_memory(py)?;
-        Ok(ToPython(match Shared::open(&handle(words), write) {
-            Ok(shared) => (Some(Py::new(py, Self(shared))?), "", 0),
-            Err(Refused::Ended) => (None, "ended", 0),
-            Err(Refused::Dropped(fate)) => (None, word(fate), 0),
-            Err(Refused::Invalid) => (None, "invalid", 0),
-            Err(Refused::NotPermitted) => (None, "not permitted", 0),
-            Err(Refused::Errno(error)) => (None, "", error.0),
-        }))
+        let handle = handle(words);
+        match Shared::open(&handle, write) {
+            Ok(shared) => Ok(ToPython((Some(Py::new(py, Self(shared))?), String::new()))),
+            Err(refused @ Refused::Errno(Errno::NO_MEMORY)) => Err(PyMemoryError::new_err(refused.message(&handle))),
+            Err(refused) => Ok(ToPython((None, refused.message(&handle)))),
+        }
     }
 
     /// The fields by which another process opens it.
@@ -75,11 +70,6 @@ impl SharedMapping {
     }
 
     #[getter]
-    fn writeable(&self) -> bool {
-        self.0.is_writable()
-    }
-
-    #[getter]
     fn token(&self) -> ToPython<&str> {
         ToPython(self.0.token())
     }
@@ -98,16 +88,6 @@ impl SharedMapping {
         dict.set_item("shape", (self.0.size(),))?;
         dict.set_item("data", (self.0.address(), !self.0.is_writable()))?;
         Ok(dict.done())
-    }
-}
-
-fn word(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Unknown => "dropped",
-        Fate::Opened => "opened",
-        Fate::Expired => "expired",
-        Fate::FileLimit => "file limit",
-        Fate::MemoryLimit => "memory limit",
     }
 }
 

@@ -131,8 +131,6 @@ const STRICT: Opt = opt(
     NO,
     "Whether a request that cannot be granted in full raises :exc:`MemoryError` instead of being recorded in the receipt.",
 );
-const PROGRESS: Opt =
-    opt("progress", Kind::Flag, NO, "Whether a progress bar is drawn on standard error while an array is populated.");
 const NODES: &str = "Node or policy to allocate from: ``1``, ``\"bind:0-1\"`` (these nodes and no others), \
     ``\"preferred:1\"`` (others where it has no memory left), ``\"interleave:all\"`` (page by page), ``\"local\"`` (the \
     node of the thread that first touches a page), or ``\"blocked:0\"`` (slabs along axis 0, one for each node). A policy \
@@ -299,7 +297,7 @@ array([0., 0., 0.])",
     Spec {
         name: "numa",
         summary: "an allocator of fresh pages from a NUMA node, or from where a policy says.",
-        options: &[opt("numa", Kind::Policy, Default::Required, NODES), HUGE, POPULATE, LOCK, STRICT, PROGRESS],
+        options: &[opt("numa", Kind::Policy, Default::Required, NODES), HUGE, POPULATE, LOCK, STRICT],
         positional: 1,
         notes: "It is :func:`pages` with its `numa` first. firsttouch's constructors know shape and order, and place the \
             slabs of ``\"blocked:1\"`` along axis 1; under :func:`install` and :func:`use` only the number of bytes is known, \
@@ -313,7 +311,7 @@ array([0., 0., 0.])",
     Spec {
         name: "pages",
         summary: "an allocator that maps fresh pages for every array and unmaps them when the array is freed.",
-        options: &[HUGE, POPULATE, LOCK, opt("numa", Kind::Policy, NONE, NODES), STRICT, PROGRESS],
+        options: &[HUGE, POPULATE, LOCK, opt("numa", Kind::Policy, NONE, NODES), STRICT],
         positional: 1,
         notes: "Mapping and faulting in new pages costs more than the arithmetic on most temporaries; put a :func:`pool` on \
             top for arrays that come and go. Arrays raise :exc:`MemoryError` where more is to be populated than is \
@@ -449,10 +447,6 @@ fn placement_of(arguments: &Arguments) -> Result<Placement, Error> {
         Value::Integer(threads) => Populate::Threads(*threads as usize),
         _ => Populate::No,
     };
-    let progress = arguments.is_set("progress");
-    if progress && populate == Populate::No {
-        return Err(Error::Value("progress=True shows the progress of a prefault: give populate=True, too".into()));
-    }
     let page = |value: &Value| match value {
         Value::Text(text) => Page::parse(text).map_err(Error::Value),
         _ => Ok(Page::Base), // counts only after others
@@ -463,7 +457,7 @@ fn placement_of(arguments: &Arguments) -> Result<Placement, Error> {
         _ => Vec::new(),
     };
     let (lock, strict) = (arguments.is_set("lock"), arguments.is_set("strict"));
-    Ok(Placement { pages, populate, lock, policy: arguments.policy()?, strict, progress })
+    Ok(Placement { pages, populate, lock, policy: arguments.policy()?, strict })
 }
 
 fn pool(arguments: &Arguments) -> Made {

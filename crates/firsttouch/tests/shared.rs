@@ -2,7 +2,7 @@
 
 use firsttouch::os;
 use firsttouch::pages::placement::Placement;
-use firsttouch::shared::{Fate, Handle, Refused, Shared};
+use firsttouch::shared::{Handle, Refused, Shared};
 
 fn new(size: usize) -> Shared {
     Shared::new(size, &Placement::default()).expect("memory")
@@ -26,15 +26,15 @@ fn a_handle_has_to_fit_its_file() {
 }
 
 #[test]
-fn what_became_of_a_handle_is_told() {
+fn memory_in_flight_is_kept_for_one_opener_and_bounded() {
     let opened = new(100).handle().expect("a handle");
     assert!(Shared::open(&opened, true).is_ok());
-    let again = || Shared::open(&opened, true).err() == Some(Refused::Dropped(Fate::Opened));
+    let again = || Shared::open(&opened, true).err() == Some(Refused::Dropped);
     assert!((0..1000).any(|_| again() || (std::thread::sleep(std::time::Duration::from_millis(10)), false).1));
 
     let limit = os::file_limit().map_or(4096, |limit| (limit / 4).min(4096));
     let handles: Vec<_> = (0..limit + 10).map(|_| new(100).handle().expect("a handle")).collect();
-    assert_eq!(refused(&handles[0]), Refused::Dropped(Fate::FileLimit));
+    assert_eq!(refused(&handles[0]), Refused::Dropped);
     assert!(Shared::open(&handles[limit + 9], true).is_ok());
 }
 

@@ -36,16 +36,10 @@ fn what_a_text_makes() {
         ("pages(('thp',))", pages("huge='thp'")),
         (
             "pages(('thp', False, 'no matter'), populate=3, lock=True)",
-            pages("huge=('thp', False), populate=3, lock=True, numa=None, strict=False, progress=False"),
+            pages("huge=('thp', False), populate=3, lock=True, numa=None, strict=False"),
         ),
-        (
-            "pages(populate=True, progress=True, strict=True)",
-            pages("huge=False, populate=True, lock=False, numa=None, strict=True, progress=True"),
-        ),
-        (
-            "pages(numa='Local')",
-            pages("huge=False, populate=False, lock=False, numa='local', strict=False, progress=False"),
-        ),
+        ("pages(populate=True, strict=True)", pages("huge=False, populate=True, lock=False, numa=None, strict=True")),
+        ("pages(numa='Local')", pages("huge=False, populate=False, lock=False, numa='local', strict=False")),
         ("malloc", "malloc()".into()),
         ("calloc()", "calloc()".into()),
         ("aligned('2 MiB')", "aligned(2097152)".into()),
@@ -122,7 +116,7 @@ fn one_c_library() {
 
 #[test]
 fn nodes_by_number_and_by_policy() {
-    let bound = "pages(huge=False, populate=False, lock=False, numa='bind:0', strict=False, progress=False)";
+    let bound = "pages(huge=False, populate=False, lock=False, numa='bind:0', strict=False)";
     for text in ["numa(0)", "pages(numa='bind:0')", "numa('0')", "numa(numa=0)"] {
         assert_eq!(made(text).expression(), bound, "{text}");
     }
@@ -189,7 +183,6 @@ fn values_that_are_wrong() {
         ("pages(('thp', 'thp', 'thp', 'thp', 'thp'))", "huge=('thp', 'thp', 'thp', 'thp', 'thp'): give "),
         ("pages(populate=0)", "populate=0: give False, True, or a number of threads from 1 to 1024"),
         ("pages(populate=1025)", "populate=1025: give"),
-        ("pages(progress=True)", "progress=True shows the progress of a prefault: give populate=True, too"),
         ("tracked(lines=True)", "lines=True: source lines are not available here; give False"),
     ] {
         let error = error(text);

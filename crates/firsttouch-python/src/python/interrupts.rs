@@ -1,4 +1,4 @@
-//! Long work: it runs without the GIL, signals are handled meanwhile, and a progress bar may be shown.
+//! Long work: it runs without the GIL, and signals are handled meanwhile.
 //!
 //! NumPy replaces errors of its handlers by its own. So when a signal's handler raises (Ctrl-C), a prefault ends, the
 //! array gets its memory as it is, and the exception is raised as soon as the interpreter goes on: by our constructors,
@@ -9,16 +9,13 @@
 use firsttouch::pages::touch::{self, GoOn};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Makes a bar for so many bytes: called with the bytes done so far.
-static BAR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-/// What signals' handlers and bars raised during prefaults that nobody has raised yet, and in which thread.
+/// What signals' handlers raised during prefaults that nobody has raised yet, and in which thread.
 static RAISED: Mutex<Vec<(ThreadId, PyErr)>> = Mutex::new(Vec::new());
 static ANY: AtomicBool = AtomicBool::new(false);
 
@@ -61,58 +58,33 @@ fn raise_later(error: PyErr) {
     unsafe { ffi::Py_AddPendingCall(Some(raise), null_mut()) };
 }
 
-/// Shows how far the work is and answers signals; an exception of either.
-fn asked(py: Python<'_>, bar: Option<&Py<PyAny>>, done: usize) -> PyResult<()> {
-    py.check_signals()?;
-    bar.map_or(Ok(()), |bar| bar.call1(py, (done,)).map(drop))
-}
-
 /// What must not be checked for crossing threads: it does not, the work runs in this very thread.
 struct Here<'a>(&'a mut dyn FnMut(GoOn<'_>));
 // SAFETY: `detach` calls its closure in the same thread.
 unsafe impl Send for Here<'_> {}
 
 impl Here<'_> {
-    fn run(self, bar: Option<&Py<PyAny>>) {
-        (self.0)(&mut |done| {
-            Python::try_attach(|py| asked(py, bar, done).map_err(raise_later).is_ok()).unwrap_or(true)
-        });
+    fn run(self) {
+        (self.0)(&mut |_| Python::try_attach(|py| py.check_signals().map_err(raise_later).is_ok()).unwrap_or(true));
     }
 }
 
-fn around(shown: Option<usize>, work: &mut dyn FnMut(GoOn<'_>)) {
+fn around(work: &mut dyn FnMut(GoOn<'_>)) {
     let work = Here(work);
-    Python::try_attach(|py| {
-        let bar = shown.and_then(|nbytes| Some((BAR.get(py)?.call1(py, (nbytes,)).ok()?, nbytes)));
-        py.detach(|| work.run(bar.as_ref().map(|(bar, _)| bar)));
-        if let Some((bar, nbytes)) = &bar
-            && !ANY.load(Relaxed)
-        {
-            let _ = asked(py, Some(bar), *nbytes).map_err(raise_later);
-        }
-    });
+    Python::try_attach(|py| py.detach(|| work.run()));
 }
 
-/// Runs work without the GIL; signals are answered, and an exception that they or the bar raise ends it.
-pub fn interruptible<T: Send>(bar: Option<Py<PyAny>>, work: &mut (dyn FnMut(GoOn<'_>) -> T + Send)) -> PyResult<T> {
+/// Runs work without the GIL; signals are answered, and an exception that they raise ends it.
+pub fn interruptible<T: Send>(work: &mut (dyn FnMut(GoOn<'_>) -> T + Send)) -> PyResult<T> {
     Python::attach(|py| {
         let mut raised = None;
         let result = py.detach(|| {
-            work(&mut |done| {
-                Python::attach(|py| asked(py, bar.as_ref(), done)).map_err(|error| raised = Some(error)).is_ok()
-            })
+            work(&mut |_| Python::attach(|py| py.check_signals()).map_err(|error| raised = Some(error)).is_ok())
         });
         raised.map_or(Ok(result), Err)
     })
 }
 
-/// Gives what makes bars.
-#[pyfunction]
-fn set_bar(py: Python<'_>, bar: Py<PyAny>) {
-    let _ = BAR.set(py, bar);
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub fn register() {
     touch::set_around(around);
-    module.add_function(wrap_pyfunction!(set_bar, module)?)
 }

@@ -33,6 +33,6 @@ pub fn add(py: Python<'_>, functions: &Bound<'_, PyDict>) -> PyResult<()> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     gil::look_up(module.py())?;
-    interrupts::register(module)?;
+    interrupts::register();
     values::register(module)
 }

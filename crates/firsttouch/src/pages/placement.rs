@@ -43,13 +43,11 @@ pub struct Placement {
     pub policy: Option<Policy>,
     /// Whether it is an error if an option is not granted.
     pub strict: bool,
-    /// Whether a prefault shows its progress.
-    pub progress: bool,
 }
 
 impl Default for Placement {
     fn default() -> Self {
-        Self { pages: Vec::new(), populate: Populate::No, lock: false, policy: None, strict: false, progress: false }
+        Self { pages: Vec::new(), populate: Populate::No, lock: false, policy: None, strict: false }
     }
 }
 
@@ -71,8 +69,7 @@ impl Placement {
             .named("populate", populate)
             .named("lock", self.lock)
             .named("numa", self.policy.map(|policy| policy.to_string()))
-            .named("strict", self.strict)
-            .named("progress", self.progress);
+            .named("strict", self.strict);
         described.arguments.unwrap_or_default()
     }
 }
@@ -201,7 +198,7 @@ fn moved((address, _): (usize, usize), orders: &Orders, receipt: &mut Receipt) {
     if let Some(reason) = receipt.populate.reason() {
         receipt.policy = Outcome::Partly(reason); // pages not resident yet will come from any node
     }
-    match touch::around(None, |go_on| migration::migrate((address, receipt.asked), orders, go_on)) {
+    match touch::around(|go_on| migration::migrate((address, receipt.asked), orders, go_on)) {
         Ok(sum) if sum.failed == 0 => {}
         Ok(sum) => receipt.policy = Outcome::Partly(sum.why_not.unwrap_or(Reason::Node)),
         Err(error) => receipt.policy = Outcome::Refused(Reason::of(error)),
@@ -319,7 +316,7 @@ impl Placement {
             pattern: Pattern::Dynamic,
         };
         // SAFETY: the range was just mapped, and is not unmapped before this returns.
-        match touch::around(self.progress.then_some(size), |go_on| unsafe { touch::make_real(job, go_on) }) {
+        match touch::around(|go_on| unsafe { touch::make_real(job, go_on) }) {
             Ok(done) => (receipt.populate, receipt.threads) = (Outcome::Granted, done.threads),
             Err(Errno::INTERRUPTED) => receipt.populate = Outcome::Partly(Reason::Interrupted),
             Err(error) => {

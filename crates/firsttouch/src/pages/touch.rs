@@ -62,8 +62,8 @@ pub struct Done {
 
 /// Called repeatedly with the bytes done so far; returns whether to continue.
 pub type GoOn<'a> = &'a mut dyn FnMut(usize) -> bool;
-/// Runs long work without blocking other threads of a front. If a number of bytes is given, it shows the progress.
-pub type Around = fn(Option<usize>, &mut dyn FnMut(GoOn<'_>));
+/// Runs long work without blocking other threads of a front.
+pub type Around = fn(&mut dyn FnMut(GoOn<'_>));
 
 static AROUND: OnceLock<Around> = OnceLock::new();
 
@@ -72,11 +72,11 @@ pub fn set_around(around: Around) {
     let _ = AROUND.set(around);
 }
 
-/// Runs `work` in that way, and shows its progress as a part of `shown` bytes.
-pub fn around<T>(shown: Option<usize>, mut work: impl FnMut(GoOn<'_>) -> T) -> T {
+/// Runs `work` in that way.
+pub fn around<T>(mut work: impl FnMut(GoOn<'_>) -> T) -> T {
     let mut result = None;
     if let Some(around) = AROUND.get() {
-        around(shown, &mut |go_on| result = Some(work(go_on)));
+        around(&mut |go_on| result = Some(work(go_on)));
     }
     result.unwrap_or_else(|| work(&mut |_| true))
 }

@@ -4,7 +4,7 @@
 //! more than a minute; the oldest is closed first. The background purger checks which tickets were settled.
 //!
 //! A ticket has a number. The process that opens a handle writes the number into a small memory file of the sender's, the
-//! ticket table, in the slot of the ticket. A sender that releases the memory first writes the reason there.
+//! ticket table, in the slot of the ticket.
 
 use super::find;
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 /// How long a handle remains valid after its memory was dropped.
-const GOOD_FOR: Duration = Duration::from_secs(60);
+pub(super) const GOOD_FOR: Duration = Duration::from_secs(60);
 /// The fraction of the process's file descriptors (`RLIMIT_NOFILE`) that dropped memory may occupy.
 const PART_OF_FILES: usize = 4;
 /// An absolute bound, because descriptors may be unlimited and each check visits all files in flight.
@@ -39,14 +39,6 @@ struct Dropped {
     bytes: usize,
     tickets: Vec<u64>,
     until: Instant,
-}
-
-impl Dropped {
-    /// Closes the file and records why, for processes that open a handle of it later.
-    fn release(&mut self, table: &TicketTable, fate: Fate) {
-        self.tickets.iter().for_each(|&number| table.give_up(number, fate));
-        self.file = None;
-    }
 }
 
 struct State {
@@ -76,10 +68,8 @@ impl State {
         let now = Instant::now();
         let (mut files, mut bytes) = (0, 0);
         for dropped in self.dropped.iter_mut().filter(|dropped| dropped.file.is_some()) {
-            if dropped.tickets.iter().all(|&number| table.is_settled(number)) {
+            if now >= dropped.until || dropped.tickets.iter().all(|&number| table.is_settled(number)) {
                 dropped.file = None;
-            } else if now >= dropped.until {
-                dropped.release(table, Fate::Expired);
             } else {
                 files += 1;
                 bytes += dropped.bytes;
@@ -87,14 +77,13 @@ impl State {
         }
         let (most_files, most_bytes) = (most_files(), most_bytes(bytes));
         for dropped in self.dropped.iter_mut().filter(|dropped| dropped.file.is_some()) {
-            let fate = match (files > most_files, bytes > most_bytes) {
-                (true, _) => Fate::FileLimit,
-                (_, true) if files > 1 => Fate::MemoryLimit, // the newest may be of any size
-                _ => break,
-            };
+            // The newest may be of any size.
+            if files <= most_files && (bytes <= most_bytes || files <= 1) {
+                break;
+            }
             files -= 1;
             bytes -= dropped.bytes;
-            dropped.release(table, fate);
+            dropped.file = None;
         }
     }
 
@@ -154,11 +143,10 @@ impl Tickets {
             *own = (table.process, Vec::new()); // the old ones are the parent's
         }
         // An array that is pickled repeatedly but never opened (for hashing, say) must stay cheap to pickle.
-        if own.1.len() >= 64 && own.1.len().is_power_of_two() {
-            own.1.retain(|&number| !table.is_settled(number));
-        }
         if own.1.len() >= MOST_TICKETS {
-            own.1.drain(..MOST_TICKETS / 2);
+            own.1.retain(|&number| !table.is_settled(number));
+            let surplus = own.1.len().saturating_sub(MOST_TICKETS / 2);
+            own.1.drain(..surplus);
         }
         let now = Instant::now();
         let over = |&(number, at): &(u64, Instant)| table.is_settled(number) || now >= at + GOOD_FOR;
@@ -198,9 +186,7 @@ impl Tickets {
 pub(super) fn release_oldest() -> bool {
     let mut state = STATE.lock();
     state.clean();
-    let State { table: Some(table), dropped, .. } = &mut *state else { return false };
-    let oldest = dropped.pop_front();
-    oldest.map(|mut oldest| oldest.release(table, Fate::FileLimit)).is_some()
+    state.dropped.pop_front().is_some()
 }
 
 /// Waits until no handle is in flight, for at most `most`. Returns whether that was reached.
@@ -257,35 +243,6 @@ pub(super) const PLACES: u64 = 1 << 16;
 const BYTES: usize = PLACES as usize * size_of::<u64>();
 /// The prefix of the file's name; a random name follows.
 const NAME: &str = "firsttouch-tickets:";
-/// A slot holds the ticket number in its lower bits and the fate above.
-const FATE_SHIFT: u32 = 56;
-
-/// The fate of a ticket whose memory the sender no longer holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Unknown: the sender dropped the memory before it made this handle, or the slot was reused.
-    Unknown,
-    /// The handle was opened, by this or another process.
-    Opened,
-    /// The handle was not opened in time.
-    Expired,
-    /// Released early to leave file descriptors for the rest of the sender.
-    FileLimit,
-    /// Released early to leave memory for others.
-    MemoryLimit,
-}
-
-impl Fate {
-    fn code(self) -> u64 {
-        match self {
-            Self::Unknown | Self::Opened => 0, // an opener writes the number alone
-            Self::Expired => 1,
-            Self::FileLimit => 2,
-            Self::MemoryLimit => 3,
-        }
-    }
-}
-
 fn position(number: u64) -> usize {
     (number % PLACES) as usize * size_of::<u64>()
 }
@@ -302,27 +259,12 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    fn find_table(&self, process: u32) -> Option<File> {
-        find(process, self.file, &format!("{NAME}{}", self.table), true).ok()
-    }
-
     /// Notifies the issuing process that its handle was opened. If that fails, the sender waits until the ticket
     /// expires.
     pub fn give_back(&self, process: u32) {
-        if let Some(file) = self.find_table(process) {
+        if let Ok(file) = find(process, self.file, &format!("{NAME}{}", self.table), true) {
             let _ = os::write_file_at(&file, &self.number.to_ne_bytes(), position(self.number));
         }
-    }
-
-    /// What became of the ticket, according to its sender.
-    pub fn fate(&self, process: u32) -> Fate {
-        let mut bytes = [0; size_of::<u64>()];
-        let read = self.find_table(process).map(|file| os::read_file_at(&file, &mut bytes, position(self.number)));
-        let Some(Ok(())) = read else { return Fate::Unknown };
-        let written = u64::from_ne_bytes(bytes);
-        let fates = [Fate::Opened, Fate::Expired, Fate::FileLimit, Fate::MemoryLimit];
-        let is = |fate: &Fate| self.number != 0 && written == self.number | fate.code() << FATE_SHIFT;
-        fates.into_iter().find(is).unwrap_or(Fate::Unknown)
     }
 }
 
@@ -358,15 +300,9 @@ impl TicketTable {
         unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }
     }
 
-    /// Whether the ticket was opened or given up.
+    /// Whether the handle was opened.
     pub fn is_settled(&self, number: u64) -> bool {
-        self.place(number).load(Relaxed) & ((1 << FATE_SHIFT) - 1) == number
-    }
-
-    /// Records why the sender gave up a ticket, unless it was opened.
-    pub fn give_up(&self, number: u64, fate: Fate) {
-        let written = number | fate.code() << FATE_SHIFT;
-        let _ = self.place(number).compare_exchange(0, written, Relaxed, Relaxed);
+        self.place(number).load(Relaxed) == number
     }
 }
 

@@ -8,15 +8,15 @@
 
 mod in_flight;
 
-pub use in_flight::{Fate, Ticket, wait_until_opened};
+pub use in_flight::{Ticket, wait_until_opened};
 
 use crate::error::AllocError;
 use crate::os::{self, Errno};
-use crate::pages::mapping::Mapper;
-use crate::pages::mapping::Page;
+use crate::pages::mapping::{Mapper, Page};
 use crate::pages::placement::Placement;
 use crate::pages::receipt::Receipt;
 use crate::reason::Reason;
+use crate::size::Bytes;
 use std::fs::File;
 
 /// The prefix of the names of memory files.
@@ -46,14 +46,51 @@ pub struct Handle {
 pub enum Refused {
     /// The process has ended.
     Ended,
-    /// The process no longer holds it, for the given reason.
-    Dropped(Fate),
+    /// The process no longer holds it.
+    Dropped,
     /// The handle does not match the memory it names: it was corrupted or forged.
     Invalid,
     /// The memory belongs to another user.
     NotPermitted,
     /// Another error of the kernel.
     Errno(Errno),
+}
+
+impl Refused {
+    /// Returns a message about a handle that was refused.
+    pub fn message(self, handle: &Handle) -> String {
+        let (process, size) = (handle.process, Bytes(handle.size));
+        match self {
+            Self::Ended => format!(
+                "process {process}, which sent this shared array, has ended before it was opened here: a handle is good as \
+                 long as its sender lives"
+            ),
+            Self::Dropped => format!(
+                "process {process} no longer holds this shared array: after the sender has released an array, a handle can \
+                 be opened once, within {} seconds. Unopened arrays may take a quarter of its file descriptors \
+                 (RLIMIT_NOFILE), a sixteenth of the memory and a quarter of what is free; the oldest is released first. \
+                 Keep the array until all others have opened it",
+                in_flight::GOOD_FOR.as_secs()
+            ),
+            Self::Invalid => {
+                format!("this is not a valid handle of a shared array: its {size} do not fit the memory")
+            }
+            Self::NotPermitted => format!(
+                "process {process}, which sent this shared array, may not be looked into (/proc/{process}/fd): it belongs to \
+                 another user, or protects itself"
+            ),
+            Self::Errno(Errno::NO_MEMORY) => {
+                format!("cannot map {size} of shared memory: RLIMIT_AS (ulimit -v) leaves too little")
+            }
+            Self::Errno(Errno::NO_DESCRIPTOR) => format!(
+                "a shared array of process {process} cannot be opened: each takes a file descriptor, and RLIMIT_NOFILE \
+                 (ulimit -n) leaves none"
+            ),
+            Self::Errno(error) => {
+                format!("a shared array of process {process} cannot be opened: {}", Reason::of(error))
+            }
+        }
+    }
 }
 
 /// Mapped shared memory.
@@ -131,10 +168,7 @@ impl Shared {
     pub fn open(handle: &Handle, write: bool) -> Result<Self, Refused> {
         let name = format!("{NAME}{}", handle.token);
         let find = || find(handle.process, handle.file, &name, write);
-        let file = with_descriptor(Refused::Errno(Errno::NO_DESCRIPTOR), find).map_err(|refused| match refused {
-            Refused::Dropped(_) => Refused::Dropped(handle.ticket.fate(handle.process)),
-            other => other,
-        })?;
+        let file = with_descriptor(Refused::Errno(Errno::NO_DESCRIPTOR), find)?;
         let align = match handle.page {
             0 => os::page_size(),
             TRANSPARENT => os::huge_page_size().unwrap_or(os::page_size()),
@@ -217,16 +251,16 @@ fn with_descriptor<T, E: PartialEq>(none_left: E, attempt: impl Fn() -> Result<T
 fn find(process: u32, number: i32, name: &str, write: bool) -> Result<File, Refused> {
     let full = format!("/memfd:{name} (deleted)");
     let refused = |error| match error {
-        Errno::NOTHING_THERE if os::process_exists(process) => Refused::Dropped(Fate::Unknown),
+        Errno::NOTHING_THERE if os::process_exists(process) => Refused::Dropped,
         Errno::NOTHING_THERE => Refused::Ended,
         Errno::NO_ACCESS | Errno::NOT_PERMITTED => Refused::NotPermitted,
         error => Refused::Errno(error),
     };
     // Checked before opening, because opening another file may have side effects.
     if os::file_name(process, number).map_err(refused)? != full {
-        return Err(Refused::Dropped(Fate::Unknown));
+        return Err(Refused::Dropped);
     }
     let file = os::open_memory_file(process, number, write).map_err(refused)?;
     let found = os::file_name(std::process::id(), os::file_number(&file)).map_err(Refused::Errno)?;
-    if found == full { Ok(file) } else { Err(Refused::Dropped(Fate::Unknown)) }
+    if found == full { Ok(file) } else { Err(Refused::Dropped) }
 }
