@@ -9,25 +9,19 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.experiments import CLASSIC, EVERY
-from benchmarks.measuring import markdown, pictures, table_markdown
+from benchmarks.experiments import NAMES
+from benchmarks.measuring import Section, conduct, markdown, pictures, table_markdown
 from firsttouch._internal.process_memory import touch
-from firsttouch.tools.bench.common import Settings
 from firsttouch.tools.measuring.machine import available, describe
-from firsttouch.tools.measuring.report import Section, Table, conduct, save_pictures
+from firsttouch.tools.measuring.report import Table, save_pictures
 
 RESULTS = Path(__file__).parents[1] / "target" / "bench"
 
 
 def run(name: str, quick: bool) -> Section:
     """Run one experiment, and record how it was run."""
-    if name in CLASSIC:
-        classic = importlib.import_module(f"firsttouch.tools.bench.{CLASSIC[name]}")
-        section = conduct(lambda: classic.run(Settings(quick)), quick)
-        return replace(section, name=name, title=f"firsttouch bench {CLASSIC[name]}: {section.title}")
     module = importlib.import_module(f"benchmarks.experiments.{name}")
     return conduct(lambda: module.run(quick), quick)
 
@@ -43,13 +37,13 @@ def keep(folder: Path, section: Section, machine: str) -> None:
 def main() -> int:
     """Run the named experiments, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"experiments to run: {', '.join(EVERY)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"experiments to run: {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="few rounds and sizes, only to test the experiments")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER", help="default: target/bench")
     given = parser.parse_args()
     for name in given.names:
-        if name not in EVERY:
-            parser.error(f"unknown experiment {name!r}: there are {', '.join(EVERY)}")
+        if name not in NAMES:
+            parser.error(f"unknown experiment {name!r}: there are {', '.join(NAMES)}")
     try:  # now, not after hours
         given.results.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -58,7 +52,7 @@ def main() -> int:
     print(machine, flush=True)
     if not given.quick:
         touch(int(available() * 0.8))
-    for name in given.names or EVERY:
+    for name in given.names or NAMES:
         section = run(name, given.quick)
         print(markdown(section), flush=True)
         keep(given.results, section, machine)

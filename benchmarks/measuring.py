@@ -1,21 +1,29 @@
-"""How the lab measures: generations of workers, peers, bars, and the tables as Markdown."""
+"""How the lab measures: generations of workers, peers, bars and their intervals, and the tables as Markdown."""
 
 from __future__ import annotations
 
+import datetime
+import os
 import random
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from firsttouch.tools.bench.common import KIB, MIB, ROOM, name
+from firsttouch.tools.bench.common import Section as Found
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, preloaded
-from firsttouch.tools.measuring.report import Picture, Section, Table
-from firsttouch.tools.measuring.rounds import TOUCH, Call, Worker
-from firsttouch.tools.measuring.sizes import KIB, MIB
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, geometric_mean, median
+from firsttouch.tools.measuring.machine import available
+from firsttouch.tools.measuring.processes import TOUCH, Call, Worker
+from firsttouch.tools.measuring.report import Picture, Table
+from firsttouch.tools.measuring.statistics import Estimate
 
+Matrix = npt.NDArray[np.float64]  # generations of processes by rounds
+
+RESAMPLES = 2000
 SINGLE = 1.05  # no single size may certainly exceed this
 
 AGAIN = Contender("firsttouch again", install=True)  # for A/A: the difference between two equal runs
@@ -31,6 +39,69 @@ def peers() -> list[Contender]:
 def everyone() -> list[Contender]:
     """Return NumPy's default, firsttouch twice, and every peer."""
     return [NUMPY, FIRSTTOUCH, AGAIN, *peers()]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target, the measured figure, and the conclusion that its interval allows."""
+
+    bar: str
+    figure: str
+    outcome: str  # passed, failed, not shown, not measured
+
+
+@dataclass
+class Section(Found):
+    """What an experiment found, with what became of its bars."""
+
+    verdicts: list[Verdict] = field(default_factory=list[Verdict])
+    how: str = ""  # when, how long, quick or in full; set by `conduct`
+
+
+def conduct(run: Callable[[], Section], quick: bool) -> Section:
+    """Return the section that `run` returns, with its `how` filled in."""
+    busy, start = os.getloadavg()[0], time.monotonic()
+    section = run()
+    kind = "A quick run, which only shows that the experiment works" if quick else "Measured in full"
+    section.how = f"{kind}, {datetime.date.today().isoformat()}, in {time.monotonic() - start:.0f} s; "
+    section.how += f"the load average was {busy:.2f} at the start."
+    return section
+
+
+def fitting(sizes: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
+    """Return the sizes at which that many arrays fit into most of the free memory, and a note about the others."""
+    room = int(available() * ROOM)
+    left_out = [name(size) for size in sizes if size * arrays > room]
+    notes = [f"Left out for lack of memory: {', '.join(left_out)}."] if left_out else []
+    return [size for size in sizes if size * arrays <= room], notes
+
+
+def resampled_medians(ratios: Matrix, random: np.random.Generator) -> Matrix:
+    """Return medians of ratios drawn with replacement: first processes, then rounds within each."""
+    generations, rounds = ratios.shape
+    rows = random.integers(generations, size=(RESAMPLES, generations, 1))
+    columns = random.integers(rounds, size=(RESAMPLES, generations, rounds))
+    drawn = ratios[rows, columns].reshape(RESAMPLES, -1)
+    return np.asarray(np.median(drawn, axis=1), np.float64)
+
+
+def interval(value: float, resampled: Matrix) -> Estimate:
+    """Return the middle 95 % of the resampled values."""
+    low, high = np.percentile(resampled, [2.5, 97.5])
+    return Estimate(value, float(low), float(high))
+
+
+def median(ratios: Matrix) -> Estimate:
+    """Return the median with its interval."""
+    return interval(float(np.median(ratios)), resampled_medians(ratios, np.random.default_rng(0)))
+
+
+def geometric_mean(cells: Sequence[Matrix]) -> Estimate:
+    """Return the geometric mean of the cells' medians, with the interval from resampling each cell."""
+    random = np.random.default_rng(0)
+    logs = [np.log(resampled_medians(cell, random)) for cell in cells]
+    value = float(np.exp(np.mean([np.log(np.median(cell)) for cell in cells])))
+    return interval(value, np.exp(np.mean(logs, axis=0)))
 
 
 @dataclass(frozen=True)

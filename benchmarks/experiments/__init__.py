@@ -3,8 +3,6 @@
 What is measured runs in processes of its own, one for each contender, which import the same file.
 """
 
-from firsttouch.tools.bench import NAMES as BENCH
-
 NAMES = (
     "add",
     "expression",
@@ -17,22 +15,12 @@ NAMES = (
     "memory",
     "workloads",
     "startup",
-    "limit",
     "create",
-    "inspect",
-    "prefault",
     "kept",
     "scratch",
     "scratch_memory",
     "scratch_numba",
     "scratch_rust",
     "dask",
-    "dask_memory",
     "advise",
-    "trace",
-    "shared",
 )
-
-#: The classic experiments, which `firsttouch bench` runs, too; some share their name with a comparison above.
-CLASSIC = {f"bench-{name}": name for name in BENCH}
-EVERY = (*NAMES, *CLASSIC)

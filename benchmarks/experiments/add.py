@@ -7,17 +7,31 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from statistics import median as middle
 
 import numpy as np
 
-from benchmarks.measuring import AGAIN, EXPRESSIONS, QUICK, Plan, Samples, collect, judge, losses, peers
+from benchmarks.measuring import (
+    AGAIN,
+    EXPRESSIONS,
+    QUICK,
+    Matrix,
+    Plan,
+    Samples,
+    Section,
+    collect,
+    fitting,
+    judge,
+    losses,
+    median,
+    peers,
+)
 from firsttouch.inspection import check_backed
+from firsttouch.tools.bench.common import name
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, preloaded
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import fitting, name
-from firsttouch.tools.measuring.statistics import Matrix, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 
@@ -125,7 +139,7 @@ def modes() -> list[tuple[str, str, str, Sequence[Contender], float, int]]:
     ours = (FIRSTTOUCH, AGAIN)
     all_of_them = (*ours, NUMPY, *peers())
     few = (*ours, NUMPY, TUNED_GLIBC)
-    dask = [contender.under(DASK) for contender in (*ours, NUMPY)]
+    dask = [replace(contender, environment={**contender.environment, **DASK}) for contender in (*ours, NUMPY)]
     return [
         ("In the main thread", "main", "main", all_of_them, 0.02, 1),
         ("In a second thread", "second", "second", few, 0.02, 1),

@@ -14,12 +14,11 @@ import numpy as np
 
 from benchmarks.experiments.memory import PROGRAMS
 from benchmarks.kernels import NAMES as KERNELS
-from benchmarks.measuring import Plan, collect
+from benchmarks.measuring import Plan, Section, Verdict, collect, median
 from benchmarks.programs import NAMES as WHOLE
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.statistics import Verdict, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import Plan, collect, judge
+from benchmarks.measuring import Plan, Section, Verdict, collect, judge, median
 from firsttouch._internal import process_memory as process
 from firsttouch.tools.measuring.contenders import Contender
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.statistics import Verdict, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

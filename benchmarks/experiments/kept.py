@@ -7,11 +7,10 @@ import time
 
 import numpy as np
 
-from benchmarks.measuring import AGAIN, Plan, against_best, collect, judge, losses, peers
+from benchmarks.measuring import AGAIN, Matrix, Plan, Section, against_best, collect, judge, losses, median, peers
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HUGE_GLIBC, NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.statistics import Matrix, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

@@ -8,12 +8,25 @@ import time
 import numpy as np
 
 from benchmarks.kernels import NAMES
-from benchmarks.measuring import AGAIN, Plan, Samples, against_best, collect, everyone, judge, losses, peers
+from benchmarks.measuring import (
+    AGAIN,
+    Matrix,
+    Plan,
+    Samples,
+    Section,
+    against_best,
+    collect,
+    everyone,
+    geometric_mean,
+    judge,
+    losses,
+    median,
+    peers,
+)
 from firsttouch._internal.process_memory import peak, reset_peak, resident
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.statistics import Matrix, geometric_mean, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

@@ -14,15 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.languages import FOLDER, LANGUAGES, NAMES, Program, program
-from benchmarks.measuring import against_best, judge, losses
+from benchmarks.measuring import Matrix, Section, Verdict, against_best, geometric_mean, judge, losses, median
 from firsttouch.tools import preload
-from firsttouch.tools.compare import candidates
-from firsttouch.tools.compare.trial import Files, Run, column, once
+from firsttouch.tools.measuring import contenders
 from firsttouch.tools.measuring.contenders import HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, geometric_mean, median
+from firsttouch.tools.measuring.processes import Files, Run, once
+from firsttouch.tools.measuring.report import Table
 
-DEFAULT, POOL, AGAIN = candidates.DEFAULT, candidates.PRELOADED, Contender("the pool again", {}, install=True)
+DEFAULT, POOL, AGAIN = contenders.DEFAULT, contenders.PRELOADED, Contender("the pool again", {}, install=True)
 LEAST, PEAK, REST = 0.95, 1.15, 8 << 10  # the last in KiB
 SMALL, SPARSE, START = 3.0, 1.1, 1.0
 
@@ -62,7 +61,7 @@ def _programs(names: Sequence[str], folder: Path) -> tuple[dict[str, Program], l
 
 def _environment(contender: Contender) -> dict[str, str]:
     """Return the variables of a run; the second pool is the first."""
-    return {**candidates.environment(POOL if contender == AGAIN else contender), "OMP_NUM_THREADS": "1"}
+    return {**contenders.environment(POOL if contender == AGAIN else contender), "OMP_NUM_THREADS": "1"}
 
 
 def _once(made: Program, contender: Contender) -> Run:
@@ -88,7 +87,7 @@ def _times(section: Section, found: dict[str, dict[str, list[Run]]], rivals: Seq
     cells: dict[str, dict[str, Matrix]] = {other.name: {} for other in others}
     best: dict[str, Matrix] = {}
     for name, runs in found.items():
-        times = {contender: column(of, "wall")[np.newaxis] for contender, of in runs.items()}
+        times = {contender: np.array([[run.wall for run in of]]) for contender, of in runs.items()}
         section.raw[name] = {contender: [vars(one) for one in of] for contender, of in runs.items()}
         for other in others:
             cells[other.name][name] = times[POOL.name] / times[other.name]
@@ -141,7 +140,7 @@ def _memory(
     peaks = Table("**Peak resident memory**, of the default's", ["program", "default", *ratios])
     after = Table("**Resident two seconds after the last free**, MiB", ["program", "default", *ratios])
     for name, runs in found.items():
-        bytes_of = {contender: column(of, "peak_bytes")[np.newaxis] for contender, of in runs.items()}
+        bytes_of = {contender: np.array([[run.peak_bytes for run in of]], float) for contender, of in runs.items()}
         row = []
         for one in others:
             ratios[one.name].append(bytes_of[one.name] / bytes_of[DEFAULT.name])

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import AGAIN, Plan, Samples, collect, judge, losses, peers
+from benchmarks.measuring import AGAIN, Matrix, Plan, Samples, Section, Verdict, collect, judge, losses, median, peers
 from firsttouch._internal.process_memory import peak, reset_peak, resident
+from firsttouch.tools.bench.common import MIB
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, Contender
-from firsttouch.tools.measuring.machine import cgroup_current
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import MIB
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 
@@ -117,16 +116,24 @@ PROGRAMS: dict[str, Callable[[], None]] = {
 }
 
 
+def charged() -> int | None:
+    """Return the bytes charged to the control group now; None if unknown."""
+    try:
+        return int(Path("/sys/fs/cgroup/memory.current").read_text("ascii"))
+    except OSError:
+        return None
+
+
 def measure(program: str, wait: float) -> dict[str, float]:
     """Return the growth of peak resident memory, and what is left after a while."""
-    before, group = resident(), cgroup_current()
+    before, group = resident(), charged()
     reset_peak()
     PROGRAMS[program]()
     reply: dict[str, float] = {"peak": peak() - before}
     if wait:
         time.sleep(wait)
         reply["left"] = resident() - before
-        now = cgroup_current()
+        now = charged()
         if group is not None and now is not None:
             reply["group"] = now - group
     return reply

@@ -9,14 +9,26 @@ import time
 
 import firsttouch as ft
 from benchmarks.experiments.kernels import same_results
-from benchmarks.measuring import AGAIN, Plan, against_best, collect, judge, losses, peers
+from benchmarks.measuring import (
+    AGAIN,
+    Matrix,
+    Plan,
+    Section,
+    Verdict,
+    against_best,
+    collect,
+    geometric_mean,
+    judge,
+    losses,
+    median,
+    peers,
+)
 from benchmarks.programs import NAMES
 from firsttouch._internal.process_memory import peak, reset_peak, resident
 from firsttouch._internal.reports import Stats
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HUGE_GLIBC, NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, geometric_mean, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

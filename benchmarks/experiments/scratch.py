@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import Plan, Samples, collect, judge
+from benchmarks.measuring import Matrix, Plan, Samples, Section, collect, judge, median
+from firsttouch.tools.bench.common import KIB, MIB, name
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import KIB, MIB, name
-from firsttouch.tools.measuring.statistics import Matrix, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import Plan, collect
+from benchmarks.measuring import Plan, Section, Verdict, collect
+from firsttouch.tools.bench.common import KIB, MIB, name
 from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import KIB, MIB, name
-from firsttouch.tools.measuring.statistics import Verdict
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

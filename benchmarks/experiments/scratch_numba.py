@@ -11,11 +11,10 @@ import numba
 import numpy as np
 
 import firsttouch as ft
-from benchmarks.measuring import Plan, collect, judge
+from benchmarks.measuring import Plan, Section, Verdict, collect, judge, median
 from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.statistics import Verdict, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

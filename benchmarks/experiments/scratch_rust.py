@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import judge
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
+from benchmarks.measuring import Matrix, Section, Verdict, judge, median
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

@@ -9,13 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import AGAIN, QUICK, Plan, against_best, collect, everyone, judge, losses, peers
+from benchmarks.measuring import (
+    AGAIN,
+    QUICK,
+    Matrix,
+    Plan,
+    Section,
+    against_best,
+    collect,
+    everyone,
+    geometric_mean,
+    judge,
+    losses,
+    median,
+    peers,
+)
 from firsttouch.inspection import check_backed
+from firsttouch.tools.bench.common import KIB, MIB, name
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import KIB, MIB, name
-from firsttouch.tools.measuring.statistics import Matrix, geometric_mean, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

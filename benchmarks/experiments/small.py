@@ -12,11 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from benchmarks.measuring import AGAIN, Plan, collect, judge
+from benchmarks.measuring import AGAIN, Plan, Section, Verdict, collect, judge, median
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, Contender
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.statistics import Verdict, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

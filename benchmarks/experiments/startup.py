@@ -9,10 +9,11 @@ import time
 
 import numpy as np
 
+from benchmarks.measuring import Matrix, Section, Verdict, median
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Worker
-from firsttouch.tools.measuring.statistics import Estimate, Matrix, Verdict, median
+from firsttouch.tools.measuring.processes import Worker
+from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.measuring.statistics import Estimate
 
 IMPORT, INSTALL = 15.0, 1.0  # milliseconds
 PROGRAMS = {

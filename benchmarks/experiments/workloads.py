@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import AGAIN, Plan, collect, everyone, judge, losses
+from benchmarks.measuring import AGAIN, Matrix, Plan, Section, Verdict, collect, everyone, judge, losses, median
 from firsttouch._internal.process_memory import peak, reset_peak, resident
+from firsttouch.tools.bench.common import MIB
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import MIB
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

@@ -7,13 +7,24 @@ from statistics import median as middle
 
 import numpy as np
 
-from benchmarks.measuring import AGAIN, Plan, collect, everyone, judge, losses
+from benchmarks.measuring import (
+    AGAIN,
+    Matrix,
+    Plan,
+    Section,
+    Verdict,
+    collect,
+    everyone,
+    fitting,
+    judge,
+    losses,
+    median,
+)
 from firsttouch._internal.process_memory import resident
+from firsttouch.tools.bench.common import MIB, name
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.report import Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import MIB, fitting, name
-from firsttouch.tools.measuring.statistics import Matrix, Verdict, median
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 

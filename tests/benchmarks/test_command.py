@@ -16,7 +16,7 @@ from benchmarks.experiments.workloads import WORKLOADS
 from benchmarks.experiments.workloads import measure as run_workload
 from benchmarks.kernels import NAMES as KERNELS
 from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.rounds import Call, Worker
+from firsttouch.tools.measuring.processes import Call, Worker
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,11 +81,3 @@ def test_a_program_reports_its_peak(program: str) -> None:
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_part_of_each_workload_runs(workload: str) -> None:
     assert run_workload(workload, 0.01, pooled=False)["seconds"] > 0
-
-
-def test_the_classic_experiments_are_a_part_of_it(tmp_path: Path) -> None:
-    done = command("bench-zeros", "--quick", "--results", str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    said = (tmp_path / "bench-zeros.md").read_text()
-    assert "firsttouch bench zeros: Creating zeros, summing and writing them" in said
-    assert (tmp_path / "bench-zeros-remains.svg").exists()

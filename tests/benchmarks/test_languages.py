@@ -9,8 +9,7 @@ import pytest
 from benchmarks.experiments.languages import run
 from benchmarks.languages import FOLDER, LANGUAGES, NAMES, program
 from firsttouch.tools import preload
-from firsttouch.tools.compare import candidates
-from firsttouch.tools.measuring.contenders import Contender
+from firsttouch.tools.measuring.contenders import DEFAULT, PRELOADED, Contender, environment
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,15 +30,20 @@ def test_a_program_prints_the_same(name: str, tmp_path: Path) -> None:
 
     def printed(contender: Contender) -> str:
         with open(made.stdin) as stdin:
-            environment = candidates.environment(contender)
             done = subprocess.run(
-                made.command, env=environment, stdin=stdin, cwd=FOLDER, stdout=subprocess.PIPE, text=True, check=True
+                made.command,
+                env=environment(contender),
+                stdin=stdin,
+                cwd=FOLDER,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
             )
         return done.stdout
 
-    plain = printed(candidates.DEFAULT)
+    plain = printed(DEFAULT)
     assert plain.strip()
-    assert printed(candidates.PRELOADED) == plain
+    assert printed(PRELOADED) == plain
 
 
 def test_the_experiment_judges_every_bar(monkeypatch: pytest.MonkeyPatch) -> None:

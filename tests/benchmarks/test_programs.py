@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.programs import NAMES
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.rounds import Call, Worker
+from firsttouch.tools.measuring.processes import Call, Worker
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.experiments import scratch, scratch_memory
 from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.rounds import Call, Worker
+from firsttouch.tools.measuring.processes import Call, Worker
 
 KIB = 1 << 10
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.measuring import against_best, halves, judge, losses
-from firsttouch.tools.measuring.statistics import Matrix, geometric_mean, median
+from benchmarks.measuring import Matrix, against_best, geometric_mean, halves, judge, losses, median
 
 
 def noise(centre: float, width: float = 0.01, seed: int = 0) -> Matrix:

@@ -34,7 +34,7 @@ def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
         (["triad", "--sizes", "lots"], '"lots" is not a size'),
         (["triad", "--sizes", ","], "give sizes, as in 4KiB,1MiB"),
         (["triad", "--sizes", "4"], "holds no item"),
-        (["triad", "--sizes", "1MiB,900000GiB"], "triad: 878.90625 TiB is too large"),
+        (["triad", "--sizes", "1MiB,900000GiB"], "triad: not enough memory for 5 arrays of 878.90625 TiB"),
         (["zeros", "triad", "--sizes", "900000GiB"], "fit"),
         (["triad", "--qick"], "did you mean --quick?"),
         (["triad", "--plot", "no/such/x.png"], "no such directory"),

@@ -1,12 +1,11 @@
 """Errors are reported in one line that names the cause."""
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.measuring import sizes
+from firsttouch.tools.bench.common import name
 
 from .conftest import Start
 
@@ -38,18 +37,4 @@ def test_without_numpy(python: Start, words: list[str]) -> None:
     ("nbytes", "said"), [(1 << 50, "1 PiB"), (3 << 29, "1.5 GiB"), (7 << 19, "3.5 MiB"), (1000, "1,000 bytes")]
 )
 def test_sizes_are_written_out(nbytes: int, said: str) -> None:
-    assert sizes.name(nbytes) == said
-
-
-def test_sentences_are_not_broken_within_words() -> None:
-    rich = pytest.importorskip("rich.console")
-    from firsttouch.tools.measuring.report import say
-
-    stream = io.StringIO()
-    console = rich.Console(file=stream, width=40, highlight=False, markup=False, force_terminal=True, color_system=None)
-    text = "a note of some words that is longer than the terminal is wide by far"
-    say(text, console, "- ")
-    lines = stream.getvalue().splitlines()
-    assert max(map(len, lines)) <= 40
-    assert [line[:2] for line in lines] == ["- ", "  "]
-    assert " ".join(line[2:] for line in lines) == text
+    assert name(nbytes) == said

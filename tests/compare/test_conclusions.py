@@ -1,9 +1,9 @@
-"""What is run, how often, and what the figures allow to conclude, on invented figures and small files."""
+"""What figures allow to conclude, how many rounds there are, the contenders' environments, outputs, and reports."""
 
 import json
-import subprocess
-import sys
+import random
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +11,15 @@ import numpy as np
 import pytest
 
 from firsttouch.tools import preload
-from firsttouch.tools.compare import candidates
-from firsttouch.tools.compare.candidates import environment
-from firsttouch.tools.compare.comparison import (
-    FEWEST,
-    MOST,
-    Outcome,
-    Row,
-    Schedule,
-    Wish,
-    compare,
-    enough,
-    planned,
-    seconds,
-)
-from firsttouch.tools.compare.report import LOADED, Advice, judged, loading
-from firsttouch.tools.compare.trial import Run, first_difference, speedup, told
+from firsttouch.tools.cli.compare import _seconds as seconds
+from firsttouch.tools.compare.comparison import FEWEST, MOST, Outcome, Row, compare, planned
+from firsttouch.tools.compare.report import Advice, judged
+from firsttouch.tools.compare.trial import difference as first_difference
+from firsttouch.tools.compare.trial import told
+from firsttouch.tools.measuring import contenders as candidates
 from firsttouch.tools.measuring.contenders import TUNED, Contender, mmap_threshold
-from firsttouch.tools.measuring.statistics import Estimate, around_median, difference, margin
-
-# --- The conclusions that figures allow, checked on invented figures.
+from firsttouch.tools.measuring.processes import Run
+from firsttouch.tools.measuring.statistics import Estimate, difference, estimate, margin
 
 QUIET = Estimate(1.0, 0.995, 1.005)
 OURS = ("pool()", "mimalloc()", "guarded()")
@@ -57,136 +46,108 @@ def test_the_noise_is_also_what_equals_are_off_by() -> None:
     assert round(margin(Estimate(1.25, 1.24, 1.26)), 2) == 0.25
 
 
-def advice(speedups: dict[str, float | list[float]], default: list[float] | None = None, **processor: float) -> Advice:
-    """What is said of contenders that are so many times as fast in each of ten rounds."""
-    walls = default or [1.0] * 10
-    times = {"the default": walls, "the same again": walls[::-1]}
+def advice(speedups: dict[str, float | list[float]], default: Sequence[float] = (1.0,) * 10, pool: float = 1) -> Advice:
+    """What is said of contenders that are so many times as fast in each round; the pool needs `pool` processor time."""
+    times = {"the default": list(default), "the same again": list(default)[::-1]}
     for name, factor in speedups.items():
-        factors = factor if isinstance(factor, list) else [factor] * len(walls)
-        times[name] = [wall / each for wall, each in zip(walls, factors, strict=True)]
-    needed = {"the default": 1.0, "the same again": 1.0} | {name: processor.get("pool", 1.0) for name in speedups}
+        factors = factor if isinstance(factor, list) else [factor] * len(default)
+        times[name] = [wall / each for wall, each in zip(default, factors, strict=True)]
     rows = [
         Row(
             Contender(name, install=name in OURS),
-            [Run(wall, 0.9 * needed[name], 0.1 * needed[name], 0, 0, 0, 0) for wall in each],
+            [Run(wall, 0.9 * (pool if name in speedups else 1), 0.1, 0, 0, 0, 0) for wall in each],
         )
         for name, each in times.items()
     ]
-    return judged(Outcome(rows, len(walls), "", 1.0, []))
+    return judged(Outcome(rows, len(default), "", 1.0, []))
+
+
+UNSURE: list[float] = [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 0.9, 0.9, 0.9]
+NOISY = [1.0, 2.0, 1.1, 1.9, 1.0, 2.2]
 
 
 @pytest.mark.parametrize(
     ("speedups", "said"),
     [
-        ({"pool()": 1.01}, ["No difference: nothing here is faster than the default by more than 2 %."]),
+        ({"pool()": 1.01}, ["No difference: nothing here is faster than the default by more than 2 %"]),
         ({"pool()": 1.62}, ["pool() is faster here: 1.62 times as fast as the default (95 %: 1.62 to 1.62)."]),
         (
             {"pool()": 0.8},
             [
-                "Nothing here is faster than the default by more than 2 %.",
+                "No gain: nothing here is faster than the default by more than 2 %",
                 "Slower here: pool() takes 25 % (95 %: 25 to 25) longer than the default.",
             ],
         ),
         (
             {"pool()": 1.3, "tcmalloc preloaded": 1.7},
-            [
-                "tcmalloc preloaded is faster here: 1.70 times as fast as the default (95 %: 1.70 to 1.70).",
-                "The best of firsttouch is pool(): 1.30 times (95 %: 1.30 to 1.30).",
-            ],
+            ["tcmalloc preloaded is faster here: 1.70 times", "The best of firsttouch is pool(): 1.30 times"],
         ),
         (
             {"pool()": 1.0, "tuned glibc": 1.2},
-            [
-                "tuned glibc is faster here: 1.20 times as fast as the default (95 %: 1.20 to 1.20).",
-                "firsttouch itself gains nothing here.",
-            ],
+            ["tuned glibc is faster here: 1.20 times", "firsttouch itself gains nothing here."],
         ),
         (
-            {"pool()": 1.62, "tuned glibc": 1.61, "mimalloc()": 1.2},
-            [
-                "pool() is faster here: 1.62 times as fast as the default (95 %: 1.62 to 1.62).",
-                "Not clearly behind it: tuned glibc (1.61 times).",
-            ],
+            {"pool()": 1.61, "tuned glibc": 1.62, "mimalloc()": 1.2},
+            ["pool() is faster here: 1.61 times", "Not clearly different from it: tuned glibc (1.62 times)."],
         ),
+        ({"pool()": UNSURE}, ["No certain gain: pool() is 1.50 times as fast as the default (95 %: 0.9"]),
+        ({"pool()": UNSURE, "guarded()": 0.5}, ["No certain gain: pool() is 1.50 times", "Slower here: guarded()"]),
         ({}, ["No conclusion: every contender had a failed run."]),
     ],
     ids=str,
 )
 def test_sentences(speedups: dict[str, float | list[float]], said: list[str]) -> None:
-    assert list(advice(speedups).sentences) == said
+    found = advice(speedups).sentences
+    assert len(found) == len(said)
+    assert all(sentence.startswith(words) for sentence, words in zip(found, said, strict=True)), found
 
 
 def test_who_is_faster_and_slower_is_named_the_most_extreme_first() -> None:
     found = advice({"pool()": 1.62, "mimalloc()": 1.2, "guarded()": 0.5, "tuned glibc": 0.9})
     assert (found.faster, found.slower) == (("pool()", "mimalloc()"), ("guarded()", "tuned glibc"))
+    few = advice({"pool()": 5.0}, [1.0] * 4)
+    assert (few.faster, "4 runs" in few.sentences[0]) == ((), True)
 
 
-def test_an_interval_that_allows_a_gain_is_no_absence_of_one() -> None:
-    unsure: list[float] = [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 0.9, 0.9, 0.9]
-    (said,) = advice({"pool()": unsure}).sentences
-    assert said.startswith("No certain difference: pool() is 1.50 times as fast as the default (95 %: 0.9")
-    assert said.endswith("More runs, as with --budget 5m, may tell.")
-    said = advice({"pool()": unsure, "guarded()": 0.5}).sentences[0]
-    assert said.startswith("Nothing here is certainly faster than the default: pool() is 1.50 times")
-    (_, processor) = advice({"pool()": unsure}, pool=0.67).sentences
-    assert processor == "By processor time, which other programs disturb less, pool() needs 0.67 times the default's."
-
-
-def test_processor_time_tells_where_the_clock_is_too_noisy() -> None:
-    noisy = [1.0, 2.0, 1.1, 1.9, 1.0, 2.2]
-    (clock, processor) = advice({"pool()": 1.0}, noisy, pool=0.8).sentences
-    assert clock.startswith("No difference beyond the noise")
-    assert processor == "By processor time, which other programs disturb less, pool() needs 0.80 times the default's."
-    assert len(advice({"pool()": 1.0}, noisy, pool=1.01).sentences) == 1  # nor does it tell anything
-    assert len(advice({"pool()": 1.0}, pool=0.8).sentences) == 1  # the clock decides
-    assert len(advice({"pool()": 2.0}, pool=1.01).sentences) == 1
-    # A second thread makes it faster.
-    paid = ("But pool() needs 1.40 times the default's processor time.",)
-    assert advice({"pool()": 2.0}, pool=1.4).sentences[1:] == paid
-
-
-def test_few_runs_are_no_ground_for_advice() -> None:
-    found = advice({"pool()": 5.0}, [1.0] * 4)
-    assert (found.faster, "4 runs" in found.sentences[0]) == ((), True)
+@pytest.mark.parametrize(
+    ("speedup", "default", "pool", "said"),
+    [
+        (1.0, NOISY, 0.7, "By processor time, which other programs disturb less, pool() needs 0.73 times"),
+        (1.0, NOISY, 1.01, None),
+        (2.0, (1.0,) * 10, 1.01, None),
+        (2.0, (1.0,) * 10, 1.5, "But pool() needs 1.45 times the default's processor time."),  # on a second processor
+    ],
+)
+def test_processor_time_is_named_where_it_tells_more(
+    speedup: float, default: Sequence[float], pool: float, said: str | None
+) -> None:
+    _, *more = advice({"pool()": speedup}, default, pool).sentences
+    assert len(more) == (said is not None)
+    assert more == [] or more[0].startswith(said or "")
 
 
 # --- Confidence intervals have their nominal coverage on simulated times whose true values are known.
 
 
-def timed(walls: np.ndarray) -> list[Run]:
-    return [Run(float(wall), 0.0, 0.0, 0, 0, 0, 0) for wall in walls]
-
-
-@pytest.mark.parametrize("rounds", [5, 7, 10])
+@pytest.mark.parametrize("rounds", [5, 7, 10, 21])
 def test_equals_seem_to_differ_in_one_of_twenty_comparisons(rounds: int) -> None:
-    random = np.random.default_rng(3)
+    draws = np.random.default_rng(3)
     turns, missed = 400, 0
     for _ in range(turns):
-        first, second = np.exp(random.normal(0.0, 0.05, (2, rounds)))
-        found = speedup(timed(first), timed(second))
+        first, second = np.exp(draws.normal(0.0, 0.05, (2, rounds)))
+        found = estimate(list(first / second))
         assert found.low <= found.value <= found.high
         missed += not found.low <= 1 <= found.high
     assert missed / turns < 0.085  # the sign test's interval for five is one of 93.75 %; two deviations of chance
 
 
-def test_few_figures_have_their_ends_as_an_interval() -> None:
-    assert around_median(np.array([3.0])) == (3.0, 3.0)
-    assert around_median(np.array([5.0, 1.0, 2.0, 3.0, 4.0])) == (1.0, 5.0)
-
-
-def test_many_figures_have_an_interval_between_two_of_them() -> None:
-    # Of ten, the second to the ninth cover 97.9 %, and the third to the eighth 89.1 %.
-    low, high = around_median(np.arange(1.0, 11.0))
-    assert 2.0 < low < 3.0
-    assert low - 1.0 == pytest.approx(10.0 - high)
-
-
-@pytest.mark.parametrize("count", [1023, 1024, 10_000])
-def test_any_number_of_runs_has_an_interval(count: int) -> None:
-    low, high = around_median(np.arange(count, dtype=float))
-    middle, wide = (count - 1) / 2, 0.98 * np.sqrt(count)  # as of a normal distribution
-    assert low == pytest.approx(middle - wide, rel=0.01)
-    assert high == pytest.approx(middle + wide, rel=0.01)
+@pytest.mark.parametrize(
+    ("figures", "interval"),
+    [([3.0], (3, 3, 3)), ([5, 1, 2, 3, 4], (3, 1, 5)), (range(1, 11), (5.5, 2, 9)), (range(1, 101), (50.5, 41, 60))],
+)
+def test_an_interval_lies_between_two_figures(figures: Any, interval: tuple[float, ...]) -> None:
+    shuffled = random.Random(1).sample(list(figures), len(figures))
+    assert estimate(shuffled) == Estimate(*map(float, interval))
 
 
 # --- The number of rounds.
@@ -203,56 +164,34 @@ def test_any_number_of_runs_has_an_interval(count: int) -> None:
         ("1h30m", 5400),
         (".5", 0.5),
         ("250ms", 0.25),
+        ("5m5", 305),  # five minutes and five seconds, as a clock is read
+        *((text, None) for text in ("", "soon", "5 minutes", "-1", "0", "m", "5m soon", "nan", "1e3")),
     ],
 )
-def test_times_people_write(text: str, value: float) -> None:
-    assert seconds(text) == value
+def test_times_people_write(text: str, value: float | None) -> None:
+    if value is None:
+        with pytest.raises(Exception, match="not a duration"):
+            seconds(text)
+    else:
+        assert seconds(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "soon", "5 minutes", "-1", "0", "m", "5m soon", "nan", "1e3", "5m5"])
-def test_what_is_no_time(text: str) -> None:
-    if text == "5m5":  # five minutes and five seconds, as a clock is read
-        assert seconds(text) == 305
-        return
-    with pytest.raises(ValueError, match="not a duration"):
-        seconds(text)
-
-
-def test_the_budget_is_filled() -> None:
-    found = planned(1.0, contenders=4, warmups=1, runs=None, budget=60)
-    assert 12 <= found.rounds <= 14
-    assert 50 < found.expected <= 60
-    assert not found.over
-
-
-def test_a_long_program_gets_the_fewest_runs_and_a_word() -> None:
-    found = planned(30.0, contenders=4, warmups=1, runs=None, budget=None)
-    assert found.rounds == FEWEST
-    assert found.over
-
-
-def test_a_short_program_does_not_run_forever() -> None:
-    assert planned(0.01, contenders=4, warmups=1, runs=None, budget=3600).rounds == MOST
-
-
-def test_a_number_of_runs_is_kept() -> None:
-    found = planned(30.0, contenders=4, warmups=2, runs=3, budget=None)
-    assert (found.rounds, found.fixed, found.over) == (3, True, False)
-    assert [enough(found, done, 1e9, list) for done in (0, 2, 3)] == [False, False, True]
-
-
-def test_rounds_end_early_where_all_is_settled_or_time_is_up() -> None:
-    found = planned(1.0, contenders=4, warmups=1, runs=None, budget=300)
-    settled, wide = Estimate(2.0, 1.99, 2.01), Estimate(1.0, 0.9, 1.1)
-    assert enough(found, 10, 50, lambda: [settled, settled])
-    assert not enough(found, 10, 50, lambda: [settled, wide])
-    assert not enough(found, 4, 1e9, lambda: [settled])
-    assert enough(found, 5, 400, lambda: [wide])
+@pytest.mark.parametrize(
+    ("one_run", "runs", "budget", "rounds"),
+    [(1.0, None, 60, 13), (30.0, None, 60, FEWEST), (0.01, None, 3600, MOST), (30.0, 3, 60, 3)],
+)
+def test_rounds_fill_the_budget(one_run: float, runs: int | None, budget: float, rounds: int) -> None:
+    found, expected = planned(one_run, 4, runs, budget)
+    assert found == rounds
+    assert expected == pytest.approx((rounds + 1) * 4 * one_run - one_run, rel=0.1, abs=13)
+    assert (expected <= budget) == (one_run < 30)
 
 
 def test_preparing_counts() -> None:
     class Slow:
-        def first(self, default: object) -> Run:
+        program = "it"
+
+        def first(self) -> Run:
             time.sleep(0.3)  # as --prepare does
             return Run(0.01, 0.01, 0, 0, 0, 0, 0)
 
@@ -260,18 +199,17 @@ def test_preparing_counts() -> None:
             raise KeyboardInterrupt
 
     class Seen:
-        def planned(self, one_run: float, plan: Schedule, contenders: object) -> None:
-            plans.append((one_run, plan))
+        def say(self, text: str) -> None:
+            said.append(text)
 
         def done(self, part: float) -> None:
             """Nothing."""
 
-    plans: list[tuple[float, Schedule]] = []
+    said: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        compare(Slow(), [Contender("a"), Contender("b")], Wish(runs=10), Seen())  # type: ignore[arg-type]
-    ((one_run, found),) = plans
-    assert one_run == 0.01
-    assert found.expected > 6
+        compare(Slow(), [Contender("a"), Contender("b")], 10, None, Seen())  # type: ignore[arg-type]
+    assert said[0].startswith("One run of it takes 10.0 ms; to be compared: the default (twice)")
+    assert float(said[1].split("about ")[1].split()[0]) > 6
 
 
 # --- The environments of the contenders.
@@ -345,7 +283,7 @@ def words(folder: Path, first: bytes, second: bytes) -> str | None:
     (folder / "a").write_bytes(first)
     (folder / "b").write_bytes(second)
     found = first_difference(folder / "a", folder / "b")
-    return None if found is None else found.words("here", "there")
+    return None if found is None else "line {} is {} here and {} there".format(*found)
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"one\ntwo", b"\x00\xff\n" * 10_000])
@@ -408,32 +346,3 @@ def test_reports(tmp_path: Path, reports: list[Any], failure: str | None, remark
 def test_a_program_of_another_language_that_is_not_served_is_left_out(tmp_path: Path) -> None:
     found = told(tmp_path, python=False)
     assert (found.remark, "no process reported" in (found.failure or "")) == (None, True)
-
-
-# --- The note on what loading firsttouch takes is about what served programs load.
-
-LOADS = "import sys; print(sorted(name for name in sys.modules if name.partition('.')[0] == 'firsttouch'))"
-
-
-def modules(code: str, contender: Contender) -> str:
-    words = [sys.executable, "-c", f"import numpy; {code}; {LOADS}"]
-    return subprocess.run(words, env=environment(contender), capture_output=True, text=True, check=True).stdout
-
-
-@pytest.mark.parametrize("install", [True, "mimalloc()", "pool(pages())"])
-def test_what_is_timed_is_what_a_program_loads(install: bool | str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(Path(__file__).parent)  # not the checkout, whose package has no native module
-    served = modules("pass", Contender("served", install=install))
-    assert served != "[]\n"
-    assert modules(LOADED[isinstance(install, str)], Contender("the default")) == served
-
-
-def test_it_names_both_ways_and_is_left_out_where_nothing_is_served() -> None:
-    def said(*installed: bool | str) -> str | None:
-        rows = [Row(Contender("one", install=install), [Run(1.0, 0.0, 0.0, 0, 0, 0, 0)]) for install in installed]
-        return loading(Outcome(rows, 1, "", 1.0, []))
-
-    assert said(False) is None
-    assert " for an expression" not in (said(False, True) or "")
-    assert ", in each Python process" in (said(True, "mimalloc()") or "")
-    assert " for an expression" in (said(True, "mimalloc()") or "")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firsttouch.tools.compare.trial import CannotStartError, Files, NeverEndedError, Run, once
+from firsttouch.tools.measuring.processes import CannotStartError, Files, NeverEndedError, Run, once
 from tests import programs
 
 from .conftest import alive
@@ -91,15 +91,9 @@ SHELL = f'"{sys.executable}" spin.py MARKER & wait'
 
 WORKER = """
 from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.rounds import Call, Worker
+from firsttouch.tools.measuring.processes import Call, Worker
 with Worker(NUMPY) as worker:
     worker.ask(Call("runpy", "run_path", {"path_name": "spin.py"}))
-"""
-
-FORKED = """
-import runpy
-from firsttouch.tools.measuring.rounds import forked
-forked(lambda: runpy.run_path("spin.py"))
 """
 
 COMPARE = ["-m", "firsttouch", "compare", "--runs", "1"]
@@ -108,7 +102,6 @@ COMMANDS = {
     "a program of a program": [*COMPARE, "--", "sh", "-c", SHELL],
     "prepare": [*COMPARE, "--prepare", f'exec "{sys.executable}" spin.py MARKER', "-c", "pass"],
     "a worker": ["-c", WORKER],
-    "a fork": ["-c", FORKED, "MARKER"],
 }
 
 Begin = Callable[..., subprocess.Popen[str]]

@@ -200,7 +200,7 @@ def test_what_python_changes_for_itself_is_not_inherited() -> None:
     for name, number in [("PIPE", signal.SIGPIPE), ("XFSZ", signal.SIGXFSZ)]:
         assert run("-q", "sh", "-c", f"kill -{name} $$").returncode == -number
     without = {name: value for name, value in environment().items() if not name.startswith(("LC_", "LANG"))}
-    code = "from firsttouch.tools.compare.candidates import *; print(environment(DEFAULT).get('LC_CTYPE', 'none'))"
+    code = "from firsttouch.tools.measuring.contenders import *; print(environment(DEFAULT).get('LC_CTYPE', 'none'))"
     of_run = ["-m", "firsttouch", "run", "-q", "sh", "-c", "echo ${LC_CTYPE-none}"]
     for given, expected in [({}, "none"), ({"LC_CTYPE": "C"}, "C"), ({"LC_CTYPE": "C.UTF-8"}, "C.UTF-8")]:
         for words in (of_run, ["-c", code]):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from firsttouch.tools.advice import Line, Prices, Summary, _bound
+from firsttouch.tools.advice import Line, Summary
 from firsttouch.tools.cli import output
 from tests.cli.conftest import Finished, Start
 
@@ -24,6 +24,8 @@ for _ in range(60):
         a, 1)
     c = b[::2] * 2
 small = [np.ones(100) for _ in range(50)]
+for _ in range(20):
+    d = np.ones(5_000_000)  # glibc maps and returns each
 """
 
 COMPUTES = """\
@@ -32,9 +34,6 @@ a = np.random.default_rng(0).random((300, 300))
 for _ in range(60):
     np.linalg.svd(a, compute_uv=False)
 """
-
-PRICES = Prices(1e-6, 1e-4, 1e-5, 1e-10, 4096, 2 << 20)
-
 
 def told(done: Finished) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
@@ -47,7 +46,7 @@ def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
     found = told(firsttouch("trace", "--summary", "--json", "-", "work.py"))
     assert not list(tmp_path.glob("*.ft"))
     lines = {each["line"]: each for each in found["lines"]}
-    assert set(lines) == {2, 4, 6} or set(lines) == {2, 5, 6}
+    assert set(lines) in ({2, 4, 6, 9}, {2, 5, 6, 9})
     assert all(each["file"] == str(tmp_path / "work.py") for each in lines.values())
     temporary = lines.get(4) or lines[5]
     assert (temporary["count"], temporary["bytes"]) == (60, 60 * 8_000_000)
@@ -91,14 +90,14 @@ def test_letters_that_the_output_lacks_are_spelt(firsttouch: Start, tmp_path: Pa
 
 
 def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> None:
-    (tmp_path / "work.py").write_text(FAULTS.replace("range(60)", "range(400)"))
+    (tmp_path / "work.py").write_text(FAULTS)
     found = told(firsttouch("advise", "--json", "-", "work.py"))
     assert found["gain_seconds"] > 0
     assert found["gain_share"] <= 1
     best = max(found["lines"], key=lambda line: line["avoidable"])
-    assert best["line"] in (4, 5, 6)
+    assert best["line"] == 9
     first = next(line for line in found["lines"] if line["line"] == 2)
-    assert first["avoidable"] < first["seconds"]  # no pool has memory that was never used
+    assert first["avoidable"] < best["avoidable"]  # no pool has memory that was never used
     said = firsttouch("advise", "work.py").stderr
     assert "(estimated)" in said
 
@@ -109,21 +108,6 @@ def test_the_share_is_one_of_processor_time(firsttouch: Start, tmp_path: Path) -
     facts = found["facts"]
     assert found["processor"] == pytest.approx(float(facts["user"]) + float(facts["kernel"]), abs=1e-5)
     assert found["gain_share"] == pytest.approx(found["gain_seconds"] / found["processor"])
-
-
-def test_what_calloc_clears_counts_as_what_a_pool_clears(firsttouch: Start, tmp_path: Path) -> None:
-    large = "large = [np.ones(1 << 21) for _ in range(3)]"  # from now on glibc recycles blocks of half their size
-    loop = "for turn in range(200):\n    zeros = np.zeros(1 << 20); zeros[0] = 1"
-    (tmp_path / "work.py").write_text(f"import numpy as np\n{large}\ndel large\n{loop}\n")
-    found = told(firsttouch("advise", "--json", "-", "work.py"))
-    line = next(line for line in found["lines"] if line["line"] == 5)
-    assert line["avoidable"] > -0.2 * line["bytes"] * found["prices"]["clear"]
-
-
-def test_the_kernels_work_is_no_more_than_all_work() -> None:
-    each = {"faults_small": 1e6, "faults_huge": 0.0, "faults_mapped": 0.0}
-    facts = {"user": "0.2", "kernel": "0.1", "wall": "5"}
-    assert 1e6 * 1e-6 * _bound({"facts": facts, "seconds": 5.0}, [each], PRICES) == pytest.approx(0.3)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel does not count the waiting")
@@ -178,8 +162,8 @@ def test_a_record_that_was_removed_is_not_taken_for_a_program_without_numpy(firs
 
 def said(size: int, seconds: float, avoidable: float) -> str:
     """What `advise` says of a program of a second with ten such arrays."""
-    line = Line("a.py", 1, 10, 10 * size, 1.0, 1.0, seconds, avoidable)
-    return Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line], PRICES).words("a.py -n 3")
+    line = Line("a.py", 1, 10, 10 * size, 1.0, seconds, avoidable)
+    return Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line]).words("a.py -n 3")
 
 
 def test_advice_says_that_pooled_memory_would_cost_time() -> None:
@@ -231,7 +215,7 @@ def test_a_folder_that_is_gone(tmp_path: Path, command: str) -> None:
     done = subprocess.run(["sh", "-c", call], cwd=gone, capture_output=True, text=True, check=False)
     if command in ("advise", "trace --summary"):
         assert done.returncode == 0, done.stderr
-        assert "work.py:6" in done.stdout + done.stderr
+        assert "work.py:9" in done.stdout + done.stderr
     else:
         assert done.returncode == 2
         what = command.split()[0]
@@ -261,7 +245,7 @@ def test_sparse_zeros_cost_next_to_nothing(firsttouch: Start) -> None:
         "import numpy as np\nz = [np.zeros(1 << 20) for _ in range(100)]\ne = [np.empty(1 << 18) for _ in range(100)]"
     )
     found = told(firsttouch("trace", "--summary", "--json", "-", "-c", code))
-    assert sum(line["faults"] for line in found["lines"]) < 1000
+    assert found["kernel_seconds"] < 0.05  # a GiB that was used would take several times as long
 
 
 def test_ctrl_c_while_a_trace_is_read_is_answered(python: Start) -> None:

@@ -9,19 +9,17 @@
 //! | version | [`VERSION`] |
 //! | metadata | number of pairs; the name and the value of each |
 //! | events | a tag byte and the operands of its kind, repeated up to the end mark |
-//! | end mark | the tag [`END`], the six [`Totals`], metadata of the end |
-//! | checksum | FNV-1a of all preceding bytes, 8 bytes, little-endian |
+//! | end mark | the tag [`END`], the number of lost events, metadata of the end |
 //!
 //! The low three bits of a tag are the kind. If [`TIMED`] is set, the microseconds since the previous timestamp come
 //! first. Then:
 //!
 //! | kind | operands |
 //! |---|---|
-//! | [`ALLOCATE`] | size; if [`DETAILED`], the site, the resident pages and the offset in the huge page |
-//! | [`FREE`] | block; if [`DETAILED`], the resident pages |
+//! | [`ALLOCATE`] | size; if that is at least [`LARGE_SIZE`], the site |
+//! | [`FREE`] | block |
 //! | [`RESIZE`] | block, size |
 //! | [`SITE`] | line, file |
-//! | [`LIVE`] | block, resident pages |
 //!
 //! Block numbers are implicit in allocations: a block takes the most recently freed number, or else the next unused one,
 //! which keeps numbers small. `BlockIds` implements that rule for both sides.
@@ -41,18 +39,17 @@ pub const FREE: u8 = 2;
 pub const RESIZE: u8 = 3;
 /// A source line is introduced.
 pub const SITE: u8 = 4;
-/// A block is live at the end.
-pub const LIVE: u8 = 5;
 /// The end mark.
-pub const END: u8 = 6;
+pub const END: u8 = 5;
 /// The bits of a tag that hold the kind.
 pub const KIND_MASK: u8 = 7;
 /// Flag: a timestamp delta follows.
 pub const TIMED: u8 = 8;
 /// Flag: zeroed memory was requested.
 pub const ZEROED: u8 = 16;
-/// Flag: page counts follow.
-pub const DETAILED: u8 = 32;
+
+/// Blocks of at least this many bytes are recorded with their source line and exact time.
+pub const LARGE_SIZE: u64 = 64 << 10;
 
 /// The maximum length of a varint in bytes.
 pub const MAX_VARINT_LEN: usize = 10;
@@ -60,14 +57,6 @@ pub const MAX_VARINT_LEN: usize = 10;
 pub const MAX_STRING_LEN: usize = 1 << 16;
 /// The maximum number of metadata pairs at either end.
 pub const MAX_METADATA: u64 = 4096;
-
-/// The FNV-1a offset basis.
-pub(crate) const CHECKSUM_SEED: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// Continues an FNV-1a checksum (Fowler, Noll, Vo) over `bytes`.
-pub(crate) fn checksum(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
 
 /// Assigns block numbers; writer and reader run it in step, so that the file need not store them.
 #[derive(Default)]
@@ -111,15 +100,13 @@ pub enum EventKind {
         size: u64,
         /// Whether zeroed memory was requested.
         zeroed: bool,
-        /// Recorded for large blocks only.
-        detail: Option<BlockDetail>,
+        /// The requesting source line; 0 for blocks smaller than [`LARGE_SIZE`], and for requests of no Python code.
+        site: u32,
     },
     /// A block was freed.
     Free {
         /// Block number.
         block: u32,
-        /// Resident pages just before the free, if they were queried.
-        resident: Option<u64>,
     },
     /// A block was resized, and possibly moved.
     Resize {
@@ -128,13 +115,6 @@ pub enum EventKind {
         /// New size in bytes.
         size: u64,
     },
-    /// A block is still live at the end of the trace.
-    Live {
-        /// Block number.
-        block: u32,
-        /// Resident pages.
-        resident: u64,
-    },
     /// A source line is introduced. Sites are numbered from 1 in the order of these events; 0 means no site.
     Site {
         /// Path of the file.
@@ -142,17 +122,6 @@ pub enum EventKind {
         /// Line number.
         line: u32,
     },
-}
-
-/// What is recorded of a large block when it is allocated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockDetail {
-    /// The requesting source line, or 0.
-    pub site: u32,
-    /// Pages that were already resident.
-    pub present: u64,
-    /// Offset of the first page within its huge page, in base pages.
-    pub huge_offset: u64,
 }
 
 /// An event with its time.
@@ -167,56 +136,11 @@ pub struct Event {
 /// Name-value pairs that describe the traced run.
 pub type Metadata = Vec<(String, String)>;
 
-/// The totals of a trace, as stored in its end mark.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Number of events, sites included.
-    pub events: u64,
-    /// Number of blocks allocated.
-    pub allocations: u64,
-    /// Bytes allocated, growth by resizing included.
-    pub allocated_bytes: u64,
-    /// Largest number of bytes that were live at once.
-    pub peak_in_use: u64,
-    /// Bytes live at the end.
-    pub in_use: u64,
-    /// Events lost because the writer could not keep up.
-    pub lost: u64,
-}
-
-impl Totals {
-    /// Returns the fields in the order in which they are stored.
-    pub(crate) fn to_array(self) -> [u64; 6] {
-        let Self { events, allocations, allocated_bytes, peak_in_use, in_use, lost } = self;
-        [events, allocations, allocated_bytes, peak_in_use, in_use, lost]
-    }
-
-    /// Inverts [`to_array`](Self::to_array).
-    pub(crate) fn from_array(fields: [u64; 6]) -> Self {
-        let [events, allocations, allocated_bytes, peak_in_use, in_use, lost] = fields;
-        Self { events, allocations, allocated_bytes, peak_in_use, in_use, lost }
-    }
-
-    /// Counts a new block.
-    pub(crate) fn on_alloc(&mut self, size: u64) {
-        self.allocations += 1;
-        self.on_resize(0, size);
-    }
-
-    /// Counts a change of size; freeing is a change to zero.
-    pub(crate) fn on_resize(&mut self, old: u64, new: u64) {
-        self.allocated_bytes = self.allocated_bytes.saturating_add(new.saturating_sub(old));
-        self.in_use = self.in_use.saturating_add(new).saturating_sub(old);
-        self.peak_in_use = self.peak_in_use.max(self.in_use);
-    }
-}
-
-/// Encodes a trace, except for the checksum, into a buffer.
+/// Encodes a trace into a buffer.
 #[derive(Default)]
 pub struct Encoder {
     micros: u64,
-    /// The totals for the end mark. Events are counted here, blocks and bytes by the caller.
-    pub totals: Totals,
+    events: u64,
 }
 
 impl Encoder {
@@ -228,65 +152,51 @@ impl Encoder {
         Self::default()
     }
 
-    /// Writes a source line, which gets the next site number.
-    pub fn site(&mut self, out: &mut Vec<u8>, file: &[u8], line: u32) {
-        out.extend([SITE]);
-        number(out, line.into());
-        string(out, file);
-        self.totals.events += 1;
+    /// Returns the number of events written.
+    pub fn events(&self) -> u64 {
+        self.events
     }
 
     /// Writes an event.
     pub fn event(&mut self, out: &mut Vec<u8>, event: &Event) {
-        if let EventKind::Site { ref file, line } = event.kind {
-            return self.site(out, file.as_bytes(), line); // sites have no time
-        }
-        self.totals.events += 1;
+        self.events += 1;
         let elapsed = event.micros.saturating_sub(self.micros);
-        let timed = if elapsed > 0 { TIMED } else { 0 };
         self.micros += elapsed;
         let mut tag = |kind: u8, flags: u8| {
-            out.extend([kind | flags | timed]);
+            out.extend([kind | flags | if elapsed > 0 { TIMED } else { 0 }]);
             if elapsed > 0 {
                 number(out, elapsed);
             }
         };
         match event.kind {
-            EventKind::Allocate { size, zeroed, detail, .. } => {
-                let zero = if zeroed { ZEROED } else { 0 };
-                tag(ALLOCATE, zero | if detail.is_some() { DETAILED } else { 0 });
+            EventKind::Allocate { size, zeroed, site, .. } => {
+                tag(ALLOCATE, if zeroed { ZEROED } else { 0 });
                 number(out, size);
-                if let Some(detail) = detail {
-                    number(out, detail.site.into());
-                    number(out, detail.present);
-                    number(out, detail.huge_offset);
+                if size >= LARGE_SIZE {
+                    number(out, site.into());
                 }
             }
-            EventKind::Free { block, resident } => {
-                tag(FREE, if resident.is_some() { DETAILED } else { 0 });
+            EventKind::Free { block } => {
+                tag(FREE, 0);
                 number(out, block.into());
-                if let Some(resident) = resident {
-                    number(out, resident);
-                }
             }
             EventKind::Resize { block, size } => {
                 tag(RESIZE, 0);
                 number(out, block.into());
                 number(out, size);
             }
-            EventKind::Live { block, resident } => {
-                tag(LIVE, 0);
-                number(out, block.into());
-                number(out, resident);
+            EventKind::Site { ref file, line } => {
+                tag(SITE, 0);
+                number(out, line.into());
+                string(out, file.as_bytes());
             }
-            EventKind::Site { .. } => {}
         }
     }
 
-    /// Writes the end mark. The caller appends the checksum.
-    pub fn end(&self, out: &mut Vec<u8>, metadata: &[(String, String)]) {
+    /// Writes the end mark.
+    pub fn end(&self, out: &mut Vec<u8>, lost: u64, metadata: &[(String, String)]) {
         out.extend([END]);
-        self.totals.to_array().into_iter().for_each(|total| number(out, total));
+        number(out, lost);
         pairs(out, metadata);
     }
 }

@@ -4,10 +4,10 @@
 //!
 //! * [`recorder`] writes a trace of every request of the process, in the compact [`format`](mod@format) of an [`Encoder`].
 //! * [`Reader`] decodes a trace [event](Event) by event.
-//! * A [`Summary`] attributes requests and page faults to the lines of the program, and estimates what a pool would save.
+//! * A [`Summary`] attributes requests to the lines of the program, and estimates what a pool would save.
 //! * [`profile`] counts the allocations made while a region is open; it writes no trace.
 
-#![allow(unsafe_code)] // Safety: a ring buffer between two threads, and locks that are held around forks.
+#![allow(unsafe_code)] // Safety: a buffer between threads, and locks that are held around forks.
 
 pub mod format;
 pub mod profile;
@@ -17,6 +17,6 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use format::{BlockDetail, Encoder, Event, EventKind, Metadata, Totals, TraceError};
-pub use reader::Reader;
-pub use summary::{Faults, LineSummary, Pooled, Summary};
+pub use format::{Encoder, Event, EventKind, LARGE_SIZE, Metadata, TraceError};
+pub use reader::{Reader, Totals};
+pub use summary::{LineSummary, Summary};

@@ -1,26 +1,47 @@
 //! Decodes a trace event by event. The input is untrusted: any byte may be missing or wrong.
 
 use crate::format::{
-    self, BlockDetail, BlockIds, Event, EventKind, MAGIC, MAX_VARINT_LEN, Metadata, Totals, TraceError, VERSION,
+    self, BlockIds, Event, EventKind, LARGE_SIZE, MAGIC, MAX_VARINT_LEN, Metadata, TraceError, VERSION,
 };
-use std::io::{ErrorKind, Read};
+use std::io::{BufReader, ErrorKind, Read};
 
 /// Small, since a source may look for signals whenever it is read: these are some hundred events of large blocks.
 const BUFFER_SIZE: usize = 4 << 10;
 
+/// The totals of the events read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Number of events, sites included.
+    pub events: u64,
+    /// Number of blocks allocated.
+    pub allocations: u64,
+    /// Bytes allocated, growth by resizing included.
+    pub allocated_bytes: u64,
+    /// Largest number of bytes that were live at once.
+    pub peak_in_use: u64,
+    /// Bytes live at the end.
+    pub in_use: u64,
+}
+
+impl Totals {
+    /// Counts a change of size; freeing is a change to zero.
+    fn on_resize(&mut self, old: u64, new: u64) {
+        self.allocated_bytes = self.allocated_bytes.saturating_add(new.saturating_sub(old));
+        self.in_use = self.in_use.saturating_add(new).saturating_sub(old);
+        self.peak_in_use = self.peak_in_use.max(self.in_use);
+    }
+}
+
 /// A streaming decoder. [`end`](Self::end) is available after the last event.
 pub struct Reader<R> {
-    source: R,
-    buffer: Vec<u8>,
-    position: usize,
-    hash: u64,
+    source: BufReader<R>,
     metadata: Metadata,
     ids: BlockIds,
     /// Size of each live block, by block number.
     live_sizes: Vec<Option<u64>>,
     micros: u64,
     totals: Totals,
-    end: Option<(Totals, Metadata)>,
+    end: Option<(u64, Metadata)>,
 }
 
 impl<R: Read> Reader<R> {
@@ -30,10 +51,7 @@ impl<R: Read> Reader<R> {
     /// If `source` is not a trace of a supported version.
     pub fn new(source: R) -> Result<Self, TraceError> {
         let mut reader = Self {
-            source,
-            buffer: Vec::new(),
-            position: 0,
-            hash: format::CHECKSUM_SEED,
+            source: BufReader::with_capacity(BUFFER_SIZE, source),
             metadata: Metadata::new(),
             ids: BlockIds::default(),
             live_sizes: Vec::new(),
@@ -41,13 +59,11 @@ impl<R: Read> Reader<R> {
             totals: Totals::default(),
             end: None,
         };
-        if !reader.fill()? {
-            return Err(TraceError::Empty);
-        }
-        for expected in MAGIC {
+        for (at, expected) in MAGIC.into_iter().enumerate() {
             match reader.byte() {
                 Ok(byte) if byte == expected => {}
                 Ok(_) => return Err(TraceError::NotATrace),
+                Err(TraceError::Truncated(_)) if at == 0 => return Err(TraceError::Empty),
                 Err(error) => return Err(error),
             }
         }
@@ -64,26 +80,14 @@ impl<R: Read> Reader<R> {
         &self.metadata
     }
 
-    /// Returns the contents of the end mark, once it was reached.
-    pub fn end(&self) -> Option<&(Totals, Metadata)> {
+    /// Returns the number of lost events and the metadata of the end, once the end mark was reached.
+    pub fn end(&self) -> Option<&(u64, Metadata)> {
         self.end.as_ref()
     }
 
     /// Returns the totals of the events read so far.
     pub fn totals(&self) -> &Totals {
         &self.totals
-    }
-
-    /// Returns the next event, or `None` at the end mark. With `allow_truncated`, `None` also where the file is
-    /// truncated.
-    ///
-    /// # Errors
-    /// As for [`Self::next`].
-    pub fn next_event(&mut self, allow_truncated: bool) -> Result<Option<Event>, TraceError> {
-        match self.next() {
-            Err(TraceError::Truncated(_)) if allow_truncated => Ok(None),
-            result => result,
-        }
     }
 
     /// Returns the next event, or `None` at the end mark.
@@ -102,39 +106,34 @@ impl<R: Read> Reader<R> {
         }
         let kind = tag & format::KIND_MASK;
         if kind == format::END {
-            self.finish()?;
+            self.end = Some((self.number()?, self.read_metadata()?));
             return Ok(None);
         }
-        let kind = self.event_kind(kind, tag)?;
+        let kind = self.event_kind(kind, tag & format::ZEROED != 0)?;
         self.totals.events += 1;
         Ok(Some(Event { kind, micros: self.micros }))
     }
 
-    fn event_kind(&mut self, kind: u8, tag: u8) -> Result<EventKind, TraceError> {
-        let detailed = tag & format::DETAILED != 0;
+    fn event_kind(&mut self, kind: u8, zeroed: bool) -> Result<EventKind, TraceError> {
         Ok(match kind {
             format::ALLOCATE => {
-                let (size, zeroed) = (self.number()?, tag & format::ZEROED != 0);
-                let detail = if detailed {
-                    Some(BlockDetail { site: self.number_u32()?, present: self.number()?, huge_offset: self.number()? })
-                } else {
-                    None
-                };
+                let size = self.number()?;
+                let site = if size >= LARGE_SIZE { self.number_u32()? } else { 0 };
                 let block = self.ids.acquire();
                 if self.live_sizes.len() <= block as usize {
                     self.live_sizes.push(None);
                 }
                 self.live_sizes[block as usize] = Some(size);
-                self.totals.on_alloc(size);
-                EventKind::Allocate { block, size, zeroed, detail }
+                self.totals.allocations += 1;
+                self.totals.on_resize(0, size);
+                EventKind::Allocate { block, size, zeroed, site }
             }
             format::FREE => {
                 let block = self.live_block()?;
-                let resident = if detailed { Some(self.number()?) } else { None };
                 let size = self.live_sizes[block as usize].take().unwrap_or(0);
                 self.totals.on_resize(size, 0);
                 self.ids.release(block);
-                EventKind::Free { block, resident }
+                EventKind::Free { block }
             }
             format::RESIZE => {
                 let (block, size) = (self.live_block()?, self.number()?);
@@ -142,7 +141,6 @@ impl<R: Read> Reader<R> {
                 self.totals.on_resize(old, size);
                 EventKind::Resize { block, size }
             }
-            format::LIVE => EventKind::Live { block: self.live_block()?, resident: self.number()? },
             format::SITE => {
                 let line = self.number_u32()?;
                 EventKind::Site { file: self.string()?, line }
@@ -157,29 +155,6 @@ impl<R: Read> Reader<R> {
             Some(Some(_)) => Ok(block as u32),
             _ => Err(TraceError::Corrupt("an event refers to a block that is not live")),
         }
-    }
-
-    /// Reads the end mark and verifies totals and checksum.
-    fn finish(&mut self) -> Result<(), TraceError> {
-        let mut fields = [0; 6];
-        for field in &mut fields {
-            *field = self.number()?;
-        }
-        let totals = Totals::from_array(fields);
-        let metadata = self.read_metadata()?;
-        let hash = self.hash;
-        let mut stored = [0; 8];
-        for byte in &mut stored {
-            *byte = self.byte()?;
-        }
-        if hash != u64::from_le_bytes(stored) {
-            return Err(TraceError::Corrupt("the checksum does not match"));
-        }
-        if (Totals { lost: totals.lost, ..self.totals }) != totals {
-            return Err(TraceError::Corrupt("the totals do not match the events"));
-        }
-        self.end = Some((totals, metadata));
-        Ok(())
     }
 
     fn read_metadata(&mut self) -> Result<Metadata, TraceError> {
@@ -218,31 +193,11 @@ impl<R: Read> Reader<R> {
 
     #[inline]
     fn byte(&mut self) -> Result<u8, TraceError> {
-        if self.position == self.buffer.len() && !self.fill()? {
-            return Err(TraceError::Truncated(self.totals.events));
-        }
-        let byte = self.buffer[self.position];
-        self.position += 1;
-        self.hash = format::checksum(self.hash, &[byte]);
-        Ok(byte)
-    }
-
-    /// Refills the buffer; returns `false` at the end of the file.
-    fn fill(&mut self) -> Result<bool, TraceError> {
-        self.buffer.resize(BUFFER_SIZE, 0);
-        self.position = 0;
-        loop {
-            match self.source.read(&mut self.buffer) {
-                Ok(count) => {
-                    self.buffer.truncate(count);
-                    return Ok(count > 0);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.buffer.clear();
-                    return Err(TraceError::Io(error));
-                }
-            }
+        let mut byte = [0];
+        match self.source.read_exact(&mut byte) {
+            Ok(()) => Ok(byte[0]),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(TraceError::Truncated(self.totals.events)),
+            Err(error) => Err(TraceError::Io(error)),
         }
     }
 }

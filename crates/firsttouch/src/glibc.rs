@@ -9,7 +9,7 @@
 //!   with pandas took 59,000 page faults on the pool instead of 26,000 without; a C program with temporaries of 100 KiB
 //!   1,361,000 instead of 1,249.
 //! - What a pool recycles is no measure of what it gains. [`faulted`] counts the bytes that glibc would have taken fresh
-//!   from the system, for reports.
+//!   from the system, for reports; a [`Simulation`] does it for recorded programs.
 
 use crate::os;
 use crate::report::Fresh;
@@ -40,6 +40,29 @@ const PAD: usize = 128 << 10;
 /// Heaps that are simulated, each for the threads of one arena, and blocks that are remembered of each.
 const HEAPS: usize = 16;
 const BLOCKS: usize = 32;
+
+/// Whether glibc maps a block by itself, where the largest that was freed so far has so many bytes.
+fn is_mapped(size: usize, freed: usize) -> bool {
+    size > freed.max(INITIAL)
+}
+
+/// How much glibc then keeps at the top of a heap.
+fn trim_threshold(freed: usize) -> usize {
+    if freed > INITIAL { 2 * freed } else { INITIAL }
+}
+
+/// Whether the thresholds follow a mapped block that is freed.
+fn raises(size: usize, freed: usize) -> bool {
+    is_mapped(size, freed) && size <= MOST
+}
+
+/// On which pages the fresh bytes of a block are. For large arrays NumPy asks for huge pages, which the block covers whole
+/// but for its ends; as it begins anywhere, these are one huge page in the mean.
+pub fn pages(fresh: usize, size: usize, is_array: bool) -> Fresh {
+    let ends = if is_array && size >= NUMPYS_HUGE { os::huge_page_size().unwrap_or(size).min(size) } else { size };
+    let small = (fresh as f64 * (ends as f64 / size.max(1) as f64)) as u64;
+    Fresh { small, huge: fresh as u64 - small }
+}
 
 /// Begins to raise the thresholds. Not to be called where another `malloc` is in force, which would keep the blocks, nor
 /// where glibc's fills them (`MALLOC_PERTURB_`).
@@ -140,11 +163,12 @@ pub fn allocated(address: usize, size: usize, is_array: bool) {
     if size < LEAST || address == 0 {
         return;
     }
-    let is_mapped = size > FREED.load(Relaxed).max(INITIAL);
+    let is_mapped = is_mapped(size, FREED.load(Relaxed));
     let fresh = if is_mapped { size } else { with_heap(|heap| heap.place(address, size)).unwrap_or(0) };
     if fresh > 0 {
-        let count = if is_array && size >= NUMPYS_HUGE { &FAULTED_HUGE } else { &FAULTED };
-        count.fetch_add(fresh as u64, Relaxed);
+        let fresh = pages(fresh, size, is_array);
+        FAULTED.fetch_add(fresh.small, Relaxed);
+        FAULTED_HUGE.fetch_add(fresh.huge, Relaxed);
     }
 }
 
@@ -156,10 +180,39 @@ pub fn freed(address: usize, size: usize) {
         return;
     }
     let largest = FREED.load(Relaxed);
-    let trim = if largest > INITIAL { 2 * largest } else { INITIAL };
-    let was_there = with_heap(|heap| heap.free(address, trim)).unwrap_or(false);
-    if !was_there && size > largest.max(INITIAL) && size <= MOST {
+    let was_there = with_heap(|heap| heap.free(address, trim_threshold(largest))).unwrap_or(false);
+    if !was_there && raises(size, largest) {
         FREED.fetch_max(size, Relaxed);
+    }
+}
+
+/// The same for one recorded program, whose blocks are told apart by any numbers but zero.
+pub struct Simulation {
+    heap: Heap,
+    freed: usize,
+}
+
+impl Default for Simulation {
+    fn default() -> Self {
+        Self { heap: Heap::EMPTY, freed: 0 }
+    }
+}
+
+impl Simulation {
+    /// Allocates a block; returns the bytes of it that are fresh.
+    pub fn allocated(&mut self, block: usize, size: usize) -> usize {
+        match size {
+            0..LEAST => 0,
+            _ if is_mapped(size, self.freed) => size,
+            _ => self.heap.place(block, size),
+        }
+    }
+
+    /// Frees a block.
+    pub fn freed(&mut self, block: usize, size: usize) {
+        if size >= LEAST && !self.heap.free(block, trim_threshold(self.freed)) && raises(size, self.freed) {
+            self.freed = size;
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::size::Bytes;
 use crate::stats::Stats;
 use std::fmt::Write;
 use std::hint::black_box;
+use std::ops::AddAssign;
 use std::ptr::with_exposed_provenance_mut;
 use std::time::Instant;
 
@@ -24,6 +25,26 @@ pub struct Fresh {
     pub small: u64,
     /// On huge pages.
     pub huge: u64,
+}
+
+impl Fresh {
+    /// Adds so many bytes of either kind.
+    pub fn add(&mut self, bytes: u64, huge: bool) {
+        let kind = if huge { &mut self.huge } else { &mut self.small };
+        *kind = kind.saturating_add(bytes);
+    }
+
+    /// The page faults that they take.
+    pub fn faults(self) -> u64 {
+        self.small / os::page_size() as u64 + self.huge / os::huge_page_size().unwrap_or(2 << 20) as u64
+    }
+}
+
+impl AddAssign for Fresh {
+    fn add_assign(&mut self, other: Self) {
+        self.add(other.small, false);
+        self.add(other.huge, true);
+    }
 }
 
 /// A request that was refused.
@@ -264,9 +285,7 @@ impl Report {
     fn gain(&self) -> Gain {
         let Some(pool) = self.pool.filter(knows_fresh) else { return Gain::default() };
         let ours = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
-        let (page, huge_page) = (os::page_size() as u64, os::huge_page_size().unwrap_or(2 << 20) as u64);
-        let faults = |fresh: Fresh| fresh.small / page + fresh.huge / huge_page;
-        let faults = faults(self.plainly).saturating_sub(faults(ours));
+        let faults = self.plainly.faults().saturating_sub(ours.faults());
         if self.plainly.small + self.plainly.huge <= ours.small + ours.huge {
             return Gain::default();
         }
@@ -282,44 +301,65 @@ fn knows_fresh(pool: &Stats) -> bool {
     pool.first_touched_small_bytes + pool.first_touched_huge_bytes + pool.recycled_bytes > 0
 }
 
-/// What the first touch of a byte costs on this machine, in seconds, by the kind of page.
-struct Price {
-    small: f64,
-    huge: f64,
+/// What a byte costs on this machine, in seconds. All estimates of what memory costs use it.
+#[derive(Clone, Copy, Debug)]
+pub struct Price {
+    /// To map, write for the first time and unmap it, on base pages.
+    pub small: f64,
+    /// The same on huge pages.
+    pub huge: f64,
+    /// To write it again.
+    pub clear: f64,
 }
 
 impl Price {
-    /// Touches a little fresh memory; `None` if there is none.
-    fn measure() -> Option<Self> {
+    /// Fills a little fresh memory a few times, in some milliseconds; `None` if there is none. The fastest round counts, as
+    /// others waited for other programs, or for a hypervisor that backs memory for the first time.
+    pub fn measure() -> Option<Self> {
+        const ROUNDS: usize = 3;
         const PAGES: usize = 256;
-        let (page, huge) = (os::page_size(), os::huge_page_size().unwrap_or(2 << 20));
-        let room = (PAGES * page).max(3 * huge);
-        let start = os::map_anywhere(room).ok()?;
-        let aligned = start.next_multiple_of(huge);
-        let touch = |from: usize, bytes: usize, step: usize| {
-            let begin = Instant::now();
-            for address in (from..from + bytes).step_by(step) {
-                // SAFETY: within the mapping, which nobody else knows.
-                unsafe { with_exposed_provenance_mut::<u8>(black_box(address)).write_volatile(1) };
-            }
-            begin.elapsed().as_secs_f64()
-        };
-        let of_huge = match os::advise_huge(aligned, huge) {
-            Ok(()) => Some((touch(aligned, huge, huge) / huge as f64, touch(aligned, huge, page) / huge as f64)),
-            Err(_) => None,
-        };
-        os::unadvise_huge(aligned + huge, room - huge - (aligned - start));
-        let bytes = (PAGES * page).min(huge);
-        let (first, second) = (touch(aligned + huge, bytes, page), touch(aligned + huge, bytes, page));
-        // SAFETY: mapped above.
-        let _ = unsafe { os::unmap(start, room) };
-        let small = (first - second).max(0.0) / bytes as f64;
-        Some(Self { small, huge: of_huge.map_or(small, |(first, rest)| (first + rest).min(small)) })
+        let huge_page = os::huge_page_size().unwrap_or(2 << 20);
+        let size = (PAGES * os::page_size()).min(huge_page);
+        let mut price = Self { small: f64::INFINITY, huge: f64::INFINITY, clear: f64::INFINITY };
+        for _ in 0..ROUNDS {
+            let ((small, warm), (huge, _)) = (fill(size, false)?, fill(huge_page, true)?);
+            price = Self {
+                small: price.small.min(small / size as f64),
+                huge: price.huge.min(huge / huge_page as f64),
+                clear: price.clear.min(warm / size as f64),
+            };
+        }
+        Some(Self { huge: price.huge.min(price.small), ..price })
     }
 
-    fn of(&self, fresh: Fresh) -> f64 {
+    /// The seconds that fresh memory takes.
+    pub fn of(&self, fresh: Fresh) -> f64 {
         fresh.small as f64 * self.small + fresh.huge as f64 * self.huge
     }
+}
+
+/// The seconds by which fresh memory is slower than memory that is there, and those of the latter.
+fn fill(size: usize, huge: bool) -> Option<(f64, f64)> {
+    let huge_page = os::huge_page_size().unwrap_or(2 << 20);
+    let begin = Instant::now();
+    let start = os::map_anywhere(size + huge_page).ok()?;
+    let aligned = start.next_multiple_of(huge_page);
+    if huge {
+        let _ = os::advise_huge(aligned, size); // where there are none, they cost what base pages cost
+    } else {
+        os::unadvise_huge(aligned, size);
+    }
+    // SAFETY: within the mapping, which nobody else knows.
+    let write =
+        |value| unsafe { with_exposed_provenance_mut::<u8>(black_box(aligned)).write_bytes(black_box(value), size) };
+    write(1);
+    let filled = Instant::now();
+    write(2);
+    let again = Instant::now();
+    // SAFETY: mapped above.
+    let _ = unsafe { os::unmap(start, size + huge_page) };
+    let (fresh, warm) = ((filled - begin) + again.elapsed(), again - filled);
+    Some((fresh.saturating_sub(warm).as_secs_f64(), warm.as_secs_f64()))
 }
 
 fn bytes(number: u64) -> Bytes {

@@ -1,58 +1,30 @@
-"""A trace summarized by source line, and an estimate of what a pool would save the program.
+"""A trace summarized by source line, with the estimate of what a pool would save the program, in words and tables.
 
-The pages of large arrays that the kernel had to fault in were counted. Avoidable are those of arrays for which a pool
-would have had memory ready, freed by the program less than a second before. Each page costs what was measured on this
-machine.
+The estimate is the native module's: what glibc would have taken fresh from the system for the same requests, and what a
+pool would have, at the cost that was measured on this machine.
 """
 
 from __future__ import annotations
 
-import contextlib
-import mmap
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import units
 from firsttouch import _firsttouch
+from firsttouch.tools.cli import output
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from firsttouch.tools.measuring.report import Picture, Table
 
 #: Shares of the time below which there is nothing, and little, to gain.
 _NOTHING, _LITTLE = 0.01, 0.05
-#: Processor time of child processes, as a fraction of the run time, from which on it is worth mentioning.
+#: Processor time of child processes, as a fraction of the program's, from which on it is worth mentioning.
 _CHILDREN = 0.1
 #: Waiting for a processor, as a fraction of the run time, from which on it is worth mentioning.
 _WAITED = 0.2
-#: Kernel time is counted in ticks; from this many seconds on it is reliable.
-_TICKS = 0.25
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Seconds for a base page, a huge page, mapping and unmapping, and a byte that a pool clears."""
-
-    small: float
-    huge: float
-    mapped: float
-    clear: float
-    page: int
-    huge_page: int
-
-    def of(self, small: float, huge: float, mapped: float) -> float:
-        """Return the seconds that these faults and mappings take."""
-        return small * self.small + huge * self.huge + mapped * self.mapped
-
-    def plainly(self, each: Mapping[str, Any]) -> float:
-        """Return the kernel seconds that a line's arrays cost."""
-        return self.of(each["faults_small"], each["faults_huge"], each["faults_mapped"])
-
-    def pooled(self, each: Mapping[str, Any]) -> float:
-        """Return the kernel seconds that they would cost on a pool: for fresh memory and purges."""
-        small = each["pooled_small_bytes"] / self.page
-        huge = each["pooled_huge_bytes"] / (self.huge_page or self.page)
-        return self.of(small, huge, each["pooled_purges"])
 
 
 @dataclass(frozen=True)
@@ -64,14 +36,13 @@ class Line:
     count: int
     bytes: int
     median_lifetime: float
-    faults: float
     seconds: float
     avoidable: float
 
     @property
     def place(self) -> str:
         """File and line, or what stands for them."""
-        return f"{self.file}:{self.line}" if self.file else "(no Python code)"
+        return output.place(self.file, self.line) if self.file else "(no Python code)"
 
 
 @dataclass(frozen=True)
@@ -80,28 +51,19 @@ class Summary:
 
     facts: Mapping[str, Any]
     lines: list[Line]
-    prices: Prices
+
+    def _seconds(self, name: str) -> float:
+        return float(self.facts["facts"].get(name) or 0)
 
     @property
     def wall(self) -> float:
         """The seconds that the program ran; those of the trace if the program was killed."""
-        return float(self.facts["facts"].get("wall") or self.facts["seconds"])
-
-    @property
-    def waited(self) -> float:
-        """The seconds in which its main thread could have run, but other programs had the processors."""
-        return float(self.facts["facts"].get("waited") or 0)
+        return self._seconds("wall") or float(self.facts["seconds"])
 
     @property
     def processor(self) -> float:
         """The program's seconds of processor time, which others hardly disturb; `wall` if it was killed."""
-        facts = self.facts["facts"]
-        return sum(float(facts.get(name) or 0) for name in ("user", "kernel")) or self.wall
-
-    @property
-    def children(self) -> float:
-        """Seconds of processor time of child processes, whose arrays were not counted."""
-        return float(self.facts["facts"].get("children") or 0)
+        return self._seconds("user") + self._seconds("kernel") or self.wall
 
     @property
     def seconds(self) -> float:
@@ -123,25 +85,24 @@ class Summary:
         return {
             **self.facts,
             "wall": self.wall,
-            "waited": self.waited,
+            "waited": self._seconds("waited"),
             "processor": self.processor,
             "kernel_seconds": self.seconds,
             "gain_seconds": self.gain,
             "gain_share": self.share,
-            "prices": asdict(self.prices),
             "lines": [asdict(line) for line in self.lines],
         }
 
     def words(self, program: str) -> str:
         """Return the conclusion, with what limits it: work of child processes, and waiting."""
         said = self._judgement(program)
-        if self.children > _CHILDREN * self.processor:
+        if self._seconds("children") > _CHILDREN * self.processor:
             said += (
-                f"; its child processes, which took {self.children:.2g} s of processor time, were not examined:"
-                " firsttouch compare measures them all"
+                f"; its child processes, which took {self._seconds('children'):.2g} s of processor time, were not"
+                " examined: firsttouch compare measures them all"
             )
-        elif self.waited > _WAITED * self.wall:
-            part = units.share(self.waited, self.wall)
+        elif self._seconds("waited") > _WAITED * self.wall:
+            part = units.share(self._seconds("waited"), self.wall)
             said += f"; the machine was busy, and the program waited for a processor for {part} of its run time"
         return said
 
@@ -160,106 +121,61 @@ class Summary:
             return f"little to gain from pooled memory: {part} (estimated)"
         return f"pooled memory would save {part} (estimated): firsttouch run {program}"
 
+    def sentences(self) -> list[str]:
+        """Return what was recorded, and what it cost."""
+        facts, known = self.facts, "" if self.facts["complete"] else "as far as was recorded, "
+        arrays = f"{facts['allocations']:,} arrays, at most {units.size(facts['peak_in_use'])} at once"
+        said = [f"{arrays}; on {facts['facts'].get('allocator', 'unknown memory')} in {units.seconds(self.wall)}"]
+        part = units.share(self.seconds, self.processor)
+        about = f"about {part} of the processor time in the kernel for arrays of 64 KiB or more (estimated)"
+        said.append(about if self.lines else f"{known}no array had 64 KiB or more")
+        return said if facts["complete"] else [*said, "the trace is truncated: only what was recorded is shown"]
 
-def summarize(file: str, prices: Prices, incomplete: bool = False) -> Summary:
-    """Read a trace.
+    def all_lines(self, most: int | None = None) -> Table:
+        """Return the lines that made large arrays."""
+        from firsttouch.tools.measuring.report import Table
 
-    Raises :exc:`ValueError` if the file is not a trace, or is incomplete, and :exc:`OSError` if it cannot be read.
+        table = Table("", ("line", "arrays", "bytes", "lifetime", "kernel's share"))
+        for line in self.lines[:most]:
+            lived, part = units.seconds(line.median_lifetime), units.share(line.seconds, self.processor)
+            table.rows.append((line.place, f"{line.count:,}", units.size(line.bytes), lived, part))
+        return table
+
+    def gaining_lines(self, most: int) -> Table:
+        """Return the lines that would gain most."""
+        from firsttouch.tools.measuring.report import Table
+
+        least = 0.001 * self.processor
+        gaining = sorted((line for line in self.lines if line.avoidable > least), key=lambda line: -line.avoidable)
+        table = Table("", ("line", "arrays", "bytes", "would save", "of the time"))
+        for line in gaining[:most]:
+            saved, part = units.seconds(line.avoidable), units.share(line.avoidable, self.processor)
+            table.rows.append((line.place, f"{line.count:,}", units.size(line.bytes), saved, part))
+        return table
+
+    def pictures(self, most: int) -> list[Picture]:
+        """Plot the most expensive lines: the seconds in the kernel, and the part that a pool would save."""
+        from firsttouch.tools.measuring.report import Picture
+
+        shown = self.lines[:most][::-1]
+
+        def draw(axes: Axes) -> None:
+            places = [line.place for line in shown]
+            axes.barh(places, [line.seconds for line in shown], color="0.7", label="in the kernel")
+            axes.barh(places, [max(0.0, line.avoidable) for line in shown], height=0.4, label="a pool would save")
+            axes.set_xlabel("seconds, estimated")
+            axes.legend(frameon=False)
+
+        return (
+            [Picture("lines", "What large arrays cost, by source line", draw, 1.5 + 0.3 * len(shown))] if shown else []
+        )
+
+
+def summarize(file: str) -> Summary:
+    """Read a trace, as much of it as there is.
+
+    Raises :exc:`ValueError` if the file is not a trace, and :exc:`OSError` if it cannot be read.
     """
-    facts = _firsttouch.trace_summary(file, incomplete)
-    found = facts.pop("lines")
-    bound = _bound(facts, found, prices)
-    lines: list[Line] = []
-    for each in found:
-        seconds = prices.plainly(each) * bound
-        cleared = (each["cleared_bytes"] - each["pooled_cleared_bytes"]) * prices.clear * bound
-        avoidable = seconds - prices.pooled(each) * bound + cleared
-        faults = each["faults_small"] + each["faults_huge"]
-        same = {name: each[name] for name in ("file", "line", "count", "bytes", "median_lifetime")}
-        lines.append(Line(**same, faults=faults, seconds=seconds, avoidable=avoidable))
-    lines.sort(key=lambda line: (-line.seconds, -line.bytes))
-    return Summary(facts, lines, prices)
-
-
-def _bound(facts: Mapping[str, Any], found: list[dict[str, Any]], prices: Prices) -> float:
-    """Bound the cost of faults by all the time that the program spent in the kernel.
-
-    That is counted in ticks, which says nothing of a short run; then the bound is all its processor time or, if it was
-    killed, the duration of the trace.
-    """
-    user, kernel = (float(facts["facts"].get(name) or 0) for name in ("user", "kernel"))
-    most = kernel if kernel >= _TICKS else user + kernel or float(facts["seconds"])
-    estimated = sum(prices.plainly(each) for each in found)
-    return min(1.0, most / estimated) if most and estimated else 1.0
-
-
-_ROUNDS = 5
-_SMALL, _HUGE = 4 << 20, 16 << 20
-_MAPPINGS = 20
-
-
-def calibrate() -> Prices:
-    """Measure the cost of page faults in a few milliseconds.
-
-    The cost of a page is what it adds to a fill: mapping, faulting in and unmapping fresh memory, minus the same fill
-    of resident memory. It includes the effect of the kernel's zeroing on the caches, as a program would see it.
-    Processor time is counted: on a busy machine hardly any round ends without an interruption. If huge pages are not
-    available, they cost as much as their base pages.
-    """
-    page, huge_page = mmap.PAGESIZE, _huge_page_size()
-    small, warm = _per_byte(_SMALL, getattr(mmap, "MADV_NOHUGEPAGE", None), page)
-    huge = small
-    if huge_page:
-        huge, _ = _per_byte(max(_HUGE // huge_page, 2) * huge_page, getattr(mmap, "MADV_HUGEPAGE", None), huge_page)
-    return Prices(small * page, huge * (huge_page or page), _mapping(), warm, page, huge_page)
-
-
-def _mapping() -> float:
-    """Return the seconds of a mapping of which nothing is touched; the fastest round, as below."""
-    best = float("inf")
-    for _ in range(_ROUNDS):
-        begin = time.thread_time()
-        for _ in range(_MAPPINGS):
-            mmap.mmap(-1, _SMALL, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-        best = min(best, (time.thread_time() - begin) / _MAPPINGS)
-    return best
-
-
-def _per_byte(size: int, advice: int | None, align: int) -> tuple[float, float]:
-    """Return the extra seconds for a byte of fresh memory, and the seconds for a byte of warm memory."""
-    rounds = [_round(size, advice, align) for _ in range(_ROUNDS)]
-    # The fastest round: others wait for a hypervisor that backs memory for the first time, or for other programs.
-    whole, warm = min(whole for whole, _ in rounds), min(warm for _, warm in rounds)
-    return max(0.0, whole - warm) / size, warm / size
-
-
-def _round(size: int, advice: int | None, align: int) -> tuple[float, float]:
-    """Return the seconds to map, fill and unmap, and to fill again."""
-    begin = time.thread_time()
-    memory = mmap.mmap(-1, size + align, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if advice is not None:
-        with contextlib.suppress(OSError):  # without huge pages, small ones are measured
-            memory.madvise(advice)
-    whole = np.frombuffer(memory, np.uint8)
-    start = -whole.ctypes.data % align
-    array = whole[start : start + size]
-    array.fill(1)
-    filled = time.thread_time()
-    array.fill(2)
-    again = time.thread_time()
-    del whole, array
-    memory.close()
-    closed = time.thread_time()
-    return (filled - begin) + (closed - again), again - filled
-
-
-def _huge_page_size() -> int:
-    """Return the size of a transparent huge page, or 0 if the kernel has none."""
-    try:
-        with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as text:
-            if "[never]" in text.read():
-                return 0
-        with open("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", encoding="ascii") as text:
-            return int(text.read())
-    except (OSError, ValueError):
-        return 0
+    facts = _firsttouch.trace_summary(file, True)
+    lines = [Line(**each) for each in facts.pop("lines")]
+    return Summary(facts, sorted(lines, key=lambda line: (-line.seconds, -line.bytes)))

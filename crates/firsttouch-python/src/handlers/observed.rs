@@ -6,7 +6,7 @@
 use crate::handlers::handler::{self, Handler, handler};
 use crate::python::call_sites;
 use firsttouch_trace::profile;
-use firsttouch_trace::recorder::{self, LARGE_SIZE};
+use firsttouch_trace::{LARGE_SIZE, recorder};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -116,11 +116,8 @@ fn requested(handler: &Handler, size: usize) {
 
 fn recorded(address: *mut c_void, size: usize, zeroed: bool) -> *mut c_void {
     if !address.is_null() && recorder::is_recording() {
-        if size < LARGE_SIZE {
-            recorder::on_alloc(address as usize, size, zeroed);
-        } else {
-            recorder::on_alloc_large(address as usize, size, zeroed, line());
-        }
+        let site = if size as u64 >= LARGE_SIZE { line() } else { 0 };
+        recorder::on_alloc(address as usize, size, zeroed, site);
     }
     address
 }

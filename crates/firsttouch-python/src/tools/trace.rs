@@ -3,8 +3,7 @@
 use crate::handlers::{front, observed};
 use crate::python::values::{PyOSError, PyValueError};
 use crate::report::used_since;
-use firsttouch::os;
-use firsttouch::report::count;
+use firsttouch::report::{Price, count};
 use firsttouch::size::Bytes;
 use firsttouch_trace::{LineSummary, Metadata, Summary, TraceError, recorder};
 use pyo3::prelude::*;
@@ -14,6 +13,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A trace that is read for long: a signal's handler that raises (Ctrl-C) ends it, with its exception as the error.
 struct Interruptible(File);
@@ -32,20 +32,18 @@ fn trace_error(error: TraceError) -> PyErr {
     }
 }
 
+/// The page faults of the process when the recording began.
+static FAULTS_BEFORE: AtomicU64 = AtomicU64::new(0);
+
 /// Starts recording the requests to NumPy's default handler in `file`, with `facts` in its header.
 #[pyfunction]
 fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResult<()> {
     front::watch(py)?;
-    let huge_pages = os::system_file("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    let chosen = huge_pages.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    let known = [
-        ("firsttouch", env!("CARGO_PKG_VERSION").to_owned()),
-        ("process", std::process::id().to_string()),
-        ("thp", chosen.map_or_else(String::new, |(chosen, _)| chosen.to_owned())),
-    ];
+    let known = [("firsttouch", env!("CARGO_PKG_VERSION").to_owned()), ("process", std::process::id().to_string())];
     facts.extend(known.map(|(name, value)| (name.to_owned(), value)));
     observed::forget_lines();
     let started = create(file).and_then(|file| recorder::start(file, &facts));
+    FAULTS_BEFORE.store(used_since([0.0; 7]).minor_faults, Relaxed);
     Ok(started.inspect_err(|_| front::unwatch(py))?)
 }
 
@@ -78,14 +76,15 @@ fn trace_end(py: Python<'_>, start: [f64; 7]) -> PyResult<Option<(u64, u64, Stri
         ("kernel", used.kernel),
         ("children", used.children),
     ];
-    let facts = seconds.map(|(name, seconds)| (name.to_owned(), format!("{seconds:.6}"))).to_vec();
+    let mut facts = seconds.map(|(name, seconds)| (name.to_owned(), format!("{seconds:.6}"))).to_vec();
+    let faults = used_since([0.0; 7]).minor_faults.saturating_sub(FAULTS_BEFORE.load(Relaxed));
+    facts.push(("minor_faults".to_owned(), faults.to_string()));
     let Some(stopped) = py.detach(|| recorder::stop(&facts)) else { return Ok(None) };
     front::unwatch(py);
     match stopped {
-        Ok((totals, bytes)) => {
-            let events = if totals.events == 1 { "event" } else { "events" };
-            let written = format!("{} {events}, {}", count(totals.events), Bytes(bytes as usize));
-            Ok(Some((totals.events, totals.lost, written)))
+        Ok(recorder::Recorded { events, bytes, lost }) => {
+            let noun = if events == 1 { "event" } else { "events" };
+            Ok(Some((events, lost, format!("{} {noun}, {}", count(events), Bytes(bytes as usize)))))
         }
         Err(error) => Err(PyOSError::new_err(error.to_string())),
     }
@@ -98,9 +97,11 @@ fn trace_is_on() -> bool {
 }
 
 /// Reads a whole trace and summarizes it by line: its facts and totals, the lines that requested large blocks, what these
-/// cost, and what they would cost on a pool.
+/// cost, and what a pool would save of it.
 #[pyfunction]
 fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
+    let price =
+        py.detach(Price::measure).ok_or_else(|| PyOSError::new_err("there is no memory to measure its cost"))?;
     let opened = Interruptible(File::open(file)?);
     let summary = py.detach(|| Summary::new(opened, incomplete)).map_err(trace_error)?;
     let found = PyDict::new(py);
@@ -114,35 +115,26 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
         ("allocated_bytes", totals.allocated_bytes),
         ("peak_in_use", totals.peak_in_use),
         ("in_use_at_end", totals.in_use),
-        ("lost", totals.lost),
+        ("lost", summary.lost),
         ("small_blocks", summary.small_blocks),
         ("small_bytes", summary.small_bytes),
     ];
     figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
-    let lines = summary.lines.iter().filter(|line| line.count > 0).map(|line| line_dict(py, line));
+    let scale = summary.scale(&price);
+    let line_dict = |line: &LineSummary| {
+        let found = PyDict::new(py);
+        let (seconds, avoidable) = summary.seconds(line, &price, scale);
+        found.set_item("file", &line.file)?;
+        found.set_item("line", line.line)?;
+        found.set_item("count", line.count)?;
+        found.set_item("bytes", line.bytes)?;
+        found.set_item("median_lifetime", line.median_lifetime() as f64 / 1e6)?;
+        found.set_item("seconds", seconds)?;
+        found.set_item("avoidable", avoidable)?;
+        PyResult::Ok(found)
+    };
+    let lines = summary.lines.iter().filter(|line| line.count > 0).map(line_dict);
     found.set_item("lines", lines.collect::<PyResult<Vec<_>>>()?)?;
-    Ok(found)
-}
-
-fn line_dict<'py>(py: Python<'py>, line: &LineSummary) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    found.set_item("file", &line.file)?;
-    found.set_item("line", line.line)?;
-    found.set_item("count", line.count)?;
-    found.set_item("bytes", line.bytes)?;
-    let LineSummary { faults, pooled, .. } = line;
-    let figures = [
-        ("median_lifetime", line.median_lifetime() as f64 / 1e6),
-        ("faults_small", faults.small),
-        ("faults_huge", faults.huge),
-        ("faults_mapped", faults.mapped),
-        ("cleared_bytes", faults.cleared),
-        ("pooled_small_bytes", pooled.small),
-        ("pooled_huge_bytes", pooled.huge),
-        ("pooled_purges", pooled.purges),
-        ("pooled_cleared_bytes", pooled.cleared),
-    ];
-    figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
     Ok(found)
 }
 

@@ -7,12 +7,9 @@
 //!
 //! Locks are taken in this order: `THREAD`, `WRITER`, `EVENTS`.
 
-mod residency;
 mod writer;
 
-pub use residency::LARGE_SIZE;
-
-use crate::format::{Metadata, Totals};
+use crate::format::{LARGE_SIZE, Metadata};
 use firsttouch::os;
 use firsttouch::sync::brief_lock::{BriefLock, Guard};
 use firsttouch::sync::first::First;
@@ -28,8 +25,8 @@ use writer::Writer;
 
 /// The records of either buffer: 3 MiB.
 const CAPACITY: usize = 1 << 17;
-/// The maximum number of records of one event: its time, its detail and the event itself.
-const MAX_RECORDS: usize = 3;
+/// The maximum number of records of one event: its time, and the event itself.
+const MAX_RECORDS: usize = 2;
 /// The writer is woken whenever another such part of the buffer has filled.
 const WAKE_INTERVAL: usize = CAPACITY / 4;
 /// How often the writer thread flushes: how much a killed program may lose.
@@ -42,17 +39,15 @@ const TOO_SLOW: &str = "the disk took longer than 10 seconds";
 /// What the threads of the program tell the writer, in the order in which it happened.
 enum Record {
     /// A block was allocated.
-    Allocate { address: usize, size: u64, zeroed: bool },
-    /// A block is freed; resident pages, if they were queried.
-    Free { address: usize, resident: Option<u32> },
+    Allocate { address: usize, size: u64, zeroed: bool, site: u32 },
+    /// A block is freed.
+    Free { address: usize },
     /// A block is about to be resized.
     ResizeBegin { address: usize },
     /// The block at `old` was resized, and is now at this address; zero if that failed.
     ResizeEnd { old: usize, address: usize, size: u64 },
     /// All following records are from this time or later (microseconds).
     Time(u64),
-    /// Precedes the allocation of a large block.
-    Detail { site: u32, present: u64 },
     /// A source line.
     Site { file: Box<str>, line: u32 },
 }
@@ -100,18 +95,17 @@ fn now() -> u64 {
 }
 
 impl Events {
-    /// Adds an event and, if `timed`, its time.
+    /// Adds an event and, if it is about a large block, its time.
     #[inline]
-    fn push(&mut self, detail: Option<Record>, event: Record, timed: bool) {
+    fn push(&mut self, event: Record, size: usize) {
         let before = self.records.len();
         if before + MAX_RECORDS > CAPACITY {
             self.lost += 1;
             return;
         }
-        if timed {
+        if size as u64 >= LARGE_SIZE {
             self.records.push(Record::Time(now()));
         }
-        self.records.extend(detail);
         self.records.push(event);
         if self.records.len() / WAKE_INTERVAL != before / WAKE_INTERVAL {
             wake_writer();
@@ -155,21 +149,11 @@ fn wait_for_room() {
     }
 }
 
-/// Records the allocation of a block smaller than [`LARGE_SIZE`].
+/// Records the allocation of a block. `site` is a number returned by [`add_site`], or 0.
 #[inline]
-pub fn on_alloc(address: usize, size: usize, zeroed: bool) {
+pub fn on_alloc(address: usize, size: usize, zeroed: bool, site: u32) {
     if let Some(mut events) = lock_with_room() {
-        events.push(None, Record::Allocate { address, size: size as u64, zeroed }, false);
-    }
-}
-
-/// Records the allocation of a block of at least [`LARGE_SIZE`], and queries its pages. `site` is a number returned by
-/// [`add_site`], or 0.
-pub fn on_alloc_large(address: usize, size: usize, zeroed: bool, site: u32) {
-    let present = residency::of_new(address, size, zeroed, site);
-    if let Some(mut events) = lock_with_room() {
-        let event = Record::Allocate { address, size: size as u64, zeroed };
-        events.push(Some(Record::Detail { site, present }), event, true);
+        events.push(Record::Allocate { address, size: size as u64, zeroed, site }, size);
     }
 }
 
@@ -179,27 +163,23 @@ pub fn on_free(address: usize, size: usize) {
     if !is_recording() {
         return;
     }
-    let large = size >= LARGE_SIZE;
-    let resident = if large { residency::at_free(address, size) } else { None };
-    let resident = resident.map(|pages| u32::try_from(pages).unwrap_or(u32::MAX));
     let mut events = EVENTS.lock();
     if is_recording() {
-        events.push(None, Record::Free { address, resident }, large);
+        events.push(Record::Free { address }, size);
     }
 }
 
 /// Records that a block is about to be resized. [`on_resize_end`] must follow.
 pub fn on_resize_begin(address: usize) {
     if let Some(mut events) = lock_with_room() {
-        events.push(None, Record::ResizeBegin { address }, false);
+        events.push(Record::ResizeBegin { address }, 0);
     }
 }
 
 /// Records that the resize of the block at `old` has ended: it is now at `address`, or is unchanged if that is `None`.
 pub fn on_resize_end(old: usize, address: Option<usize>, size: usize) {
     if let Some(mut events) = lock_with_room() {
-        let event = Record::ResizeEnd { old, address: address.unwrap_or(0), size: size as u64 };
-        events.push(None, event, size >= LARGE_SIZE);
+        events.push(Record::ResizeEnd { old, address: address.unwrap_or(0), size: size as u64 }, size);
     }
 }
 
@@ -271,7 +251,6 @@ pub fn start(file: File, metadata: &Metadata) -> Result<(), Error> {
     }
     let (records, spare) = (buffer()?, buffer()?);
     *writer = Some(Writer::new(file, metadata, spare));
-    residency::reset();
     let mut events = EVENTS.lock();
     BEGUN.store(clock(), Relaxed);
     *events = Events { records, sites: 0, lost: 0 };
@@ -288,11 +267,21 @@ fn buffer() -> Result<Vec<Record>, Error> {
     Ok(records)
 }
 
-/// Ends the trace with `metadata`. Returns its totals and its size in bytes, or `None` if none is being recorded.
+/// What a finished trace has.
+pub struct Recorded {
+    /// Number of events.
+    pub events: u64,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// Number of events that were lost.
+    pub lost: u64,
+}
+
+/// Ends the trace with `metadata`; `None` if none is being recorded.
 ///
 /// # Errors
 /// If the trace could not be written completely.
-pub fn stop(metadata: &Metadata) -> Option<Result<(Totals, u64), Error>> {
+pub fn stop(metadata: &Metadata) -> Option<Result<Recorded, Error>> {
     let mut thread = THREAD.lock(); // to the end: another thread may be about to start the next trace
     let given_up = !RECORDING.swap(false, SeqCst);
     stop_thread(&mut thread);

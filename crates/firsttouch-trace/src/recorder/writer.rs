@@ -1,8 +1,7 @@
 //! The consumer of the events: resolves addresses to block numbers, encodes, and writes the file.
 
-use super::residency::{LARGE_SIZE, huge_page_offset, page_count, resident_pages};
-use super::{CAPACITY, Record};
-use crate::format::{self, BlockDetail, BlockIds, Encoder, Event, EventKind, Metadata, Totals, push};
+use super::{CAPACITY, Record, Recorded};
+use crate::format::{BlockIds, Encoder, Event, EventKind, Metadata, push};
 use firsttouch::heap::ledger::Part;
 use firsttouch::os;
 use std::fs::File;
@@ -11,19 +10,18 @@ use std::io::{Error, ErrorKind, Write};
 /// The buffer is written to the file whenever it holds this many bytes.
 const BUFFER_SIZE: usize = 64 << 10;
 
-/// A file whose checksum is computed as it is written. After an error it discards everything.
+/// The file of a trace. After an error it discards everything.
 ///
 /// A program may close every descriptor, as daemons do, and the next file that it opens gets the number of this one.
-struct ChecksumFile {
+struct TraceFile {
     /// `None` once the descriptor was found to be another file's.
     file: Option<File>,
     identity: Option<(u64, u64)>,
-    hash: u64,
     written: u64,
     error: Option<Error>,
 }
 
-impl ChecksumFile {
+impl TraceFile {
     /// Gives the descriptor up, without closing it, if it is no longer this file's.
     fn check_descriptor(&mut self) {
         if self.file.as_ref().is_some_and(|file| os::file_identity(file).ok() != self.identity) {
@@ -34,7 +32,6 @@ impl ChecksumFile {
     /// Writes what the buffer holds, and empties it.
     fn write(&mut self, buffer: &mut Vec<u8>) {
         self.check_descriptor();
-        self.hash = format::checksum(self.hash, buffer);
         self.written += buffer.len() as u64;
         if let (Some(file), None) = (&mut self.file, &self.error) {
             self.error = file.write_all(buffer).err();
@@ -43,33 +40,25 @@ impl ChecksumFile {
     }
 }
 
-impl Drop for ChecksumFile {
+impl Drop for TraceFile {
     fn drop(&mut self) {
         self.check_descriptor();
     }
 }
 
-/// A live block.
-#[derive(Clone, Copy)]
-struct LiveBlock {
-    size: u64,
-    id: u32,
-}
-
 /// Writes a trace file from records.
 pub(super) struct Writer {
-    file: ChecksumFile,
+    file: TraceFile,
     buffer: Vec<u8>,
     encoder: Encoder,
     /// Taken from the program, and not encoded yet.
     records: Vec<Record>,
-    blocks: Part<LiveBlock>,
+    /// The numbers of live blocks.
+    blocks: Part<u32>,
     ids: BlockIds,
     /// Blocks that are being resized, by the addresses that they had.
-    resizes: Vec<(usize, LiveBlock)>,
+    resizes: Vec<(usize, u32)>,
     micros: u64,
-    /// Site and resident pages of the next block to be allocated.
-    detail: Option<(u32, u64)>,
     out_of_memory: bool,
 }
 
@@ -77,7 +66,7 @@ impl Writer {
     /// Starts a trace with a header; `records` is an empty buffer of [`CAPACITY`].
     pub(super) fn new(file: File, metadata: &Metadata, records: Vec<Record>) -> Self {
         let identity = os::file_identity(&file).ok();
-        let file = ChecksumFile { file: Some(file), identity, hash: format::CHECKSUM_SEED, written: 0, error: None };
+        let file = TraceFile { file: Some(file), identity, written: 0, error: None };
         let mut buffer = Vec::with_capacity(2 * BUFFER_SIZE);
         let encoder = Encoder::begin(&mut buffer, metadata);
         let mut writer = Self {
@@ -89,7 +78,6 @@ impl Writer {
             ids: BlockIds::default(),
             resizes: Vec::new(),
             micros: 0,
-            detail: None,
             out_of_memory: false,
         };
         writer.flush();
@@ -122,12 +110,8 @@ impl Writer {
 
     fn on_record(&mut self, record: Record) {
         match record {
-            Record::Allocate { address, size, zeroed } => self.on_alloc(address, size, zeroed),
-            Record::Free { address, resident } => {
-                if let Some(block) = self.blocks.remove(&address) {
-                    self.on_free(address, block, resident.map(u64::from));
-                }
-            }
+            Record::Allocate { address, size, zeroed, site } => self.on_alloc(address, size, zeroed, site),
+            Record::Free { address } => self.on_free(address),
             Record::ResizeBegin { address } => {
                 if let Some(block) = self.blocks.remove(&address) {
                     self.out_of_memory |= !push(&mut self.resizes, (address, block));
@@ -135,25 +119,18 @@ impl Writer {
             }
             Record::ResizeEnd { old, address, size } => self.on_resize_end(old, address, size),
             Record::Time(micros) => self.micros = self.micros.max(micros),
-            Record::Detail { site, present } => self.detail = Some((site, present)),
-            Record::Site { file, line } => self.encoder.site(&mut self.buffer, file.as_bytes(), line),
+            Record::Site { file, line } => self.write(EventKind::Site { file: file.into(), line }),
         }
     }
 
-    fn on_alloc(&mut self, address: usize, size: u64, zeroed: bool) {
-        if let Some(previous) = self.blocks.remove(&address) {
-            self.on_free(address, previous, None); // the event of its free was lost
-        }
-        let id = self.ids.acquire();
-        let detail = self.detail.take();
-        let detail =
-            detail.map(|(site, present)| BlockDetail { site, present, huge_offset: huge_page_offset(address) });
-        self.insert(address, LiveBlock { size, id });
-        self.encoder.totals.on_alloc(size);
-        self.write(EventKind::Allocate { block: id, size, zeroed, detail });
+    fn on_alloc(&mut self, address: usize, size: u64, zeroed: bool, site: u32) {
+        self.on_free(address); // if the event of that was lost
+        let block = self.ids.acquire();
+        self.insert(address, block);
+        self.write(EventKind::Allocate { block, size, zeroed, site });
     }
 
-    fn insert(&mut self, address: usize, block: LiveBlock) {
+    fn insert(&mut self, address: usize, block: u32) {
         if self.blocks.try_reserve(1).is_ok() {
             self.blocks.insert(address, block);
         } else {
@@ -161,19 +138,18 @@ impl Writer {
         }
     }
 
-    fn on_free(&mut self, address: usize, block: LiveBlock, resident: Option<u64>) {
-        let pages = page_count(address, block.size as usize);
-        self.out_of_memory |= !self.ids.release(block.id);
-        self.encoder.totals.on_resize(block.size, 0);
-        let resident = resident.map(|resident| resident.min(pages)).filter(|&resident| resident < pages);
-        self.write(EventKind::Free { block: block.id, resident });
+    fn on_free(&mut self, address: usize) {
+        if let Some(block) = self.blocks.remove(&address) {
+            self.out_of_memory |= !self.ids.release(block);
+            self.write(EventKind::Free { block });
+        }
     }
 
     fn on_resize_end(&mut self, old: usize, address: usize, size: u64) {
         // The first one: an address that was given up may be another block's, which is resized meanwhile.
         let Some(index) = self.resizes.iter().position(|&(from, _)| from == old) else {
             if address != 0 {
-                self.on_alloc(address, size, false); // older than the trace
+                self.on_alloc(address, size, false, 0); // older than the trace
             }
             return;
         };
@@ -181,43 +157,29 @@ impl Writer {
         if address == 0 {
             return self.insert(old, block); // it failed
         }
-        if let Some(previous) = self.blocks.remove(&address) {
-            self.on_free(address, previous, None); // the event of its free was lost
-        }
-        self.insert(address, LiveBlock { size, ..block });
-        self.encoder.totals.on_resize(block.size, size);
-        self.write(EventKind::Resize { block: block.id, size });
+        self.on_free(address); // if the event of that was lost
+        self.insert(address, block);
+        self.write(EventKind::Resize { block, size });
     }
 
     fn write(&mut self, kind: EventKind) {
-        let event = Event { kind, micros: self.micros };
-        self.encoder.event(&mut self.buffer, &event);
+        self.encoder.event(&mut self.buffer, &Event { kind, micros: self.micros });
         if self.buffer.len() >= BUFFER_SIZE {
             self.flush();
         }
     }
 
-    /// Ends the trace. Returns its totals and its size in bytes, or why it could not be written.
-    pub(super) fn finish(&mut self, lost: u64, metadata: &Metadata) -> Result<(Totals, u64), Error> {
-        for (address, block) in std::mem::take(&mut self.blocks) {
-            let large = block.size >= LARGE_SIZE as u64;
-            if let Some(resident) = large.then(|| resident_pages(address, block.size as usize)).flatten() {
-                let pages = page_count(address, block.size as usize);
-                self.write(EventKind::Live { block: block.id, resident: resident.min(pages) });
-            }
-        }
+    /// Ends the trace, or says why it could not be written.
+    pub(super) fn finish(&mut self, lost: u64, metadata: &Metadata) -> Result<Recorded, Error> {
         if self.out_of_memory {
             return Err(Error::from(ErrorKind::OutOfMemory));
         }
-        self.encoder.totals.lost = lost;
-        self.encoder.end(&mut self.buffer, metadata);
+        self.encoder.end(&mut self.buffer, lost, metadata);
         self.flush();
-        let mut checksum = self.file.hash.to_le_bytes().to_vec();
-        self.file.write(&mut checksum);
         match (&self.file.file, self.file.error.take()) {
             (_, Some(error)) => Err(error),
             (None, None) => Err(Error::new(ErrorKind::NotFound, "the program closed its descriptor")),
-            (Some(_), None) => Ok((self.encoder.totals, self.file.written)),
+            (Some(_), None) => Ok(Recorded { events: self.encoder.events(), bytes: self.file.written, lost }),
         }
     }
 }

@@ -5,28 +5,37 @@ from __future__ import annotations
 import random
 import resource
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from _firsttouch_start import units
-from firsttouch import _firsttouch
 from firsttouch.tools.measuring.contenders import NUMPY, Contender
 from firsttouch.tools.measuring.machine import available
-from firsttouch.tools.measuring.rounds import TOUCH, Call, Worker
-from firsttouch.tools.measuring.sizes import ROOM, fitting, name
-from firsttouch.tools.measuring.statistics import Estimate, median
+from firsttouch.tools.measuring.processes import TOUCH, Call, Worker
+from firsttouch.tools.measuring.report import Picture, Table
+from firsttouch.tools.measuring.statistics import Estimate, estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Key = TypeVar("Key", bound=Hashable)
+#: What a process found, by the name of the figure; of every round.
+Replies = Sequence[Mapping[str, Any]]
 
+KIB, MIB = 1 << 10, 1 << 20
+#: The fraction of the free memory that an experiment may use.
+ROOM = 0.6
 #: Kinds of pages, and the allocator of each.
 KINDS = {"np.zeros": "numpy_default()", "4 KiB pages": "pages()", "huge pages (THP)": 'pages(huge="thp")'}
 # Every array comes from the kernel; otherwise glibc would, from 1 MiB on, reuse what another iteration has written.
 FRESH = Contender("fresh", {"MALLOC_MMAP_THRESHOLD_": str(128 << 10)})
+
+
+def name(nbytes: int) -> str:
+    """Format a size exactly, because sizes are keys and must be distinguishable."""
+    return units.size(nbytes, 6)
 
 
 @dataclass(frozen=True)
@@ -43,34 +52,31 @@ class Settings:
     """Called with the completed fraction, from 0 to 1."""
 
     def chosen(self, full: Sequence[int], quick: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
-        """Return the sizes to run, and a note about those left out because so many arrays do not fit into memory."""
-        if self.sizes is not None:
-            return list(self.sizes), []
-        return fitting(quick if self.quick else full, arrays)
+        """Return the sizes to run, and a note about those left out because so many arrays do not fit into memory.
+
+        Raises :exc:`ValueError` if none fits, or one that was asked for does not.
+        """
+        wanted = list(self.sizes or (quick if self.quick else full))
+        most = int(available() * ROOM) // arrays
+        left_out = [size for size in wanted if size > most]
+        if left_out and (self.sizes or len(left_out) == len(wanted)):
+            live = f"{units.count(arrays, 'array')} of {name(left_out[-1])}"
+            raise ValueError(f"not enough memory for {live}: {units.size(available())} are free; {name(most)} fit")
+        notes = [f"Left out for lack of memory: {', '.join(map(name, left_out))}."] if left_out else []
+        return [size for size in wanted if size <= most], notes
 
 
-def parse(text: str) -> tuple[int, ...]:
-    """Parse a comma-separated list of sizes, in bytes, smallest first.
+@dataclass
+class Section:
+    """What an experiment found."""
 
-    Raises :exc:`ValueError` with the invalid one.
-    """
-    sizes = {_firsttouch.parse_size(word.strip()) for word in text.split(",") if word.strip()}
-    if not sizes:
-        raise ValueError(f"--sizes {text!r}: give sizes, as in 4KiB,1MiB")
-    if min(sizes) < 8:
-        raise ValueError(f"--sizes: an array of {min(sizes)} bytes holds no item; give at least 8")
-    return tuple(sorted(sizes))
-
-
-def check(sizes: Sequence[int], experiment: str, arrays: int) -> None:
-    """Raise :exc:`ValueError` if that many arrays of a size do not fit, with the largest size that does."""
-    if not sizes or max(sizes) * arrays <= available() * ROOM:
-        return
-    live = f"{arrays} such arrays are live at once" if arrays > 1 else "one such array is live"
-    raise ValueError(
-        f"{experiment}: {name(max(sizes))} is too large: {live}, and {units.size(available())} are free; "
-        f"up to {units.size(int(available() * ROOM) // arrays)} fit"
-    )
+    name: str
+    title: str
+    asked: str
+    tables: list[Table] = field(default_factory=list[Table])
+    notes: list[str] = field(default_factory=list[str])
+    pictures: list[Picture] = field(default_factory=list[Picture])
+    raw: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -82,30 +88,26 @@ class Cell:
     contender: Contender = NUMPY
 
 
-def measured(
-    cells: Mapping[Key, Cell], rounds: int, progress: Callable[[float], None]
-) -> dict[Key, list[dict[str, Any]]]:
+def measured(cells: Mapping[Key, Cell], rounds: int, progress: Callable[[float], None]) -> dict[Key, list[Any]]:
     """Call every cell once per round, each time in a new process, in an order that is shuffled anew in every round."""
-    shuffle = random.Random(0)
-    found: dict[Key, list[dict[str, Any]]] = {key: [] for key in cells}
+    shuffle, found = random.Random(0), {key: list[Any]() for key in cells}
     for number in range(rounds):
         for at, (key, cell) in enumerate(shuffle.sample(list(cells.items()), len(cells))):
             with Worker(cell.contender) as worker:
                 worker.ask(Call(*TOUCH, {"nbytes": cell.footprint}))
-                found[key].append(dict(worker.ask(cell.call)))
+                found[key].append(worker.ask(cell.call))
             progress((number * len(cells) + at + 1) / (rounds * len(cells)))
     return found
 
 
-def middle(replies: Sequence[Mapping[str, Any]], figure: str) -> float:
+def middle(replies: Replies, figure: str) -> float:
     """Return the median of a figure over the rounds."""
     return float(np.median([reply[figure] for reply in replies]))
 
 
-def ratio(of: Sequence[Mapping[str, Any]], to: Sequence[Mapping[str, Any]], figure: str) -> Estimate:
-    """Return the median of a figure's ratio, round by round, with its interval."""
-    pairs = [one[figure] / other[figure] for one, other in zip(of, to, strict=True)]
-    return median(np.array(pairs, float)[:, None])
+def ratio(of: Replies, to: Replies, figure: str, other: str | None = None) -> Estimate:
+    """Return the ratio of a figure, or of two, round by round: the median with its interval."""
+    return estimate([one[figure] / two[other or figure] for one, two in zip(of, to, strict=True)])
 
 
 def faults() -> int:
@@ -113,11 +115,13 @@ def faults() -> int:
     return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
 
 
-def by_size(axes: Axes, sizes: Sequence[int]) -> None:
-    """Label the horizontal axis with sizes and the vertical one with plain numbers; both are logarithmic."""
+def lines(axes: Axes, sizes: Sequence[int], series: Mapping[str, Sequence[float]], ylabel: str) -> None:
+    """Plot a line over the sizes for each of the series; both axes are logarithmic."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axes.set(xscale="log", yscale="log")
+    for label, values in series.items():
+        axes.plot(sizes, values, marker="o", label=label)
+    axes.set(xscale="log", yscale="log", xlabel="each array", ylabel=ylabel)
     axes.set_xticks(sizes, [name(size) for size in sizes])
     axes.set_xticks([], minor=True)
     axes.yaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0), numticks=12))
@@ -127,14 +131,15 @@ def by_size(axes: Axes, sizes: Sequence[int]) -> None:
     axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), handlelength=3.5)
 
 
-def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]], form: str = "{:.2f}") -> None:
-    """Plot a bar for each series in each group, side by side, with its value above it."""
+def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]], ylabel: str) -> None:
+    """Plot a bar for each of the series in each group, side by side, with its value above it."""
     width = 0.8 / len(series)
     for number, (label, values) in enumerate(series.items()):
         places = [group + (number - (len(series) - 1) / 2) * width for group in range(len(groups))]
         drawn = axes.bar(places, values, width * 0.92, label=label)
-        axes.bar_label(drawn, [form.format(value) for value in values], fontsize=8, padding=1)
+        axes.bar_label(drawn, [units.digits(value) for value in values], fontsize=8, padding=1)
     axes.set_xticks(range(len(groups)), groups)
+    axes.set_ylabel(ylabel)
     axes.margins(y=0.12)
     axes.spines[["top", "right"]].set_visible(False)
     if len(series) > 1:

@@ -17,28 +17,21 @@ import time
 from functools import cache, partial
 from itertools import product
 from statistics import median as median_of
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import firsttouch as ft
 from firsttouch import _firsttouch
-from firsttouch.tools.bench.common import Cell, Settings, bars, faults, measured, middle, ratio
-from firsttouch.tools.measuring.report import Picture, Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import MIB, name
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, bars, faults, measured, middle, name
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Picture, Table
 
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 ARRAYS, ROW = 3, 1 * MIB  # as on the slides
 COPIES = (("b0", "a0"), ("b1", "a0"), ("b1", "a1"), ("b0", "a1"))  # target and source, in the slides' order
 STATE = ("neither written before", "target not written before", "source not written before", "both resident")
 WARM = 5
-#: Nodes of the processor, the source and the target.
-Way = tuple[int, int, int]
-Replies = list[dict[str, Any]]
 
 
 @cache
@@ -69,18 +62,14 @@ def in_a_row(cpu: int, near: int, far: int, nbytes: int) -> dict[str, float]:
     """Time the slides' four copies, each array as new as on the slides; then the same four again."""
     reply: dict[str, float] = {}
     with ft.placement.run_on(cpu):
-        arrays: dict[str, Bytes] = {
-            f"{letter}{at}": memory(node)[0].empty(nbytes, np.uint8)
-            for at, node in enumerate((near, far))
-            for letter in "ab"
-        }
-        for when in ("cold", "again"):
+        nodes = {"a0": near, "b0": near, "a1": far, "b1": far}
+        arrays: dict[str, Bytes] = {each: memory(node)[0].empty(nbytes, np.uint8) for each, node in nodes.items()}
+        for when in ("first", "again"):
             for target, source in COPIES:
                 took, count = timed(arrays[target], arrays[source])
                 reply |= {f"{target} {source} {when}": took, f"{target} {source} {when} faults": count}
-            if when == "cold":
-                for array in arrays.values():
-                    array.fill(1)
+            for array in arrays.values():
+                array.fill(1)
     return reply
 
 
@@ -93,14 +82,10 @@ def between(cpu: int, source: int, target: int, nbytes: int) -> dict[str, float]
         np.copyto(b, a)
         warm = [timed(b, a) for _ in range(WARM)]
         wrong = misplaced(a, source) + misplaced(b, target)
-    return {
-        "cold": cold,
-        "cold faults": cold_faults,
-        "warm": median_of(took for took, _ in warm),
-        "warm faults": sum(count for _, count in warm),
-        "bound": memory(source)[1] and memory(target)[1],
-        "misplaced": wrong,
-    }
+    seconds, counts = zip(*warm, strict=True)
+    bound = memory(source)[1] and memory(target)[1]
+    figures = {"cold": cold, "cold faults": cold_faults, "warm": median_of(seconds), "warm faults": sum(counts)}
+    return figures | {"bound": bound, "misplaced": wrong}
 
 
 def run(settings: Settings) -> Section:
@@ -115,21 +100,19 @@ def run(settings: Settings) -> Section:
     nodes = ft.placement.topology().nodes
     cpus = [node.number for node in nodes if node.processors]
     memories = [node.number for node in nodes if node.memory] or cpus
+    sizes, section.notes = settings.chosen((64 * MIB,), (16 * MIB,), ARRAYS)
     rounds = 3 if settings.quick else 9
-    for number, far in enumerate(dict.fromkeys((memories[0], memories[-1]))):
+    for far in dict.fromkeys((memories[0], memories[-1])):
         arguments = {"cpu": cpus[0], "near": memories[0], "far": far, "nbytes": ROW}
         replies = measured({far: Cell(Call(__name__, "in_a_row", arguments), 8 * ROW)}, rounds, lambda _: None)[far]
         section.raw[f"in a row {far}"] = replies
-        add_row(section, "row" if number == 0 else "row-two-nodes", arguments, replies)
-    sizes, notes = settings.chosen((64 * MIB,), (16 * MIB,), ARRAYS)
-    section.notes[:0] = notes
+        add_row(section, memories[0], far, replies)
     for at, size in enumerate(sizes):
         cells = {
-            (cpu, source, target): Cell(
-                Call(__name__, "between", {"cpu": cpu, "source": source, "target": target, "nbytes": size}),
-                ARRAYS * size,
+            way: Cell(
+                Call(__name__, "between", {"cpu": way[0], "source": way[1], "target": way[2], "nbytes": size}), 3 * size
             )
-            for cpu, source, target in product(cpus, memories, memories)
+            for way in product(cpus, memories, memories)
         }
         found = measured(cells, rounds, partial(lambda at, done: settings.progress((at + done) / len(sizes)), at))
         section.raw[f"between {size}"] = {str(way): replies for way, replies in found.items()}
@@ -137,44 +120,40 @@ def run(settings: Settings) -> Section:
     return section
 
 
-def add_row(section: Section, picture: str, nodes: dict[str, int], replies: Replies) -> None:
+def add_row(section: Section, near: int, far: int, replies: list[Any]) -> None:
     """Report the slides' copies on these nodes: table, picture and conclusion."""
-    cpu, near, far = nodes["cpu"], nodes["near"], nodes["far"]
     where = f"all on node {near}" if near == far else f"a0 and b0 on node {near}, a1 and b1 on node {far}"
-    title = f"Four copies of {name(ROW)} in a row, {where}, from node {cpu}"
-    table = Table(f"**{title}**", ["copy", "before it", "first time", "page faults", "again", "page faults again"])
-    times: dict[str, list[float]] = {"first time": [], "again, all resident": []}
+    title = f"Four copies of {name(ROW)} in a row, {where}"
+    table = Table(title, ["copy", "before it", "first time", "faults", "again", "faults again"])
+    times: dict[str, list[float]] = {"first": [], "again": []}
     for (target, source), state in zip(COPIES, STATE, strict=True):
         row = [f"{target} from {source}", state]
-        for when, seconds in zip(("cold", "again"), times.values(), strict=True):
+        for when, seconds in times.items():
             seconds.append(middle(replies, f"{target} {source} {when}") * 1e6)
             row += [f"{seconds[-1]:,.0f} us", f"{middle(replies, f'{target} {source} {when} faults'):,.0f}"]
         table.rows.append(row)
     section.tables.append(table)
-    first, again = times.values()
-    groups = [f"{target} from {source}\n{state}" for (target, source), state in zip(COPIES, STATE, strict=True)]
-
-    def draw(axes: Axes) -> None:
-        bars(axes, groups, times, "{:,.0f}")
-        axes.set_ylabel("microseconds")
-
-    section.pictures.append(Picture(picture, f"{title}: most of the time is first touch", draw))
+    groups = [f"{row[0]}\n{row[1]}" for row in table.rows]
+    section.pictures.append(
+        Picture(f"row-{far}", title, partial(bars, groups=groups, series=times, ylabel="microseconds"))
+    )
+    first, again = (max(each) / min(each) for each in times.values())
     section.notes.append(
-        f"{title}: **{max(first) / min(first):.0f} times** between the slowest and the fastest the first time, "
-        f"{max(again) / min(again):.2f} times again. The first time measures page faults, not distance."
+        f"{title}: {first:.0f} times between the slowest and the fastest the first time, {again:.2f} times again."
+        " The first time measures page faults, not distance."
     )
 
 
-def add_matrix(section: Section, size: int, found: dict[Way, Replies]) -> None:
+def add_matrix(section: Section, size: int, found: dict[tuple[int, int, int], list[Any]]) -> None:
     """Report all combinations of nodes: table, picture, and the difference in words."""
-    columns = ["processor's node", "source", "target", "cold", "warm", "cold time / warm", "page faults cold, warm"]
-    table = Table(f"**A copy of {name(size)}, GB/s**", columns)
-    warm, cold = ({way: size / middle(each, when) / 1e9 for way, each in found.items()} for when in ("warm", "cold"))
+    columns = ["processor's node", "source", "target", "cold", "warm", "cold time / warm", "faults cold", "faults warm"]
+    table = Table(f"A copy of {name(size)}, GB/s", columns)
+    rates = {when: {way: size / middle(each, when) / 1e9 for way, each in found.items()} for when in ("cold", "warm")}
+    cold, warm = rates["cold"], rates["warm"]
     for way, each in found.items():
-        pairs = [{"time": reply["cold"] / reply["warm"]} for reply in each]
-        times = str(ratio(pairs, [{"time": 1.0}] * len(pairs), "time"))
-        counts = ", ".join(f"{middle(each, f'{when} faults'):,.0f}" for when in ("cold", "warm"))
-        table.rows.append([*map(str, way), f"{cold[way]:.1f}", f"{warm[way]:.1f}", times, counts])
+        counts = (f"{middle(each, f'{when} faults'):,.0f}" for when in rates)
+        figures = (f"{cold[way]:.1f}", f"{warm[way]:.1f}", f"{warm[way] / cold[way]:.2f}")
+        table.rows.append([*map(str, way), *figures, *counts])
     section.tables.append(table)
     if not all(reply["bound"] for each in found.values() for reply in each):
         section.notes.append("Memory cannot be bound to nodes here: the kernel placed the pages.")
@@ -183,29 +162,15 @@ def add_matrix(section: Section, size: int, found: dict[Way, Replies]) -> None:
     dearest = max(warm[way] / cold[way] for way in found)
     section.notes.append(f"A cold copy of {name(size)} takes up to {dearest:.1f} times as long as a warm one.")
     if len(warm) == 1:
-        section.notes.append(
-            "**This machine has one node, so there is no distance to measure.** Only first touch makes a difference."
-        )
+        section.notes.append("This machine has one node, so there is no distance to measure, only first touch.")
         return
-    local = [rate for way, rate in warm.items() if len(set(way)) == 1]
-    remote = [rate for way, rate in warm.items() if len(set(way)) > 1]
+    local = max(rate for way, rate in warm.items() if len(set(way)) == 1)
+    remote = min(rate for way, rate in warm.items() if len(set(way)) > 1)
     section.notes.append(
-        f"**Distance costs up to {max(local) / min(remote):.2f} times, first touch up to {dearest:.2f} times.** "
-        f"Warm copies: {max(local):.1f} GB/s on one node, down to {min(remote):.1f} across nodes."
+        f"Distance costs up to {local / remote:.2f} times, first touch up to {dearest:.2f} times. Warm copies:"
+        f" {local:.1f} GB/s on one node, down to {remote:.1f} across nodes."
     )
-    words = f"A copy of {name(size)} between nodes: GB/s warm, in brackets cold"
-    section.pictures.append(Picture("matrix", words, partial(draw_matrix, warm=warm, cold=cold)))
-
-
-def draw_matrix(axes: Axes, warm: dict[Way, float], cold: dict[Way, float]) -> None:
-    """Plot rates by the nodes of processor and source (rows) and target (columns)."""
-    rows = sorted({(cpu, source) for cpu, source, _ in warm})
-    columns = sorted({target for _, _, target in warm})
-    rates = [[warm[cpu, source, target] for target in columns] for cpu, source in rows]
-    axes.imshow(rates, cmap="YlGn", aspect="auto", vmin=0, vmax=1.4 * max(map(max, rates)))
-    for y, (cpu, source) in enumerate(rows):
-        for x, target in enumerate(columns):
-            words = f"{warm[cpu, source, target]:.1f} ({cold[cpu, source, target]:.1f})"
-            axes.text(x, y, words, ha="center", va="center", color="black")
-    axes.set_xticks(range(len(columns)), [f"to node {target}" for target in columns])
-    axes.set_yticks(range(len(rows)), [f"on node {cpu}, from node {source}" for cpu, source in rows])
+    groups = [" ".join(map(str, way)) for way in found]
+    series = {when: list(each.values()) for when, each in rates.items()}
+    title = f"A copy of {name(size)}, by the nodes of processor, source and target"
+    section.pictures.append(Picture("matrix", title, partial(bars, groups=groups, series=series, ylabel="GB/s")))

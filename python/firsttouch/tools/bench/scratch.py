@@ -16,26 +16,20 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median as median_of
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import firsttouch as ft
-from firsttouch.tools.bench.common import Cell, Settings, bars, measured, middle, ratio
-from firsttouch.tools.measuring.report import Picture, Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import KIB, MIB, name
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from firsttouch.tools.bench.common import KIB, MIB, Cell, Section, Settings, bars, measured, middle, name, ratio
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Picture, Table
 
 ARRAYS, ORIGINAL = 16, 30  # integers, as in the README
 SIZES, QUICK = (8 * ORIGINAL, 4 * KIB, 64 * KIB, MIB), (8 * ORIGINAL, 64 * KIB)
 WAYS = ("heap", "default buffer", "explicit buffer", "kept array")
 JULIA = {"heap": 36.6, "default buffer": 20.8, "explicit buffer": 14.7}  # ns; on another machine
 Turns = Callable[[int], object]  # runs that many iterations
-#: By language and items.
-Found = dict[str, list[dict[str, Any]]]
 
 
 def in_numpy(items: int) -> dict[str, Turns]:
@@ -50,17 +44,16 @@ def in_numpy(items: int) -> dict[str, Turns]:
         np.add(x, 1, out=kept)
         return int(kept.sum())
 
+    def turns(function: Callable[[Any], int], count: int) -> None:
+        for _ in range(count):
+            function(x)
+
     functions: tuple[Callable[[Any], int], ...] = (
         plain,
         ft.scratch(plain),
         ft.scratch(ft.ScratchBuffer())(plain),
         into_kept,
     )
-
-    def turns(function: Callable[[Any], int], count: int) -> None:
-        for _ in range(count):
-            function(x)
-
     return {way: partial(turns, function) for way, function in zip(WAYS, functions, strict=True)}
 
 
@@ -70,33 +63,32 @@ def in_numba(items: int) -> dict[str, Turns]:
 
     from firsttouch.numba import ThreadBuffers
 
+    @numba.njit  # type: ignore[untyped-decorator]
     def filled(y: Any, x: Any) -> Any:
         for i in range(x.size):
             y[i] = x[i] + 1
         return y.sum()
 
-    filled = numba.njit(filled)
-
+    @numba.njit  # type: ignore[untyped-decorator]
     def heap(_: Any, x: Any) -> Any:
         return filled(np.empty(x.size, np.int64), x)
 
+    @numba.njit  # type: ignore[untyped-decorator]
     def passed_in(buffer: Any, x: Any) -> Any:
         mark = buffer.mark()
         total = filled(buffer.empty(x.size, np.int64), x)
         buffer.rewind(mark)
         return total
 
-    compiled = numba.njit(passed_in)
-
+    @numba.njit  # type: ignore[untyped-decorator]
     def default(buffers: Any, x: Any) -> Any:
-        return compiled(buffers.local(), x)
+        return passed_in(buffers.local(), x)
 
+    @numba.njit  # type: ignore[untyped-decorator]
     def kept(array: Any, x: Any) -> Any:
         return filled(array[: x.size], x)
 
     def loop(step: Any) -> Any:
-        step = numba.njit(step)
-
         def repeated(source: Any, x: Any, turns: int) -> Any:
             total = 0
             for _ in range(turns):
@@ -106,8 +98,7 @@ def in_numba(items: int) -> dict[str, Turns]:
         return numba.njit(repeated)
 
     x, array = np.arange(items), np.empty(items, np.int64)
-    sources = (array, ThreadBuffers(threads=1), ft.ScratchBuffer(), array)
-    steps = (heap, default, passed_in, kept)
+    sources, steps = (array, ThreadBuffers(threads=1), ft.ScratchBuffer(), array), (heap, default, passed_in, kept)
     return {way: partial(loop(step), source, x) for way, step, source in zip(WAYS, steps, sources, strict=True)}
 
 
@@ -152,58 +143,35 @@ def run(settings: Settings) -> Section:
     )
     sizes, section.notes = settings.chosen(SIZES, QUICK, ARRAYS)
     items = sorted({size // 8 for size in sizes})
-    languages = [language for language in LANGUAGES if language != "Numba" or importlib.util.find_spec("numba")]
+    effort = {"sizes": items, "runs": 5 if settings.quick else 15, "usual": 0.003}
     cells = {
-        language: Cell(
-            Call(
-                __name__,
-                "measure",
-                {"language": language, "sizes": items, "runs": 5 if settings.quick else 15, "usual": 0.003},
-            ),
-            ARRAYS * sizes[-1],
-        )
-        for language in languages
+        language: Cell(Call(__name__, "measure", {"language": language, **effort}), ARRAYS * sizes[-1])
+        for language in LANGUAGES
+        if language != "Numba" or importlib.util.find_spec("numba")
     }
     found = measured(cells, 2 if settings.quick else 5, settings.progress)
     section.raw = dict(found)
-    for language, replies in found.items():
-        add(section, language, replies, items)
-    if "Numba" not in languages:
-        section.notes.append("Numba is not installed: pip install 'firsttouch[numba]' installs it.")
-    section.notes += [sentence(found, count) for count in sorted({items[0], items[-1]})]
-    return section
-
-
-def add(section: Section, language: str, replies: list[dict[str, Any]], items: list[int]) -> None:
-    """Add a language's table and picture: nanoseconds, and ratios to the heap at every size."""
     others = [*WAYS[1:], "heap again"]
-    table = Table(f"**{language}: time divided by the heap's**", ["temporary", "heap", *others])
-    if items[0] == ORIGINAL:
-        row = [f"{JULIA[way] / JULIA['heap']:.2f}" if way in JULIA else "" for way in others]
-        table.rows.append(["Bumper.jl, elsewhere", f"{JULIA['heap']} ns", *row])
-    for count in items:
-        ratios = (f"{compared(replies, count, way).value:.2f}" for way in others)
-        table.rows.append([name(8 * count), f"{middle(replies, f'{count} heap') * 1e9:,.1f} ns", *ratios])
-    section.tables.append(table)
-    series = {way: [compared(replies, count, way).value for count in items] for way in WAYS[1:]}
-
-    def draw(axes: Axes) -> None:
-        bars(axes, [name(8 * count) for count in items], series)
-        axes.axhline(1, color="black", linewidth=0.8)
-        axes.set_ylabel("time / time with the temporary on the heap")
-
-    words = f"{language}: a temporary in scratch memory relative to the heap (below 1 is faster)"
-    section.pictures.append(Picture(language.lower(), words, draw))
-
-
-def compared(replies: list[dict[str, Any]], items: int, way: str) -> Any:
-    """Return a way's time divided by the heap's."""
-    of, to = ([{"time": reply[f"{items} {which}"]} for reply in replies] for which in (way, "heap"))
-    return ratio(of, to, "time")
-
-
-def sentence(found: Found, items: int) -> str:
-    """Return what a buffer that is passed in gains."""
-    words = [f"{compared(replies, items, 'explicit buffer')} in {language}" for language, replies in found.items()]
-    julia = f" (Bumper.jl's README: {JULIA['explicit buffer'] / JULIA['heap']:.2f})" if items == ORIGINAL else ""
-    return f"**Time with a passed-in buffer, relative to the heap at {name(8 * items)}**: {', '.join(words)}{julia}."
+    for language, replies in found.items():
+        to_heap = {
+            (count, way): ratio(replies, replies, f"{count} {way}", f"{count} heap")
+            for count in items
+            for way in others
+        }
+        table = Table(f"{language}: time divided by the heap's", ["temporary", "heap", *others])
+        if items[0] == ORIGINAL:
+            row = [f"{JULIA[way] / JULIA['heap']:.2f}" if way in JULIA else "" for way in others]
+            table.rows.append(["Bumper.jl, elsewhere", f"{JULIA['heap']} ns", *row])
+        for count in items:
+            heap = f"{middle(replies, f'{count} heap') * 1e9:,.1f} ns"
+            table.rows.append([name(8 * count), heap, *(f"{to_heap[count, way].value:.2f}" for way in others)])
+        section.tables.append(table)
+        said = ", ".join(f"{to_heap[count, 'explicit buffer']} at {name(8 * count)}" for count in items)
+        section.notes.append(f"{language}, time with a passed-in buffer relative to the heap: {said}.")
+        series = {way: [to_heap[count, way].value for count in items] for way in WAYS[1:]}
+        draw = partial(bars, groups=[name(8 * count) for count in items], series=series, ylabel="time / the heap's")
+        words = f"{language}: a temporary in scratch memory relative to the heap (below 1 is faster)"
+        section.pictures.append(Picture(language.lower(), words, draw))
+    if "Numba" not in found:
+        section.notes.append("Numba is not installed: pip install 'firsttouch[numba]' installs it.")
+    return section

@@ -15,19 +15,18 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Mapping
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import firsttouch as ft
 from _firsttouch_start import units
-from firsttouch.tools.bench.common import Cell, Settings, measured, middle
+from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, measured, middle, name
 from firsttouch.tools.measuring.contenders import NUMPY, TUNED, Contender
-from firsttouch.tools.measuring.report import Picture, Section, Table
-from firsttouch.tools.measuring.rounds import Call
-from firsttouch.tools.measuring.sizes import MIB, name
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Picture, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,10 +42,7 @@ LIBRARY = {
     "glibc, never mapped or trimmed": Contender("tuned", TUNED),
     "glibc, hugetlb=1 (THP)": Contender("thp", {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}),
 }
-#: A memset of new memory cannot be faster than one of resident memory, except for noise: the kernel clears it first.
-NOISE = 1.25
-#: By memory and way.
-Found = Mapping[tuple[str, str], list[dict[str, Any]]]
+WAYS = ("touched", "memset", "memset, existing", "memcpy, existing")
 
 
 def touched(array: Array, threads: int = 1) -> None:
@@ -68,12 +64,11 @@ def touched(array: Array, threads: int = 1) -> None:
 def result(array: Array, seconds: float) -> dict[str, Any]:
     """Return the rate, and the residency of the array: a way that left out pages did not do the work."""
     found, receipt = ft.inspect(array), ft.receipt(array)
-    return {
-        "rate": array.size / seconds,
-        "missing": ((found.absent or 0) + (found.zero_page or 0)) / array.size,
-        "huge": (found.huge or 0) / array.size,
-        "why not": list(receipt.why_not) if receipt else [],
-    }
+    missing = ((found.absent or 0) + (found.zero_page or 0)) / array.size
+    if missing:
+        raise RuntimeError(f"{units.share(missing, 1)} was never written")
+    why_not = list(receipt.why_not) if receipt else []
+    return {"rate": array.size / seconds, "huge": (found.huge or 0) / array.size, "why not": why_not}
 
 
 def placed(nbytes: int, huge: Any, populate: int, threads: int) -> dict[str, Any]:
@@ -107,24 +102,14 @@ def library(nbytes: int, way: str) -> dict[str, Any]:
     return result(array, time.perf_counter() - start)
 
 
-WAYS = ("touched", "memset", "memset, existing", "memcpy, existing")
-
-
 def cells(size: int, processors: int, quick: bool) -> dict[tuple[str, str], Cell]:
     """Return all cells of a size; a quick run omits the settings of the C library."""
     made: dict[tuple[str, str], Cell] = {}
-    counts = sorted({1, processors})
-    for kind, huge in KINDS.items():
-        for way in ("touched", "populated"):
-            for threads in counts:
-                arguments = {
-                    "nbytes": size, "huge": huge, "populate": threads if way == "populated" else 0, "threads": threads
-                }  # fmt: skip
-                row = f"{way}, {units.count(threads, 'thread')}"
-                made[kind, row] = Cell(Call(__name__, "placed", arguments), size)
-    for memory, contender in list(LIBRARY.items())[: 1 if quick else None]:
-        for way in WAYS:
-            made[memory, way] = Cell(Call(__name__, "library", {"nbytes": size, "way": way}), 2 * size, contender)
+    for (kind, huge), way, threads in product(KINDS.items(), ("touched", "populated"), sorted({1, processors})):
+        arguments = {"nbytes": size, "huge": huge, "populate": threads if way == "populated" else 0, "threads": threads}
+        made[kind, f"{way}, {units.count(threads, 'thread')}"] = Cell(Call(__name__, "placed", arguments), size)
+    for (memory, contender), way in product(list(LIBRARY.items())[: 1 if quick else None], WAYS):
+        made[memory, way] = Cell(Call(__name__, "library", {"nbytes": size, "way": way}), 2 * size, contender)
     return made
 
 
@@ -137,66 +122,42 @@ def run(settings: Settings) -> Section:
         "the C library, compared with resident memory? *Touched* means that a byte of each page is written. Medians "
         "over fresh processes.",
     )
-    wanted, section.notes = settings.chosen((FULL,), (QUICK,), ARRAYS)
-    for at, size in enumerate(wanted):
-        progress = partial(lambda at, done: settings.progress((at + done) / len(wanted)), at)
-        found = measured(
-            cells(size, len(os.sched_getaffinity(0)), settings.quick), 2 if settings.quick else 3, progress
-        )
-        section.raw[name(size)] = {str(key): replies for key, replies in found.items()}
-        table = Table(f"**{name(size)}**", ["memory", "way", "rate", "huge pages"])
+    sizes, section.notes = settings.chosen((FULL,), (QUICK,), ARRAYS)
+    for at, size in enumerate(sizes):
+        progress = partial(lambda at, done: settings.progress((at + done) / len(sizes)), at)
+        every = cells(size, len(os.sched_getaffinity(0)), settings.quick)
+        found = measured(every, 2 if settings.quick else 3, progress)
+        section.raw[name(size)] = {", ".join(key): replies for key, replies in found.items()}
+        rates = {key: middle(replies, "rate") for key, replies in found.items()}
+        table = Table(f"{name(size)}", ["memory", "way", "rate", "huge pages"])
         for (memory, way), replies in found.items():
             huge = units.share(middle(replies, "huge"), 1)
-            table.rows.append([memory, way, units.rate(middle(replies, "rate")), huge])
+            table.rows.append([memory, way, units.rate(rates[memory, way]), huge])
         section.tables.append(table)
-        section.notes += [answer(size, found), *doubts(found)]
-        title = f"Bytes per second, {name(size)} of memory"
-        section.pictures.append(Picture(f"{size >> 20}", title, partial(rates, found=found), height=6))
+        best = [max((rate, way) for (memory, way), rate in rates.items() if memory == kind) for kind in KINDS]
+        said = [f"{units.rate(rate)} on {kind} ({way})" for kind, (rate, way) in zip(KINDS, best, strict=True)]
+        section.notes.append(f"Best rates of first touch, {name(size)} at a time: {units.listed(said)}.")
+        new, old = (rates["glibc", way] for way in ("memset", "memset, existing"))
+        section.notes.append(
+            f"A memset of new memory runs at {units.rate(new)}, of resident memory at {units.rate(old)},"
+            f" {units.times(old / new)} as fast."
+        )
+        for kind in list(KINDS)[1:]:
+            replies = [reply for (memory, _), each in found.items() if memory == kind for reply in each]
+            fallen = [reply for reply in replies if reply["huge"] < 0.9]
+            if fallen:
+                reasons = "; ".join(sorted({reason for reply in fallen for reason in reply["why not"]}))
+                section.notes.append(f"{kind}: {len(fallen)} of {len(replies)} runs got other pages: {reasons}.")
+        title = f"First and later writes of {name(size)}; grey: the C library, one thread"
+        section.pictures.append(Picture(f"touch-{size >> 20}", title, partial(draw, rates=rates), height=6))
     return section
 
 
-def answer(size: int, found: Found) -> str:
-    """Return the best rate of each kind of pages, and new memory compared with resident memory."""
-    best: list[str] = []
-    for kind in KINDS:
-        rates = {way: middle(replies, "rate") for (memory, way), replies in found.items() if memory == kind}
-        way = max(rates, key=lambda one: rates[one])
-        best.append(f"{units.rate(rates[way])} on {kind} ({way})")
-    new, old = (middle(found["glibc", way], "rate") for way in ("memset", "memset, existing"))
-    return (
-        f"**Best rates of first touch**, {name(size)} at a time: {units.listed(best)}. A memset of new memory runs at "
-        f"{units.rate(new)}, of resident memory at {units.rate(old)}, {units.times(old / new)} as fast."
-    )
-
-
-def doubts(found: Found) -> list[str]:
-    """Report huge pages that were not obtained, work that was not done, and implausible rates."""
-    said: list[str] = []
-    for kind in list(KINDS)[1:]:
-        replies = [reply for (memory, _), each in found.items() if memory == kind for reply in each]
-        fallen = [reply for reply in replies if reply["huge"] < 0.9]
-        if fallen:
-            reasons = sorted({reason for reply in fallen for reason in reply["why not"]})
-            why = f": {'; '.join(reasons)}" if reasons else ""
-            said.append(f"{kind}: {len(fallen)} of {len(replies)} runs got other pages{why}.")
-    for (memory, way), each in found.items():
-        if missing := middle(each, "missing"):
-            said.append(f"**Not written**: {memory}, {way}: {units.share(missing, 1)} was never written.")
-    for memory in {memory for memory, _ in found} & set(LIBRARY):
-        new, old = (middle(found[memory, way], "rate") for way in ("memset", "memset, existing"))
-        if new > NOISE * old:
-            said.append(
-                f"**Implausible**, {memory}: a memset of new memory at {units.rate(new)} is faster than one of "
-                f"resident memory ({units.rate(old)}), though the kernel has to clear it first."
-            )
-    return said
-
-
-def rates(axes: Axes, found: Found) -> None:
-    """Plot the rates; the longest bars at the top, the C library's memory in grey."""
-    shown = sorted(((middle(each, "rate") / 1e9, f"{way} ({memory})") for (memory, way), each in found.items()))
+def draw(axes: Axes, rates: dict[tuple[str, str], float]) -> None:
+    """Plot the rates, the longest bars at the top."""
+    shown = sorted((rate / 1e9, f"{way} ({memory})") for (memory, way), rate in rates.items())
     colours = ["0.35" if "glibc" in label else "tab:blue" for _, label in shown]
     drawn = axes.barh([label for _, label in shown], [rate for rate, _ in shown], color=colours)
     axes.bar_label(drawn, fmt="%.1f", padding=2, fontsize="x-small")
-    axes.set(xscale="log", xlabel="GB/s; grey: the C library, one thread")
+    axes.set(xscale="log", xlabel="GB/s")
     axes.tick_params(axis="y", labelsize="x-small")

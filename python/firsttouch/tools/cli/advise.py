@@ -9,14 +9,13 @@ import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from _firsttouch_start import speak, units
+from _firsttouch_start import speak
 from firsttouch.tools.cli import files, output, program
 from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import Parser
 
 if TYPE_CHECKING:
     from firsttouch.tools.advice import Summary
-    from firsttouch.tools.measuring.report import Page, Table
 
 _USAGE = """firsttouch advise [options] script.py | -m module | -c code
            [arguments of the program]"""
@@ -31,26 +30,28 @@ for example:
   firsttouch advise script.py data.csv
   firsttouch advise --json advice.json -m package.heat
 
-The estimate counts the page faults of arrays of 64 KiB or more in the started process, at the cost
-measured on this machine. Child processes are not included.
+The estimate is that of the memory that arrays of 64 KiB or more take fresh from the system in the
+started process, at the cost measured on this machine. Child processes are not included.
 """
 
 
 def main(words: Sequence[str]) -> int:
     """Run the program, read the trace and print the advice. Returns the program's exit status."""
-    given, found = program.parse(_parser(), words, ("--lines", *output.WITH_VALUE))
+    parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
+    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
+    output.add(parser, plot=True)
+    given, found = program.parse(parser, words, ("--lines", *output.WITH_VALUE))
     out = output.checked(given, "advise", "numpy", "rich")
     command = program.command("advise")
     program.check(command, "advise")
     from firsttouch.tools import advice
 
-    prices = advice.calibrate()
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         file = os.path.join(folder, "advise.ft")
         status = program.run_and_wait(command, {"trace": files.escape(file), "quiet": True, "advise": True}, found)
         if os.path.exists(file):
             try:
-                summary = advice.summarize(file, prices, incomplete=True)
+                summary = advice.summarize(file)
             except (ValueError, OSError) as error:
                 speak.line(f"no advice: the record of the run: {error}")
             else:
@@ -65,49 +66,23 @@ def main(words: Sequence[str]) -> int:
     return program.passed_on(status)
 
 
-def _parser() -> Parser:
-    parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
-    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
-    output.add(parser)
-    return parser
-
-
 def _tell(text: str) -> None:
     speak.write(sys.__stderr__, output.wrapped(f"firsttouch: {text}", sys.__stderr__) + "\n")
 
 
 def _say(summary: Summary, program: str, most: int, out: Output) -> None:
+    from firsttouch.tools.measuring.report import Page
+
     if not summary.facts["complete"]:
         speak.line("no advice: the program was killed, or ended by os._exit, and the record of the run is truncated")
         return
     if sys.stdout is not None:
         sys.stdout.flush()
-    said, table = summary.words(program), _table(summary, most)
+    said, table = summary.words(program), summary.gaining_lines(most)
     if out.prints:
         _tell(said)
         if table.rows and not out.quiet and sys.stderr is not None:
-            table.show(output.console(sys.stderr, 160))
-    out.save(lambda: {"advice": said, **summary.as_dict()}, lambda: _page(said, program, table))
-
-
-def _table(summary: Summary, most: int) -> Table:
-    """Return the lines that would gain most."""
-    from firsttouch.tools.measuring.report import Table
-
-    least = 0.001 * summary.processor
-    gaining = sorted((line for line in summary.lines if line.avoidable > least), key=lambda line: -line.avoidable)
-    table = Table("", ("line", "arrays", "bytes", "would save", "of the time"))
-    for line in gaining[:most]:
-        part = units.share(line.avoidable, summary.processor)
-        where = output.place(line.file, line.line) if line.file else line.place
-        saved = units.seconds(line.avoidable)
-        table.rows.append((where, f"{line.count:,}", units.size(line.bytes), saved, part))
-    return table
-
-
-def _page(said: str, program: str, table: Table) -> Page:
-    from firsttouch.tools.measuring.machine import describe
-    from firsttouch.tools.measuring.report import Page
-
+            table.show(output.console(sys.stderr))
     repeat = {"Measure it": f"firsttouch compare {program}"}
-    return Page(f"firsttouch advise {program}", lead=[said], tables=[table], repeat=repeat, machine=describe())
+    page = Page(f"firsttouch advise {program}", [said], [table], summary.pictures(most), repeat=repeat)
+    out.save(lambda: {"advice": said, **summary.as_dict()}, page)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib
 import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import speak
-from firsttouch._firsttouch import did_you_mean
+from firsttouch._firsttouch import did_you_mean, parse_size
+from firsttouch.tools.bench import NAMES
 from firsttouch.tools.cli import output, program
 from firsttouch.tools.cli.output import Output, Progress
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 if TYPE_CHECKING:
-    from firsttouch.tools.bench.common import Settings
-    from firsttouch.tools.measuring.report import Page, Section
+    from firsttouch.tools.bench.common import Section, Settings
 
 _USAGE = "firsttouch bench [EXPERIMENT ...] [options]"
 
@@ -42,17 +43,21 @@ for example:
 
 def main(words: Sequence[str]) -> int:
     """List the experiments, or run those that were named."""
-    parser = _parser()
-    given = parser.parse(words)
+    given = _parser().parse(words)
     names = _names(given)
     if not names:
         print(_listing(), end="")
         return 0
     out = output.checked(given, "bench", "numpy", "rich")
+    for expression in given.allocator:
+        program.checked(expression, "bench")
 
+    from firsttouch.tools.bench.common import Settings
     from firsttouch.tools.measuring.machine import Watch, cautions
 
-    settings = _settings(given, names)
+    settings = Settings(given.quick, given.sizes, tuple(given.allocator))
+    for name in names:
+        _check(name, settings)  # now, not after minutes
     sections: list[Section] = []
     watch = Watch()
     for name in names:
@@ -60,13 +65,10 @@ def main(words: Sequence[str]) -> int:
             sections.append(_run(name, settings, out))
         except RuntimeError as error:  # in a worker: the other experiments may still succeed
             speak.write(sys.__stderr__, f"firsttouch: bench: {name} failed: {error}\n")
-            continue
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted in {name}; no file is written") from None
-        if out.prints:
-            show(sections[-1], out.quiet)
     if sections:
-        save(sections, [*cautions(), *watch.finish()], out)
+        _save(sections, [*cautions(), *watch.finish()], out)
     return 0 if len(sections) == len(names) else 1
 
 
@@ -74,7 +76,12 @@ def _parser() -> Parser:
     parser = Parser("bench", _DESCRIPTION, _USAGE, _EXAMPLES)
     add = parser.add_argument
     add("names", nargs="*", metavar="EXPERIMENT", help="experiments to run, or all")
-    add("--sizes", metavar="SIZES", help='array sizes, as in 4KiB,1MiB,"2 GiB" (default: chosen by each experiment)')
+    add(
+        "--sizes",
+        metavar="SIZES",
+        type=_sizes,
+        help='array sizes, as in 4KiB,1MiB,"2 GiB" (default: chosen by each experiment)',
+    )
     add("--quick", action="store_true", help="few sizes and rounds: shows the trend only")
     add(
         "--allocator",
@@ -87,10 +94,21 @@ def _parser() -> Parser:
     return parser
 
 
+def _sizes(text: str) -> tuple[int, ...]:
+    """Parse a comma-separated list of sizes, in bytes, smallest first."""
+    try:
+        sizes = {parse_size(word.strip()) for word in text.split(",") if word.strip()}
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not sizes:
+        raise argparse.ArgumentTypeError(f"{text!r}: give sizes, as in 4KiB,1MiB")
+    if min(sizes) < 8:
+        raise argparse.ArgumentTypeError(f"an array of {min(sizes)} bytes holds no item; give at least 8")
+    return tuple(sorted(sizes))
+
+
 def _names(given: argparse.Namespace) -> list[str]:
     """Return the named experiments, each once; empty if they are to be listed."""
-    from firsttouch.tools.bench import NAMES
-
     names = given.names or (["all"] if given.quick or given.sizes else [])
     for name in names:
         if name != "all" and name not in NAMES:
@@ -100,9 +118,7 @@ def _names(given: argparse.Namespace) -> list[str]:
 
 
 def _listing() -> str:
-    from firsttouch.tools.bench import NAMES
-
-    width = max(map(len, NAMES), default=0)
+    width = max(map(len, NAMES))
     rows = "\n".join(
         textwrap.fill(question, 80, initial_indent=f"  {name:{width}}  ", subsequent_indent=" " * (width + 4))
         for name, question in NAMES.items()
@@ -110,78 +126,54 @@ def _listing() -> str:
     return f"experiments:\n{rows}\n\nfirsttouch bench NAME runs one of them, firsttouch bench all every one\n"
 
 
-def _settings(given: argparse.Namespace, names: Sequence[str]) -> Settings:
-    """Build the settings. A size that does not fit an experiment is rejected before anything runs."""
-    from firsttouch.tools.bench import common
+def _module(name: str) -> Any:
+    return importlib.import_module(f"firsttouch.tools.bench.{name}")
 
-    for expression in given.allocator:
-        program.checked(expression, "bench")
+
+def _check(name: str, settings: Settings) -> None:
+    """Reject sizes that do not fit an experiment."""
     try:
-        wanted = None if given.sizes is None else common.parse(given.sizes)
-        for name in names:
-            module = importlib.import_module(f"firsttouch.tools.bench.{name}")
-            common.check(wanted or (), name, module.ARRAYS)
-    except (ValueError, OverflowError, ImportError) as error:
-        raise BadUsageError(f"bench: {error}") from None
-    return common.Settings(given.quick, wanted, tuple(given.allocator))
+        settings.chosen((8,), (8,), _module(name).ARRAYS)
+    except (ValueError, ImportError) as error:
+        raise BadUsageError(f"bench: {name}: {error}") from None
 
 
-def _run(name: str, settings: Settings, out: output.Output) -> Section:
-    """Run one experiment, with its progress on standard error."""
-    from firsttouch.tools.measuring.report import conduct
+def _run(name: str, settings: Settings, out: Output) -> Section:
+    """Run one experiment, with its progress on standard error, and print what it found."""
+    from firsttouch.tools.measuring.report import Page
 
-    module = importlib.import_module(f"firsttouch.tools.bench.{name}")
     with Progress(name, out.quiet) as bar:
-        watched = replace(settings, progress=bar.done)
-        return conduct(lambda: module.run(watched), settings.quick)
+        section: Section = _module(name).run(replace(settings, progress=bar.done))
+    if out.prints:
+        print(f"{name}: {section.title}\n")
+        out.show(Page(section.title, section.notes, section.tables))
+        print(flush=True)
+    return section
 
 
-def show(section: Section, quiet: bool) -> None:
-    """Print the tables, then the conclusions."""
-    from firsttouch.tools.measuring.report import plain, say
-
-    console = output.console()
-    console.print(f"{section.name}: {plain(section.title)}", style="bold")
-    if not quiet:
-        console.print()
-        for table in section.tables:
-            table.show(console)
-    for sentence in section.sentences():
-        say(sentence, console, "- ")
-    console.print()
-
-
-def save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> None:
+def _save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> None:
     """Print what makes the figures less reliable, and write the requested files."""
     from firsttouch.tools.measuring.machine import describe
-    from firsttouch.tools.measuring.report import say
+    from firsttouch.tools.measuring.report import Page, Table
 
-    if out.prints:
-        for caution in cautions:
-            say(caution, output.console(), "note: ")
-    about = {"machine": describe(), "cautions": list(cautions)}
-    out.save(
-        lambda: about | {"experiments": [section.as_dict() for section in sections]},
-        lambda: page(sections, cautions),
-        lambda: [picture for section in sections for picture in section.pictures],
-    )
-
-
-def page(sections: Sequence[Section], cautions: Sequence[str]) -> Page:
-    """Return all sections as one page."""
-    from firsttouch.tools.measuring.machine import describe
-    from firsttouch.tools.measuring.report import Page, Table, plain
-
-    return Page(
+    for caution in cautions if out.prints else ():
+        print(output.wrapped(f"note: {caution}", sys.stdout))
+    data = [
+        {key: getattr(each, key) for key in ("name", "title", "asked", "notes", "raw")}
+        | {"tables": [asdict(table) for table in each.tables]}
+        for each in sections
+    ]
+    page = Page(
         title=f"firsttouch bench {' '.join(section.name for section in sections)}",
-        lead=[f"{section.name}: {sentence}" for section in sections for sentence in section.sentences()],
+        lead=[f"{section.name}: {sentence}" for section in sections for sentence in section.notes],
         tables=[
-            Table(f"{section.name}: {plain(table.title)}", table.columns, table.rows)
+            Table(f"{section.name}: {table.title}", table.columns, table.rows)
             for section in sections
             for table in section.tables
         ],
         pictures=[picture for section in sections for picture in section.pictures],
-        notes=[*cautions, *(f"{section.name}: {section.how}" for section in sections)],
+        notes=[*cautions, *(f"{section.name} asks: {section.asked}" for section in sections)],
         repeat={"All of it": shlex.join(["firsttouch", *sys.argv[1:]])},
-        machine=describe(),
     )
+    about = {"machine": describe(), "cautions": list(cautions), "date": datetime.date.today().isoformat()}
+    out.save(lambda: about | {"experiments": data}, page)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from firsttouch.tools.cli import output
 from firsttouch.tools.cli.parser import Parser
@@ -32,14 +31,17 @@ def main(words: Sequence[str]) -> int:
     found, meaning = look()
     if out.prints:
         print(text(found, meaning, quiet=out.quiet), end="")
-    out.save(lambda: found | {"meaning": meaning}, lambda: _page(found, meaning))
+    from firsttouch.tools.measuring.report import Page, Table
+
+    tables = [Table(topic, ("", ""), list(machine.shown(topic, facts))) for topic, facts in found.items()]
+    out.save(lambda: found | {"meaning": meaning}, Page("firsttouch info", meaning, tables))
     return 0
 
 
 def look(root: Path = Path("/")) -> tuple[dict[str, machine.Facts], list[str]]:
     """Return the facts by topic, and the conclusions."""
     found = machine.look(root)
-    return found, list(machine.meaning(found, root)) or ["no problems found"]
+    return found, machine.meaning(found, root) or ["no problems found"]
 
 
 def text(found: Mapping[str, machine.Facts], meaning: Sequence[str], quiet: bool = False) -> str:
@@ -55,10 +57,3 @@ def text(found: Mapping[str, machine.Facts], meaning: Sequence[str], quiet: bool
 def _fold(head: str, value: str) -> str:
     """Wrap a long value into lines that are indented to its beginning."""
     return textwrap.fill(value, 80, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
-
-
-def _page(found: Mapping[str, machine.Facts], meaning: Sequence[str]) -> Any:
-    from firsttouch.tools.measuring.report import Page, Table
-
-    tables = [Table(topic, ("", ""), list(machine.shown(topic, facts))) for topic, facts in found.items()]
-    return Page("firsttouch info", lead=meaning, tables=tables)

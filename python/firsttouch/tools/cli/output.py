@@ -12,10 +12,9 @@ import sys
 import sysconfig
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from _firsttouch_start import speak, units
@@ -25,7 +24,7 @@ from firsttouch.tools.cli.parser import BadUsageError, Parser
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from firsttouch.tools.measuring.report import Page, Picture
+    from firsttouch.tools.measuring.report import Page
 
 #: The options with a value, for `program.split`.
 WITH_VALUE = ("--json", "--html", "--plot")
@@ -48,12 +47,22 @@ class Output:
         """Whether text and tables go to standard output, which JSON may have for itself."""
         return self.json != "-"
 
-    def save(
-        self,
-        data: Callable[[], Any],
-        page: Callable[[], Page] | None = None,
-        pictures: Callable[[], Sequence[Picture]] = tuple,
-    ) -> None:
+    def show(self, page: Page, stream: TextIO | None = None) -> None:
+        """Print the tables and notes, unless that was to be quiet, and then the conclusions."""
+        if not self.prints:
+            return
+        screen, stream = console(stream), stream or sys.stdout
+        if not self.quiet:
+            for table in page.tables:
+                table.show(screen)
+            for note in page.notes:
+                screen.print(wrapped(f"- {note}", stream), soft_wrap=True)
+            if page.notes:
+                screen.print()
+        for sentence in page.lead:
+            screen.print(wrapped(sentence, stream), style="bold", soft_wrap=True)
+
+    def save(self, data: Callable[[], Any], page: Page) -> None:
         """Write the requested files."""
         if self.json is not None:
             content = json.dumps(data(), indent=1, allow_nan=False) + "\n"
@@ -61,13 +70,13 @@ class Output:
                 print(content, end="")  # does nothing if standard output is closed
             else:
                 self._write(self.json, lambda path: path.write_text(content, encoding="utf-8"))
-        if self.html is not None and page is not None:
-            html = page().html()
+        if self.html is not None:
+            html = page.html()
             self._write(self.html, lambda path: path.write_text(html, encoding="utf-8", errors="backslashreplace"))
-        if self.plot is not None and (drawn := pictures()):
+        if self.plot is not None and page.pictures:
             from firsttouch.tools.measuring.report import save_pictures
 
-            self._write(self.plot, lambda path: save_pictures(drawn, path))
+            self._write(self.plot, lambda path: save_pictures(page.pictures, path))
 
     def _write(self, name: str, do: Callable[[Path], object]) -> None:
         try:
@@ -164,7 +173,7 @@ class Progress:
         from rich import progress
         from rich.console import Console
 
-        self._quiet, self._what = quiet, what
+        self.part, self._what = 0.0, what
         self._console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
         self._begun = self._said = time.monotonic()
         self._bar = progress.Progress(
@@ -185,21 +194,21 @@ class Progress:
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the bar."""
         self._bar.stop()
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        from firsttouch.tools.measuring.report import say
+        self._console.print(wrapped(text, sys.stderr), soft_wrap=True)
 
-        say(text, self._console)
-
-    def done(self, part: float, what: str | None = None) -> None:
-        """Set the completed fraction, from 0 to 1; `what` names the next step if it is a different one."""
-        self._what = what or self._what
-        self._bar.update(self._task, total=1.0, completed=part, description=what)
+    def done(self, part: float) -> None:
+        """Set the completed fraction, from 0 to 1."""
+        self.part = part
+        self._bar.update(self._task, total=1.0, completed=part)
         now = time.monotonic()
         if not self._console.is_terminal and now - self._said >= _SILENCE and 0 < part < 1:
             self._said = now

@@ -6,17 +6,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from _firsttouch_start import units
 from firsttouch.tools.cli import files, output, program
 from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 from firsttouch.tools.cli.program import Program
-
-if TYPE_CHECKING:
-    from firsttouch.tools.advice import Summary
-    from firsttouch.tools.measuring.report import Page, Table
 
 _USAGE = """firsttouch trace [options] script.py | -m module | -c code
            [arguments of the program]
@@ -48,8 +44,8 @@ _DEFAULT = "trace.ft"
 def main(words: Sequence[str]) -> int:
     """Check what can be checked, then record a trace or summarize one."""
     given, found = program.parse(_parser(), words, ("-o", "--output", "--allocator", "--lines", *output.WITH_VALUE))
-    if (given.json is not None or given.html is not None) and not given.summary:
-        raise BadUsageError("trace: --json and --html are for --summary")
+    if any(value is not None for value in (given.json, given.html, given.plot)) and not given.summary:
+        raise BadUsageError("trace: --json, --html and --plot are for --summary")
     if not given.summary:
         files.refuse_trace("trace", found.words[0])
         file = files.checked("trace", _DEFAULT if given.output is None else given.output)
@@ -83,7 +79,7 @@ def _parser() -> Parser:
     add("--allocator", metavar="EXPRESSION", help="allocator to run the program on (default: NumPy's own)")
     add("--summary", action="store_true", help="summarize large arrays by source line")
     add("--lines", type=program.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
-    output.add(parser)
+    output.add(parser, plot=True)
     return parser
 
 
@@ -126,57 +122,21 @@ def _command() -> list[str]:
 
 def _sum_up(file: str, most: int, out: Output) -> int:
     from firsttouch.tools import advice
-
-    try:
-        summary = advice.summarize(file, advice.calibrate(), incomplete=True)
-    except (ValueError, OSError) as error:
-        raise BadUsageError(f"trace: {file}: {getattr(error, 'strerror', None) or error}") from None
-    out.save(summary.as_dict, lambda: _page(summary, file))
-    if out.prints and sys.stdout is not None:
-        _print(summary, most, out)
-    return 0
-
-
-def _print(summary: Summary, most: int, out: Output) -> None:
-    """Print where large arrays were allocated."""
-    before, *after = _sentences(summary)
-    print(output.wrapped(before, sys.stdout))
-    if summary.lines and not out.quiet:
-        _table(summary, most).show(output.console(width=160))
-        if len(summary.lines) > most:
-            more = units.count(len(summary.lines) - most, "more line")
-            print(f"{more}; --lines {len(summary.lines)} shows them all")
-    for sentence in after:
-        print(output.wrapped(sentence, sys.stdout))
-
-
-def _sentences(summary: Summary) -> list[str]:
-    facts, known = summary.facts, "" if summary.facts["complete"] else "as far as was recorded, "
-    arrays = f"{facts['allocations']:,} arrays, at most {units.size(facts['peak_in_use'])} at once"
-    said = [f"{arrays}; on {facts['facts'].get('allocator', 'unknown memory')} in {units.seconds(summary.wall)}"]
-    part = units.share(summary.seconds, summary.processor)
-    about = (
-        f"in all {part} of the processor time in the kernel for arrays of 64 KiB or more (estimated from page faults)"
-    )
-    said.append(about if summary.lines else f"{known}no array had 64 KiB or more")
-    return said if facts["complete"] else [*said, "the trace is truncated: only what was recorded is shown"]
-
-
-def _table(summary: Summary, most: int | None = None) -> Table:
-    from firsttouch.tools.measuring.report import Table
-
-    table = Table("", ("line", "arrays", "bytes", "median lifetime", "kernel's share"))
-    for line in summary.lines[:most]:
-        where = output.place(line.file, line.line) if line.file else line.place
-        part = units.share(line.seconds, summary.processor)
-        lived = units.seconds(line.median_lifetime)
-        table.rows.append((where, f"{line.count:,}", units.size(line.bytes), lived, part))
-    return table
-
-
-def _page(summary: Summary, file: str) -> Page:
-    from firsttouch.tools.measuring.machine import describe
     from firsttouch.tools.measuring.report import Page
 
+    try:
+        summary = advice.summarize(file)
+    except (ValueError, OSError) as error:
+        raise BadUsageError(f"trace: {file}: {getattr(error, 'strerror', None) or error}") from None
+    said, every = summary.sentences(), summary.all_lines()
     title = f"firsttouch trace --summary {file}"
-    return Page(title, lead=_sentences(summary), tables=[_table(summary)], machine=describe())
+    out.save(summary.as_dict, Page(title, said, [every], summary.pictures(most)))
+    if out.prints and sys.stdout is not None:
+        if summary.lines and not out.quiet:
+            summary.all_lines(most).show(output.console())
+            if len(summary.lines) > most:
+                more = units.count(len(summary.lines) - most, "more line")
+                print(f"{more}; --lines {len(summary.lines)} shows them all\n")
+        for sentence in said:
+            print(output.wrapped(sentence, sys.stdout))
+    return 0

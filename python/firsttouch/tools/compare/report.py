@@ -5,19 +5,16 @@ Sentences come first; they may say "no difference" (:func:`firsttouch.tools.meas
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import units
-from firsttouch.tools.compare import candidates
-from firsttouch.tools.compare.comparison import FEWEST, Outcome, Row
-from firsttouch.tools.compare.trial import column, speedup
+from firsttouch.tools.compare.comparison import FEWEST, Outcome, Row, speedup
+from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, left_out
 from firsttouch.tools.measuring.report import Picture, Table
-from firsttouch.tools.measuring.starter import helper
-from firsttouch.tools.measuring.statistics import LEAST, Estimate, difference, margin
+from firsttouch.tools.measuring.statistics import Estimate, difference, margin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,23 +30,19 @@ class Standing:
     name: str
     speedup: Estimate
     difference: str
-    ours: bool = False
+    ours: bool
 
     @property
     def times(self) -> str:
-        """How many times as fast it is."""
-        return f"{self.speedup.value:.2f} times"
-
-    @property
-    def between(self) -> str:
-        """The interval of that."""
-        return f" (95 %: {self.speedup.low:.2f} to {self.speedup.high:.2f})"
+        """How many times as fast it is, with the interval."""
+        between = f"{self.speedup.low:.2f} to {self.speedup.high:.2f}"
+        return f"{self.speedup.value:.2f} times as fast as the default (95 %: {between})"
 
     @property
     def loss(self) -> str:
         """How much longer it takes."""
-        speeds = (self.speedup.high, self.speedup.value, self.speedup.low)
-        least, middle, most = (100 * (1 / speed - 1) for speed in speeds)
+        speeds = (self.speedup.value, self.speedup.high, self.speedup.low)
+        middle, least, most = (100 * (1 / speed - 1) for speed in speeds)
         return f"{self.name} takes {middle:.0f} % (95 %: {least:.0f} to {most:.0f})"
 
 
@@ -64,12 +57,10 @@ class Advice:
 
 def standings(outcome: Outcome, time: str = "wall") -> list[Standing]:
     """Return every contender that can be compared, the fastest first, by "wall" or "processor" time."""
-    equals = speedup(outcome.default.runs, outcome.rows[1].runs, time)
-    found: list[Standing] = []
+    noise, found = outcome.noise(time), list[Standing]()
     for row in outcome.others:
         ratio = speedup(outcome.default.runs, row.runs, time)
-        ours = candidates.served(row.contender)
-        found.append(Standing(row.contender.name, ratio, difference(ratio, equals), ours))
+        found.append(Standing(row.contender.name, ratio, difference(ratio, noise), bool(row.contender.install)))
     return sorted(found, key=lambda one: -one.speedup.value)
 
 
@@ -95,39 +86,31 @@ def judged(outcome: Outcome) -> Advice:
 
 def _none(outcome: Outcome, ordered: Sequence[Standing]) -> str:
     """Return that nothing is certainly faster."""
-    size = margin(outcome.noise)
-    slower = any(one.difference == "slower" for one in ordered)
+    bar = f"{100 * margin(outcome.noise()):.0f} %"
     unsure = next((one for one in ordered if one.difference == "unsure"), None)
     if unsure:
-        beyond = "" if size == LEAST else f" beyond the noise, which is {100 * size:.0f} % here"
-        begin = "Nothing here is certainly faster than the default" if slower else f"No certain difference{beyond}"
-        most = f"{unsure.name} is {unsure.times} as fast as the default{unsure.between}"
-        return f"{begin}: {most}. More runs, as with --budget 5m, may tell."
-    if slower:  # which is a difference
-        return f"Nothing here is faster than the default by more than {100 * size:.0f} %."
-    if size == LEAST:
-        return f"No difference: nothing here is faster than the default by more than {100 * size:.0f} %."
-    return (
-        f"No difference beyond the noise, which is {100 * size:.0f} % here: nothing is faster than the default by"
-        " more. More runs, as with --budget 5m, reveal smaller differences."
-    )
+        return (
+            f"No certain gain: {unsure.name} is {unsure.times}, which may be noise; differences below {bar} are none."
+            " More runs, as with --budget 5m, may tell."
+        )
+    begin = "No gain" if any(one.difference == "slower" for one in ordered) else "No difference"
+    return f"{begin}: nothing here is faster than the default by more than {bar}, which counts as noise."
 
 
 def _faster(outcome: Outcome, ordered: Sequence[Standing], faster: Sequence[Standing]) -> list[str]:
-    """Return what is fastest, what is not clearly behind it, and the best of firsttouch."""
+    """Return what is best: one of firsttouch where the fastest is not clearly ahead of it; and what is as fast."""
     runs = {row.contender.name: row.runs for row in outcome.others}
-    best = faster[0]
-    said = [f"{best.name} is faster here: {best.times} as fast as the default{best.between}."]
-    behind = {one.name: difference(speedup(runs[one.name], runs[best.name]), outcome.noise) for one in ordered}
-    equal = [one for one in ordered if one is not best and behind[one.name] != "faster"]
-    if equal:
-        said.append(f"Not clearly behind it: {units.listed([f'{one.name} ({one.times})' for one in equal])}.")
+    noise, fastest = outcome.noise(), runs[faster[0].name]
+    equal = [one for one in ordered if difference(speedup(runs[one.name], fastest), noise) != "faster"]
+    best = next((one for one in equal if one.ours and one in faster), faster[0])
+    said = [f"{best.name} is faster here: {best.times}."]
+    if others := [one for one in (faster[0], *equal) if one is not best]:
+        names = units.listed([f"{one.name} ({one.speedup.value:.2f} times)" for one in dict.fromkeys(others)])
+        said.append(f"Not clearly different from it: {names}.")
     if not any(one.ours for one in (best, *equal)):
         ours = next((one for one in faster if one.ours), None)
         said.append(
-            f"The best of firsttouch is {ours.name}: {ours.times}{ours.between}."
-            if ours
-            else "firsttouch itself gains nothing here."
+            f"The best of firsttouch is {ours.name}: {ours.times}." if ours else "firsttouch itself gains nothing here."
         )
     return said
 
@@ -135,8 +118,8 @@ def _faster(outcome: Outcome, ordered: Sequence[Standing], faster: Sequence[Stan
 def _by_processor_time(outcome: Outcome, ordered: Sequence[Standing]) -> list[str]:
     """Return a sentence on contenders that certainly need less or more processor time than the default.
 
-    Where one is faster, only those are named that pay for it with more: they use a second processor, which other
-    programs then do not have. Where the clock is quiet and certain, processor time adds nothing.
+    Where one is faster by the clock, only those are named that pay for it with more: they use a second processor, which
+    other programs then do not have.
     """
     if not all(run.processor for row in outcome.rows for run in row.runs):
         return []
@@ -146,12 +129,11 @@ def _by_processor_time(outcome: Outcome, ordered: Sequence[Standing]) -> list[st
         faster = {one.name for one in ordered if one.difference == "faster"}
         paid = [words for one, words in needs.items() if one.difference == "slower" and one.name in faster]
         return [f"But {units.listed(paid)} processor time."] if paid else []
-    noisy = margin(outcome.noise) != LEAST or any(one.difference == "unsure" for one in ordered)
     words = units.listed(list(needs.values()))
-    return [f"By processor time, which other programs disturb less, {words}."] if needs and noisy else []
+    return [f"By processor time, which other programs disturb less, {words}."] if needs else []
 
 
-_COLUMNS = ("allocator", "wall time", "speed-up (95 %)", "processor time", "page faults", "peak memory")
+_COLUMNS = ("allocator", "time", "speed-up (95 %)", "processor", "page faults", "peak memory")
 
 
 def table(outcome: Outcome) -> Table:
@@ -169,14 +151,9 @@ def _cells(row: Row, outcome: Outcome) -> Sequence[str]:
         ratio = speedup(outcome.default.runs, row.runs)
         between = f" ({ratio.low:.2f} to {ratio.high:.2f})" if outcome.rounds >= FEWEST else ""
         against = f"{ratio.value:.2f}{between}"
-    return (
-        name,
-        units.seconds(middle(row, "wall")),
-        against,
-        units.seconds(middle(row, "processor")),
-        f"{middle(row, 'minor_faults'):,.0f}",
-        f"{middle(row, 'peak_bytes') / (1 << 20):,.0f} MiB",
-    )
+    wall, processor = (units.seconds(middle(row, time)) for time in ("wall", "processor"))
+    faults, peak = f"{middle(row, 'minor_faults'):,.0f}", f"{middle(row, 'peak_bytes') / (1 << 20):,.0f} MiB"
+    return name, wall, against, processor, faults, peak
 
 
 def middle(row: Row, name: str) -> float:
@@ -184,13 +161,13 @@ def middle(row: Row, name: str) -> float:
     return float(median(getattr(run, name) for run in row.runs))
 
 
-def notes(outcome: Outcome, absent: Sequence[str], loading: str | None) -> list[str]:
+def notes(outcome: Outcome, absent: Sequence[str]) -> list[str]:
     """Return notes that explain the table."""
     said = [f"{row.contender.name}: {words}" for row in outcome.rows for words in (row.failure, row.remark) if words]
     if absent:
-        said.append(f"left out, because not installed:  {', '.join(absent)}")
-    if left := candidates.left_out():
-        said.append(f"set in your environment, but not passed to any contender:  {', '.join(left)}")
+        said.append(f"left out, because not installed: {', '.join(absent)}")
+    if left := left_out():
+        said.append(f"set in your environment, but not passed to any contender: {', '.join(left)}")
     for row in outcome.others:
         own, plain = (middle(one, "peak_bytes") for one in (row, outcome.default))
         if own >= _MORE * plain and own - plain >= _MUCH:
@@ -198,11 +175,9 @@ def notes(outcome: Outcome, absent: Sequence[str], loading: str | None) -> list[
     major = sum(run.major_faults for row in outcome.rows for run in row.runs)
     if major:
         said.append(f"{units.count(major, 'fault')} in total waited for the disk (major faults)")
-    if loading is not None:
-        said.append(loading)
     if outcome.rounds < FEWEST:
         said.append(f"fewer than {FEWEST} rounds allow no interval")
-    said.append("peak memory is that of the largest process; times and faults include child processes")
+    said.append("times include Python's start and child processes; peak memory is that of the largest process")
     return said + outcome.cautions
 
 
@@ -213,94 +188,42 @@ def data(outcome: Outcome) -> dict[str, Any]:
         "seconds": outcome.seconds,
         "rounds": outcome.rounds,
         "advice": asdict(judged(outcome)),
-        "noise": asdict(outcome.noise),
-        "contenders": [_of_row(row, outcome) for row in outcome.rows],
+        "noise": asdict(outcome.noise()),
+        "contenders": [
+            {
+                "name": row.contender.name,
+                "environment": row.contender.environment,
+                "firsttouch": row.contender.install,
+                "failure": row.failure,
+                "remark": row.remark,
+                "speedup": asdict(speedup(outcome.default.runs, row.runs)) if row.runs else None,
+                "runs": [asdict(run) for run in row.runs],
+            }
+            for row in outcome.rows
+        ],
         "cautions": outcome.cautions,
     }
 
 
-def _of_row(row: Row, outcome: Outcome) -> dict[str, Any]:
-    return {
-        "name": row.contender.name,
-        "environment": row.contender.environment,
-        "firsttouch": row.contender.install,
-        "failure": row.failure,
-        "remark": row.remark,
-        "speedup": asdict(speedup(outcome.default.runs, row.runs)) if row.runs else None,
-        "runs": [asdict(run) for run in row.runs],
-    }
-
-
-#: What a process loads for the default pool, and where an expression names the allocator.
-LOADED = {
-    False: "from _firsttouch_start import hook; hook.load().register()",
-    True: "from firsttouch._internal import resolve",
-}
-_PROBE = "import numpy, time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
-_TIMES = 3
-
-
-def loading(outcome: Outcome) -> str | None:
-    """Return a note on how long a process takes to load firsttouch; `None` if it serves none, or that fails."""
-    kinds = {isinstance(row.contender.install, str) for row in outcome.rows if row.contender.install and row.runs}
-    took = {kind: seconds for kind in sorted(kinds) if (seconds := _median_seconds(LOADED[kind])) is not None}
-    said = [f"{units.seconds(seconds)}{' for an expression' * kind}" for kind, seconds in took.items()]
-    return f"the figures of firsttouch include loading it: {', '.join(said)}, in each Python process" if said else None
-
-
-def _median_seconds(code: str) -> float | None:
-    took: list[float] = []
-    for _ in range(_TIMES):
-        probe = subprocess.run(
-            helper("-c", _PROBE.format(code)), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
-        if probe.returncode != 0:
-            return None
-        took.append(float(probe.stdout))
-    return median(took)
-
-
 # Okabe and Ito's colours, which are distinguishable with any colour vision, on light and dark backgrounds.
-_DEFAULT, _OURS, _PEER = "#999999", "#0072b2", "#d55e00"
+_GREY, _OURS, _PEER = "#999999", "#0072b2", "#d55e00"
 
 
 def picture(outcome: Outcome) -> Picture:
-    """Plot the wall time of every single run, from zero."""
+    """Plot the wall time of every single run, from zero, with the medians."""
     rows = [row for row in outcome.rows if row.runs]
+    most = max(run.wall for row in rows for run in row.runs)
+    scale, unit = (1.0, "s") if most >= 1 else (1000.0, "ms")
 
     def draw(axes: Axes) -> None:
-        most = max(column(row.runs, "wall").max() for row in rows)
-        scale, unit = (1.0, "s") if most >= 1 else (1000.0, "ms")
         for at, row in enumerate(rows):
-            _strip(axes, row, at, scale)
-        axes.axvline(scale * middle(rows[0], "wall"), color=_DEFAULT, lw=0.8, ls=":")
-        axes.set_xlim(0, 1.04 * most * scale)
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_yticks([])
-        axes.set_xlabel(f"wall time, {unit}")
-        for side in ("top", "right", "left"):
-            axes.spines[side].set_visible(False)
+            color = _GREY if row.contender in (DEFAULT, AGAIN) else _OURS if row.contender.install else _PEER
+            walls = [scale * run.wall for run in row.runs]
+            places = [at + 0.3 * turn / max(1, len(walls) - 1) for turn in range(len(walls))]
+            axes.scatter(walls, places, s=14, color=color, alpha=0.75, linewidths=0)
+            axes.plot([median(walls)] * 2, [at - 0.08, at + 0.38], color=color, lw=2.2)
+        axes.set(xlim=(0, 1.04 * most * scale), ylim=(len(rows) - 0.4, -0.6), xlabel=f"time, {unit}")
+        axes.set_yticks([at + 0.15 for at in range(len(rows))], [row.contender.name for row in rows])
+        axes.spines[["top", "right", "left"]].set_visible(False)
 
-    return Picture("runs", "Wall time of every run, later runs below earlier ones", draw, height=0.9 + 0.5 * len(rows))
-
-
-def _strip(axes: Axes, row: Row, at: int, scale: float) -> None:
-    color = _OURS if candidates.served(row.contender) else _PEER
-    if row.contender in (candidates.DEFAULT, candidates.AGAIN):
-        color = _DEFAULT
-    walls = scale * column(row.runs, "wall")
-    places = [at + 0.04 + 0.3 * turn / max(1, len(walls) - 1) for turn in range(len(walls))]
-    axes.scatter(walls, places, s=14, color=color, alpha=0.75, linewidths=0)
-    axes.boxplot(
-        walls,
-        positions=[at + 0.19],
-        widths=0.4,
-        orientation="horizontal",
-        showfliers=False,
-        manage_ticks=False,
-        boxprops={"color": color},
-        whiskerprops={"color": color},
-        capprops={"color": color},
-        medianprops={"color": color, "linewidth": 2.2},
-    )
-    axes.text(0.005, at - 0.12, row.contender.name, transform=axes.get_yaxis_transform(), va="bottom", fontsize=9)
+    return Picture("runs", "Time of every run, later runs below earlier ones", draw, height=0.9 + 0.5 * len(rows))

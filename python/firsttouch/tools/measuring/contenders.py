@@ -1,11 +1,16 @@
-"""The contenders: processes that differ only in the allocator behind NumPy's arrays."""
+"""The contenders of a comparison: environments for one command that differ only in the allocator behind its arrays."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-from dataclasses import dataclass, field, replace
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from firsttouch.tools import inherited, preload
 
 
 def mmap_threshold(libc: tuple[str, str]) -> int:
@@ -37,7 +42,6 @@ LIBRARIES = {
 
 #: How the names of the variables begin that configure glibc's malloc, mimalloc, jemalloc, tcmalloc and tbbmalloc.
 PREFIXES = ("MALLOC_", "MIMALLOC_", "_RJEM_MALLOC_CONF", "TCMALLOC_", "TBB_MALLOC_")
-
 # Settings of the caller's that would change a contender unnoticed.
 FOREIGN = (*PREFIXES, "GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH", "TBB_")
 
@@ -50,21 +54,25 @@ class Contender:
     environment: dict[str, str] = field(default_factory=dict[str, str])
     install: bool | str = False
 
-    def under(self, environment: dict[str, str]) -> Contender:
-        """Return the same contender with more variables set."""
-        return replace(self, environment={**self.environment, **environment})
-
     def full_environment(self) -> dict[str, str]:
-        """Return the environment of the process; BLAS uses one thread, so that runs are repeatable."""
+        """Return the environment of a worker; BLAS uses one thread, so that runs are repeatable."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
         fixed = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         return {**kept, **fixed, **self.environment}
 
 
 NUMPY = Contender("NumPy")
+FIRSTTOUCH = Contender("firsttouch", install=True)
+DEFAULT = Contender("the default")
+AGAIN = Contender("the same again")  # for A/A: the difference between two equal contenders
+POOL = Contender("pool()", install=True)
+PRELOADED = Contender("preloaded pool", {"LD_PRELOAD": preload.FILE}, install=True)
 TUNED_GLIBC = Contender("tuned glibc", TUNED)
 HUGE_GLIBC = Contender("tuned glibc, huge pages", TUNED_HUGE)
-FIRSTTOUCH = Contender("firsttouch", install=True)
+
+#: Included by `compare --all`, in addition to the pool.
+_MORE = ("pool(pages())", "mimalloc()", "jemalloc()")
+_MALLOCS = ("malloc", "hoard")
 
 
 def library(name: str) -> Path | None:
@@ -76,12 +84,73 @@ def library(name: str) -> Path | None:
 
 def preloaded() -> tuple[list[Contender], list[str]]:
     """Return the preloadable mallocs found on this machine, and the names of those that are absent."""
-    found: list[Contender] = []
-    absent: list[str] = []
-    for name, file in LIBRARIES.items():
-        path = library(file)
-        if path is None:
-            absent.append(name)
-        else:
-            found.append(Contender(name, {"LD_PRELOAD": str(path)}))
-    return found, absent
+    files = {name: library(file) for name, file in LIBRARIES.items()}
+    found = [Contender(name, {"LD_PRELOAD": str(path)}) for name, path in files.items() if path]
+    return found, [name for name, path in files.items() if path is None]
+
+
+def chosen(
+    everything: bool, expressions: Sequence[str], any_program: bool = False
+) -> tuple[list[Contender], list[str]]:
+    """Return the contenders of `compare`, the default and its double first, and what is not installed.
+
+    With `any_program`, the program may be in any language, and contenders differ in malloc itself.
+    """
+    peers, absent = preloaded() if everything else ([], [])
+    named = dict.fromkeys([*(_MORE if everything else ()), *expressions])
+    served = [Contender(expression, install=expression) for expression in named if expression != POOL.name]
+    mallocs = [PRELOADED, TUNED_GLIBC, HUGE_GLIBC] if any_program or everything else [TUNED_GLIBC]
+    if PRELOADED in mallocs and preload.missing():
+        mallocs.remove(PRELOADED)
+        absent = [*absent, os.path.basename(preload.FILE)]
+    libraries = [Contender(f"{peer.name} preloaded", peer.environment) for peer in peers]
+    return [DEFAULT, AGAIN, POOL, *served, *mallocs, *libraries], absent
+
+
+def environment(contender: Contender, report: str | None = None) -> dict[str, str]:
+    """Return the program's environment: the caller's variables, without those that would configure a contender.
+
+    `report` is a folder: each process of a served program writes a file there.
+    """
+    kept = {key: value for key, value in inherited.environment().items() if not key.startswith(FOREIGN)}
+    kept.setdefault("PYTHONHASHSEED", "0")  # the order of sets must not differ between runs
+    found = {**kept, **contender.environment}
+    if files := [*filter(None, [found.get("LD_PRELOAD")]), *_of_callers()]:
+        found["LD_PRELOAD"] = ":".join(files)
+    file = None if report is None else f"{report.replace("%", "%%")}/%p.json"
+    if contender == PRELOADED:
+        found[preload.VARIABLE] = f"quiet=1 json={file}" if file else "quiet=1"
+    elif contender.install:
+        allocator = contender.install if isinstance(contender.install, str) else None
+        settings = {"quiet": True, "allocator": allocator, "json": file}
+        found["FIRSTTOUCH_RUN"] = json.dumps({name: value for name, value in settings.items() if value is not None})
+    return found
+
+
+def _of_callers() -> list[str]:
+    """Return the caller's preloaded libraries that are not mallocs."""
+    files = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    return [file for file in files if not any(word in Path(file).name for word in _MALLOCS)]
+
+
+def left_out() -> list[str]:
+    """Return the caller's settings that no contender gets."""
+    names = {name for name in os.environ if name.startswith(FOREIGN)}
+    if "LD_PRELOAD" in names and _of_callers() == os.environ["LD_PRELOAD"].replace(":", " ").split():
+        names.remove("LD_PRELOAD")
+    return sorted(names)
+
+
+def how(contender: Contender, program: Sequence[str], python: Sequence[str]) -> str:
+    """Return the command line of a run under this contender; `python` is empty if the program is any command."""
+    words = shlex.join(program)
+    if contender == PRELOADED:
+        return f"firsttouch run {'--all ' if python else ''}{words}"
+    if contender.install and python:
+        option = f"--allocator {shlex.quote(contender.install)} " if isinstance(contender.install, str) else ""
+        return f"firsttouch run {option}{words}"
+    settings = dict(contender.environment)
+    if contender.install:
+        settings["FIRSTTOUCH_RUN"] = environment(contender)["FIRSTTOUCH_RUN"]
+    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in settings.items())
+    return f"{variables}{'python ' if python else ''}{words}"

@@ -6,7 +6,6 @@ machine does not report.
 
 from __future__ import annotations
 
-import errno
 import gzip
 import mmap
 import os
@@ -14,11 +13,12 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from _firsttouch_start import units
+from firsttouch import _firsttouch
 from firsttouch.tools.measuring.contenders import LIBRARIES, PREFIXES, library
 
 Facts = dict[str, Any]
@@ -63,89 +63,10 @@ def _kib(text: str | None) -> int | None:
     return int(text.split()[0]) * 1024 if text else None
 
 
-# --- control groups, of version 1, version 2, or both
-
-
-def _group(root: Path, version: int, controller: str) -> str | None:
-    """Return the name of this process's group."""
-    for line in (read(root / "proc/self/cgroup") or "").splitlines():
-        hierarchy, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if (version == 2 and hierarchy == "0") or (version == 1 and controller in controllers.split(",")):
-            return path
-    return None
-
-
-def _levels(root: Path, version: int, controller: str) -> list[Path]:
-    """List the folders of a controller from this process's group up; in a container only the mount point may exist."""
-    group = _group(root, version, controller)
-    for line in (read(root / "proc/self/mountinfo") or "").splitlines():
-        before, _, after = line.partition(" - ")
-        kind, options = [*after.split(), ""][0], after.split()[-1:]
-        mine = kind == "cgroup2" if version == 2 else kind == "cgroup" and controller in ",".join(options).split(",")
-        if mine and group is not None:
-            mount = root / before.split()[4].lstrip("/")
-            folder = mount / group.lstrip("/")
-            return [each for each in (folder, *folder.parents) if each.is_dir() and each.is_relative_to(mount)]
-    return []
-
-
-_CGROUP_FILES = {
-    2: ("memory.max", "memory.high", "memory.current"),
-    1: ("memory.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.usage_in_bytes"),
-}
-#: Version 1 represents "no limit" by the largest multiple of a page that fits.
-_NO_LIMIT = 1 << 62
-
-
-def _memory_levels(root: Path) -> tuple[int | None, list[tuple[Path, int | None, int | None, int | None]]]:
-    """Return the version that counts memory, and each level's folder, limit, soft limit and use."""
-    for version, (hard, soft, used) in _CGROUP_FILES.items():
-        folders = _levels(root, version, "memory")
-        if any((folder / used).exists() for folder in folders):
-            return version, [
-                (folder, _limit(folder / hard), _limit(folder / soft), number(folder / used)) for folder in folders
-            ]
-    return None, []
-
-
-def _limit(path: Path) -> int | None:
-    value = number(path)
-    return None if value is None or value >= _NO_LIMIT else value
-
-
-def _least(values: Iterable[int | None]) -> int | None:
-    return min((value for value in values if value is not None), default=None)
-
-
-def cgroup_current(root: Path = Path("/")) -> int | None:
-    """Return the bytes charged to this process's control group now; None if unknown."""
-    return next((used for *_, used in _memory_levels(root)[1] if used is not None), None)
-
-
-def cgroup_bound(root: Path = Path("/")) -> tuple[int, int] | None:
-    """Return the limit of the control group that leaves least, and the bytes that count towards it and stay."""
-    bounds: list[tuple[int, int]] = []
-    for folder, limit, _, used in _memory_levels(root)[1]:
-        if limit is not None and used is not None:
-            stat = counts(folder / "memory.stat")
-            cache = stat.get("total_inactive_file", stat.get("inactive_file", 0))  # which goes where memory is short
-            bounds.append((limit, max(0, used - cache)))
-    return min(bounds, key=lambda bound: bound[0] - bound[1], default=None)
-
-
-def available(root: Path = Path("/")) -> int:
+def available() -> int:
     """Return the bytes that this process may still use: the machine's free memory, or what control groups allow."""
-    free, bound = _kib(fields(root / "proc/meminfo").get("MemAvailable")) or 0, cgroup_bound(root)
-    return free if bound is None else max(0, min(free, bound[0] - bound[1]))
-
-
-def _processor_quota(root: Path) -> float | None:
-    """Return for how many processors the control groups' time lasts; None where it is not limited."""
-    two = [(read(folder / "cpu.max") or "").split() for folder in _levels(root, 2, "cpu")]
-    names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-    one = [[read(folder / name) or "" for name in names] for folder in _levels(root, 1, "cpu")]
-    pairs = [pair for pair in two + one if len(pair) == 2 and all(word.isdecimal() for word in pair)]
-    return min((int(quota) / int(period) for quota, period in pairs if int(period)), default=None)
+    free: int = _firsttouch.headroom()
+    return free
 
 
 # --- facts, by topic
@@ -203,42 +124,24 @@ def caches(root: Path = Path("/")) -> dict[str, int]:
 
 
 def _pages(root: Path) -> Facts:
-    folder = root / _THP
-    sizes = sorted(int(entry.name[10:-2]) for entry in folder.glob("hugepages-*kB") if entry.name[10:-2].isdecimal())
-    modes: dict[str, list[str]] = {}
-    for kib in sizes:
-        if mode := chosen(folder / f"hugepages-{kib}kB/enabled"):
-            modes.setdefault(mode, []).append(str(kib))
     return {
         "page_bytes": mmap.PAGESIZE,
-        "huge_page_bytes": number(folder / "hpage_pmd_size"),
-        "transparent_huge_pages": chosen(folder / "enabled"),
-        "defrag": chosen(folder / "defrag"),
-        "multi-size_huge_pages": "; ".join(f"{' '.join(kib)} KiB {mode}" for mode, kib in modes.items()) or None,
+        "huge_page_bytes": number(root / _THP / "hpage_pmd_size"),
+        "transparent_huge_pages": chosen(root / _THP / "enabled"),
+        "defrag": chosen(root / _THP / "defrag"),
     }
 
 
-_COUNTS = {
-    "pages": "nr_hugepages",
-    "free": "free_hugepages",
-    "reserved": "resv_hugepages",
-    "surplus": "surplus_hugepages",
-}
+_COUNTS = {"pages": "nr_hugepages", "free": "free_hugepages", "reserved": "resv_hugepages"}
 
 
 def _huge_page_pools(root: Path) -> Facts:
-    """Return the pages in the pools of explicit huge pages (hugetlb), by size, of the machine and of each node."""
-    found: Facts = {}
-    nodes = sorted((root / _NODES).glob("node[0-9]*"), key=lambda node: int(node.name[4:]))
-    for folder in sorted((root / _POOLS).glob("hugepages-[0-9]*kB"), key=lambda folder: int(folder.name[10:-2])):
-        size = units.size(int(folder.name[10:-2]) << 10)
-        found[size] = {name: number(folder / file) for name, file in _COUNTS.items()}
-        for node in nodes if len(nodes) > 1 else []:
-            of_node = node / "hugepages" / folder.name
-            found[f"{size} on {node.name}"] = {
-                name: number(of_node / file) for name, file in _COUNTS.items() if name != "reserved"
-            }
-    return found
+    """Return the pages in the pools of explicit huge pages (hugetlb), by size."""
+    folders = sorted((root / _POOLS).glob("hugepages-[0-9]*kB"), key=lambda folder: int(folder.name[10:-2]))
+    return {
+        units.size(int(folder.name[10:-2]) << 10): {name: number(folder / file) for name, file in _COUNTS.items()}
+        for folder in folders
+    }
 
 
 def _numa(root: Path) -> Facts:
@@ -265,54 +168,31 @@ def _lines(path: Path) -> list[str]:
     return (read(path) or "").splitlines()
 
 
-#: Kinds of advice, by their number in the kernel's interface; each is tested on a page mapped for it.
-_ADVICE = {
-    "MADV_FREE": 8,
-    "MADV_HUGEPAGE": 14,
-    "MADV_WIPEONFORK": 18,
-    "MADV_POPULATE_READ": 22,
-    "MADV_POPULATE_WRITE": 23,
-    "MADV_GUARD_INSTALL": 102,
-}
-#: The first kernel version with the feature.
-_SINCE = {
-    "MAP_FIXED_NOREPLACE": (4, 17),
-    "MPOL_PREFERRED_MANY": (5, 15),
-    "MADV_COLLAPSE": (6, 1),
-    "PAGEMAP_SCAN": (6, 7),
-    "MPOL_WEIGHTED_INTERLEAVE": (6, 9),
-}
-
-
 def _kernel(root: Path) -> Facts:
     release = read(root / "proc/sys/kernel/osrelease") or platform.release()
-    version = tuple(map(int, re.findall(r"\d+", release)[:2])) if platform.system() == "Linux" else ()
-    features = {name: _advise(advice) for name, advice in _ADVICE.items()}
-    features |= {name: version >= since if version else None for name, since in _SINCE.items()}
     return {
         "kernel": release,
         "system": f"{platform.system()} on {platform.machine()}",
-        "has": [name for name, there in features.items() if there],
-        "lacks": [name for name, there in features.items() if there is False],
+        "populates_on_request": _populates(),
         "pagemap": "readable" if os.access(root / "proc/self/pagemap", os.R_OK) else "not readable",
         "init_on_alloc": _init_on_alloc(root, release),
         "free_memory": "reported to the host" if takes_free_memory(root) else "kept",
-        "mitigations": _mitigations(root),
         "governor": ", ".join(_governors(root)) or None,
-        "turbo": _turbo(root),
     }
 
 
-def _advise(advice: int) -> bool | None:
-    """Return whether the kernel accepts this advice on a fresh mapping; None if there is no mapping."""
+_MADV_POPULATE_WRITE = 23
+
+
+def _populates() -> str | None:
+    """Return whether the kernel accepts that advice on a fresh mapping; None if there is no mapping."""
     try:
         with mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
             try:
-                fresh.madvise(advice)
-            except OSError as error:
-                # EINVAL means that the kernel does not know the advice; any other error, that it could not comply.
-                return error.errno not in (errno.EINVAL, errno.ENOSYS)
-            return True
+                fresh.madvise(_MADV_POPULATE_WRITE)
+            except OSError:
+                return "no"
+            return "yes"
     except (AttributeError, OSError, ValueError):
         return None
 
@@ -341,22 +221,9 @@ def takes_free_memory(root: Path = Path("/")) -> bool:
     )
 
 
-def _mitigations(root: Path) -> str | None:
-    """Return the processor vulnerabilities that the kernel mitigates, which makes system calls slower."""
-    files = sorted((root / _CPU / "vulnerabilities").glob("*"))
-    found = [file.name for file in files if "mitigation" in (read(file) or "").lower()]
-    return (", ".join(found) or "none") if files else None
-
-
 def _governors(root: Path) -> list[str]:
     files = (root / _CPU).glob("cpu[0-9]*/cpufreq/scaling_governor")
     return sorted({governor for file in files if (governor := read(file))})
-
-
-def _turbo(root: Path) -> str | None:
-    """Return whether the processor may exceed its nominal frequency."""
-    intel, other = read(root / _CPU / "intel_pstate/no_turbo"), read(root / _CPU / "cpufreq/boost")
-    return None if intel is None and other is None else "on" if intel == "0" or other == "1" else "off"
 
 
 def _malloc(root: Path) -> Facts:
@@ -375,31 +242,17 @@ def _malloc(root: Path) -> Facts:
     }
 
 
-_RLIMITS = {"address_space_bytes": "RLIMIT_AS", "data_bytes": "RLIMIT_DATA", "locked_bytes": "RLIMIT_MEMLOCK"}
-
-
 def _limits(root: Path) -> Facts:
     """Return the limits of the control group, the inherited soft limits, and the kernel's own; None for no limit."""
-    version, levels = _memory_levels(root)
+    _, group, address_space, data = _firsttouch.memory_bounds()
     return {
-        "cgroup": None if version is None else f"{_group(root, version, 'memory')} (version {version})",
-        "cgroup_memory_bytes": _least(most for _, most, _, _ in levels),
-        "cgroup_soft_bytes": _least(soft for _, _, soft, _ in levels),
-        "cgroup_used_bytes": next((used for *_, used in levels if used is not None), None),
-        "cgroup_processors": _processor_quota(root),
-        **{name: _rlimit(constant) for name, constant in _RLIMITS.items()},
+        "cgroup_memory_bytes": group and group[0],
+        "cgroup_used_bytes": group and group[1],
+        "address_space_bytes": address_space and address_space[0],
+        "data_bytes": data and data[0],
         "overcommit": number(root / "proc/sys/vm/overcommit_memory"),
         "mappings": number(root / "proc/sys/vm/max_map_count"),
     }
-
-
-def _rlimit(constant: str) -> int | None:
-    try:
-        import resource
-    except ImportError:
-        return None
-    soft = resource.getrlimit(getattr(resource, constant))[0]
-    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def shown(topic: str, facts: Facts) -> Iterator[tuple[str, str]]:
@@ -428,34 +281,29 @@ def describe() -> dict[str, str]:
 # --- what the facts mean
 
 
-def meaning(found: dict[str, Facts], root: Path = Path("/")) -> Iterator[str]:
-    """Yield the conclusions for arrays, as sentences."""
+def meaning(found: dict[str, Facts], root: Path = Path("/")) -> list[str]:
+    """Return the conclusions for arrays, as sentences."""
     if sys.platform != "linux":
-        yield "this system is not supported yet: NumPy keeps its own memory"
-        return
-    for folder, lacks in (("proc", "much of the memory and the limits"), ("sys", "much of the pages and the nodes")):
-        if not (root / folder).is_dir():  # what is unknown must not read as if there were no problem
-            yield f"/{folder} is missing or not readable: {lacks} is not known"
-    yield from _of_pages(found["pages"], found["huge page pools"], (root / _THP).parent.is_dir())
-    yield from _of_numa(found["numa"])
-    kernel = found["kernel"]
-    if kernel["init_on_alloc"] == "on":
-        yield "init_on_alloc is on: the kernel clears every page twice, so reusing memory saves even more here"
-    if kernel["free_memory"] != "kept":
-        yield (
-            "memory that has been free for seconds goes back to the host of this virtual machine, and is slow to touch"
-            " again: reusing memory saves more here, and measurements vary more"
-        )
-    if "MADV_POPULATE_WRITE" in kernel["lacks"]:
-        yield "the kernel cannot populate memory on request (it can since 5.14): pages are touched one by one"
-    yield from _of_malloc(found["malloc"])
-    yield from _of_limits(found["limits"])
+        return ["this system is not supported yet: NumPy keeps its own memory"]
+    missing = (("proc", "much of the memory and the limits"), ("sys", "much of the pages and the nodes"))
+    said = [  # what is unknown must not read as if there were no problem
+        f"/{folder} is missing or not readable: {lacks} is not known"
+        for folder, lacks in missing
+        if not (root / folder).is_dir()
+    ]
+    known = (root / _THP).parent.is_dir()
+    return [
+        *said,
+        *_of_pages(found["pages"], found["huge page pools"], found["kernel"], known),
+        *_of_numa(found["numa"]),
+        *_of_malloc(found["malloc"]),
+        *_of_limits(found["limits"]),
+    ]
 
 
-def _of_pages(pages: Facts, pools: Facts, told: bool) -> Iterator[str]:
-    """Yield what page sizes mean; `told` is whether the kernel tells them."""
+def _of_pages(pages: Facts, pools: Facts, kernel: Facts, known: bool) -> Iterator[str]:
     mode = pages["transparent_huge_pages"]
-    if mode is None and told:
+    if mode is None and known:
         yield "the kernel reports no transparent huge pages: large arrays use small pages"
     elif mode == "never":
         yield (
@@ -463,15 +311,21 @@ def _of_pages(pages: Facts, pools: Facts, told: bool) -> Iterator[str]:
             " `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` as root turns them on"
         )
     elif mode == "always":
-        yield (
-            "THP is `always`: NumPy's arrays get huge pages anyway, and sparsely touched memory"
-            " may become resident in full"
-        )
+        yield "THP is `always`: arrays get huge pages anyway, and sparsely touched memory may become resident in full"
     if mode in ("madvise", "always") and pages["defrag"] == "never":
         yield "THP defrag is `never`: on a fragmented machine huge pages are not available immediately"
     for size, pool in pools.items():
-        if pool["free"] and "reserved" in pool:
+        if pool["free"]:
             yield f"{pool['free']:,} huge pages of {size} are reserved and free: no other program can use that memory"
+    if kernel["init_on_alloc"] == "on":
+        yield "init_on_alloc is on: the kernel clears every page twice, so reusing memory saves even more here"
+    if kernel["free_memory"] != "kept":
+        yield (
+            "memory that has been free for seconds goes back to the host of this virtual machine, and is slow to touch"
+            " again: reusing memory saves more here, and measurements vary more"
+        )
+    if kernel["populates_on_request"] == "no":
+        yield "the kernel cannot populate memory on request (it can since 5.14): pages are touched one by one"
 
 
 def _of_numa(numa: Facts) -> Iterator[str]:
@@ -492,15 +346,11 @@ def _of_numa(numa: Facts) -> Iterator[str]:
 def _of_malloc(malloc: Facts) -> Iterator[str]:
     settings = malloc["settings"]
     if malloc["in_use"] != "the C library's own":
-        yield (
-            f"{malloc['in_use']} replaces malloc; under firsttouch it still serves small arrays"
-            " and everything other than NumPy's arrays"
-        )
+        yield f"{malloc['in_use']} replaces malloc; under firsttouch it still serves everything but large arrays"
     elif trim := _low_trim_threshold(settings):
         yield (
             f"{trim} is set: glibc then no longer adapts its thresholds to the program, and returns and faults in the"
-            " same memory repeatedly (`a+b` on arrays of 0.25 to 3.5 MiB took 12 to 16 times as long as with `out=` at"
-            " 65536, Dask's setting); arrays in the pool are not affected"
+            " same memory repeatedly; arrays in the pool are not affected"
         )
     if settings.get("glibc.malloc.hugetlb", "0") != "0":
         yield "glibc.malloc.hugetlb is set: malloc itself requests huge pages"
@@ -521,14 +371,12 @@ def _low_trim_threshold(settings: dict[str, str]) -> str | None:
 
 
 def _of_limits(limits: Facts) -> Iterator[str]:
-    if limits["cgroup_memory_bytes"] is not None:
-        left = max(0, limits["cgroup_memory_bytes"] - (limits["cgroup_used_bytes"] or 0))
+    if (most := limits["cgroup_memory_bytes"]) is not None:
+        left = units.size(max(0, most - limits["cgroup_used_bytes"]))
         yield (
-            f"the control group is limited to {units.size(limits['cgroup_memory_bytes'])} ({units.size(left)} left):"
+            f"the control group is limited to {units.size(most)} ({left} left):"
             " beyond that the kernel kills processes; the pool keeps less idle memory when little is left"
         )
-    if limits["cgroup_soft_bytes"] is not None:
-        yield f"above {units.size(limits['cgroup_soft_bytes'])} the kernel throttles the control group"
     for name, command in (("address_space_bytes", "ulimit -v"), ("data_bytes", "ulimit -d")):
         if limits[name] is not None:
             limit = units.size(limits[name])
@@ -560,10 +408,10 @@ def cautions(root: Path = Path("/")) -> list[str]:
         said.append(
             "memory that has been free for seconds comes back from the host: its first touch may take ten times as long"
         )
-    bound = cgroup_bound(root)
-    if bound is not None and bound[1] >= _FULL * bound[0]:
+    _, group, *_ = _firsttouch.memory_bounds()
+    if group is not None and group[1] >= _FULL * group[0]:
         said.append(
-            f"the control group's memory is {100 * bound[1] / bound[0]:.0f} % full: pages are reclaimed meanwhile"
+            f"the control group's memory is {100 * group[1] / group[0]:.0f} % full: pages are reclaimed meanwhile"
         )
     return said
 
@@ -582,8 +430,7 @@ class Watch:
         # cpu user nice system idle iowait irq softirq steal: in hundredths of a second, over all processors
         times = (read(self._root / "proc/stat") or "cpu").splitlines()[0].split()[1:]
         stolen = int(times[7]) if len(times) > 7 else 0
-        folders = _levels(self._root, 2, "cpu")[:1]
-        throttled = sum(counts(folder / "cpu.stat").get("nr_throttled", 0) for folder in folders)
+        throttled = counts(self._root / "sys/fs/cgroup/cpu.stat").get("nr_throttled", 0)
         swapped = pages.get("pswpin", 0) + pages.get("pswpout", 0)
         return {"stolen": stolen, "total": sum(map(int, times[:8])), "swapped": swapped, "throttled": throttled}
 
