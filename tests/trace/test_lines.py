@@ -35,6 +35,7 @@ for _ in range(60):
     np.linalg.svd(a, compute_uv=False)
 """
 
+
 def told(done: Finished) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

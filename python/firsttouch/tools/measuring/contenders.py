@@ -117,7 +117,7 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
     found = {**kept, **contender.environment}
     if files := [*filter(None, [found.get("LD_PRELOAD")]), *_of_callers()]:
         found["LD_PRELOAD"] = ":".join(files)
-    file = None if report is None else f"{report.replace("%", "%%")}/%p.json"
+    file = None if report is None else f"{report.replace('%', '%%')}/%p.json"
     if contender == PRELOADED:
         found[preload.VARIABLE] = f"quiet=1 json={file}" if file else "quiet=1"
     elif contender.install:
