@@ -1,25 +1,6 @@
 """os.fork: both processes continue at once, whatever other threads were doing."""
 
-from tests.programs import ask, run
-
-
-def test_a_child_of_a_child_of_a_child() -> None:
-    printed = run("""
-        import os
-        ft.install()
-        array = np.ones(3 << 20, np.uint8)
-        for depth in range(6):
-            child = os.fork()
-            if child:
-                os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) if depth else None
-                break
-            array = array + 1
-        if depth == 5 and not child:
-            assert (array == 7).all()
-            os._exit(9)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    """)
-    assert printed == "9\n"
+from tests.programs import ask
 
 
 def test_freed_memory_is_not_copied_when_written_again() -> None:

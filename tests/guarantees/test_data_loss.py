@@ -57,16 +57,6 @@ def test_an_array_that_leaves_a_scratch_scope_stays_valid() -> None:
     assert all(intact(array, turn) for turn, array in enumerate(kept))
 
 
-@pytest.mark.parametrize("expression", ["pool()", "mimalloc()", "jemalloc()", "filled()", "guarded(keep='8 MiB')"])
-def test_a_zeroed_array_reads_as_zero_on_fresh_and_on_recycled_memory(expression: str) -> None:
-    with ft.use(expression):
-        for turn in range(3):
-            for size in (*SIZES, 33 * MIB):
-                dirty = np.full(size, 0xA5, np.uint8)
-                del dirty
-                assert not np.zeros(size, np.uint8).any(), (turn, size)
-
-
 def test_a_resize_that_fails_leaves_the_array_as_it_was() -> None:
     with ft.use():
         array = np.arange(1 << 18)

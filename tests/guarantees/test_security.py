@@ -219,27 +219,3 @@ def test_a_handle_of_a_shared_array_names_no_code_of_its_own() -> None:
     assert {module.partition(".")[0] for module, _ in named} == {"firsttouch", "numpy"}
     assert {name for _, name in named} == {"arrive", "dtype"}, named
     assert np.array_equal(pickle.loads(handle), array)
-
-
-HOOKED = "import sys; sys.exit('_firsttouch_start.hook' in sys.modules)"
-
-
-@pytest.mark.parametrize("option", ["-I", "-E"])
-def test_python_with_i_or_e_ignores_firsttouch_run(option: str) -> None:
-    for words, hooked in (([], True), ([option], False)):
-        command = [sys.executable, *words, "-c", HOOKED]
-        env = environment(FIRSTTOUCH_RUN="{}")
-        assert subprocess.run(command, env=env, check=False).returncode == hooked, words
-
-
-@needs_root
-def test_a_set_uid_program_ignores_firsttouch_run() -> None:
-    """A program whose effective user is not its real one, and one that got rights from its file."""
-
-    def become_set_uid() -> None:
-        os.setresuid(65534, 0, 0)
-
-    command = [sys.executable, "-c", HOOKED]
-    env = environment(FIRSTTOUCH_RUN="{}")
-    assert subprocess.run(command, env=env, preexec_fn=become_set_uid, check=False).returncode == 0
-    assert subprocess.run(command, env=env, check=False).returncode == 1

@@ -12,30 +12,16 @@ import firsttouch as ft
 #: How each public name is used. A class that is only returned or raised is asked for its name.
 USES = {
     "Allocator": "ft.pool().empty(10)",
-    "Buffer": "ft.buffers.default_buffer().empty(10)",
     "FixedBuffer": "ft.FixedBuffer(4096).empty(10)",
-    "Inspection": "str(ft.inspect(A)), ft.inspect(A)._repr_html_()",
-    "Mark": "ft.ScratchBuffer().mark()",
-    "Measured": "measured()",
-    "PageState": "ft.inspection.pagemap(A).states == ft.inspection.PageState.ABSENT",
-    "Scope": "scoped()",
-    "Stats": "ft.stats(ft.pool()).as_dict()",
-    "UnsupportedError": "ft.process.UnsupportedError('text')",
     "aligned": "ft.aligned(4096).zeros(10)",
-    "array": "ft.array([1, 2], allocator='pool()')",
     "calloc": "ft.calloc().empty(10)",
-    "check_backed": "checked()",
-    "collapse": "ft.placement.collapse(A)",
-    "default_buffer": "ft.buffers.default_buffer('fixed')",
     "empty": "ft.empty((3, 4), order='F')",
     "empty_like": "ft.empty_like(A)",
     "filled": "ft.filled(ft.pool()).empty(10)",
-    "from_functions": "refused(lambda: ft.allocators.from_functions(malloc=0, free=0))",
     "full": "ft.full(10, 1.0, allocator=ft.pool())",
     "full_like": "ft.full_like(A, 1.0, allocator=ft.pool())",
     "get_allocator": "ft.get_allocator(A), repr(ft.get_allocator())",
     "guarded": "ft.guarded().empty(10)",
-    "inspect": "str(ft.inspect(A))",
     "install": "ft.install(), ft.uninstall()",
     "jemalloc": "refused(ft.jemalloc)",
     "limited": "refused(lambda: ft.limited(ft.pool(), '1 KiB').empty(10**6)), ft.last_failure()",
@@ -47,24 +33,16 @@ USES = {
     "numpy_default": "ft.numpy_default().empty(10)",
     "ones": "ft.ones(10, allocator=ft.pool())",
     "ones_like": "ft.ones_like(A, allocator=ft.pool())",
-    "pagemap": "ft.inspection.pagemap(A).counts()",
     "pages": "ft.pages(populate=True).empty(10), refused(lambda: ft.pages(hugs=1))",
-    "plot_pagemap": "refused(ft.inspection.plot_pagemap)",
     "pool": "ft.pool(\"pages(huge='thp')\").empty(10), refused(lambda: ft.pool('pole()')), ft.pool()._repr_html_()",
     "receipt": "ft.receipt(ft.pages(populate=True).empty(10))",
-    "receipts": "ft.placement.receipts()",
-    "run_on": "ft.placement.run_on(ft.placement.current_node())",
     "scratch": "scoped(), decorated(), escaping()",
-    "scratch_from_table": "refused(lambda: ft.buffers.scratch_from_table('x'))",
-    "share": "ft.sharing.share(A), pickle.dumps(ft.sharing.share(A))",
     "shared": "refused(lambda: pickle.loads(pickle.dumps(ft.shared(10))))",
     "stats": "ft.stats()",
-    "topology": "str(ft.placement.topology())",
     "touch": "ft.touch(A)",
     "tracked": "ft.tracked(ft.pool(), lines=True).empty(10)",
     "trim": "ft.trim()",
     "use": "used()",
-    "using_buffer": "buffered()",
     "zeros": "ft.zeros((3, 4), order='F')",
     "zeros_like": "ft.zeros_like(A)",
 }
@@ -111,15 +89,9 @@ def escaping():
     kept.append(np.ones(3000))
     return np.ones(3000)[1:]
 
-def checked():
-    with ft.inspection.check_backed(A): A.sum()
-
 def used():
     with ft.use(ft.pool()): np.ones(30_000)
     with ft.use(Own()): np.ones(30_000)
-
-def buffered():
-    with ft.buffers.using_buffer(ft.ScratchBuffer(numa=None)): decorated()
 
 USE = lambda: ({use})
 """
@@ -205,8 +177,7 @@ def test_a_signal_handler_in_the_middle_of_a_first_use(name: str) -> None:
 WITHOUT_FILES = """
 before = set(sys.modules)
 for use in USES:
-    if "plot_pagemap" not in use:
-        eval(use)
+    eval(use)
 new = {name for name in set(sys.modules) - before if not name.startswith("numpy")}
 assert not new, new
 """

@@ -54,20 +54,6 @@ def test_an_impossible_size(make: type, size: int, words: str) -> None:
         assert np.ones(1 << 20).all()
 
 
-@pytest.mark.parametrize(
-    "expression", ["ft.pages()", "ft.pages(huge='thp')", "ft.aligned(1 << 21)", "ft.malloc()", "ft.calloc()"]
-)
-def test_from_every_source(expression: str) -> None:
-    allocator = eval(expression)
-    with ft.use(allocator), pytest.raises(MemoryError):
-        np.zeros(IMPOSSIBLE, np.uint8)
-    failure = ft.last_failure()
-    assert failure is not None
-    assert failure.asked == IMPOSSIBLE
-    with ft.use(allocator):
-        assert not np.zeros(1 << 20).any()
-
-
 @pytest.mark.parametrize("over", ["pool({})", "guarded({}, keep='64 MiB')", "guarded(pool({}), keep='64 MiB')"])
 def test_a_request_that_was_served_at_the_second_attempt_is_no_failure(over: str) -> None:
     allocator = over.format("limited(pages(), '64 MiB')")

@@ -85,27 +85,3 @@ assert resident() < before + (24 << 20), (before, resident())
 """,
         prologue=PROLOGUE,
     )
-
-
-@SLOTS
-def test_short_lived_pools_leave_nothing(slots: int) -> None:
-    run(
-        f"_firsttouch.shrink_slots({slots})"
-        """
-def figures():
-    return int(open('/proc/self/statm').read().split()[0]) * 4096, sum(1 for _ in open('/proc/self/maps'))
-
-def lives(count):
-    for _ in range(count):
-        pool = ft.pool()
-        a, b = pool.full(32768, 1, 'u1'), pool.empty(4 << 20, 'u1')
-
-keep = [(p, p.empty(32768, 'u1'), p.empty(4 << 20, 'u1')) for p in (ft.pool() for _ in range(4))]
-lives(50)
-before = figures()
-lives(300)
-after = figures()
-assert after[0] < before[0] + (64 << 20) and after[1] < before[1] + 20, (before, after)
-""",
-        prologue=PROLOGUE,
-    )

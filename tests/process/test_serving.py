@@ -1,7 +1,6 @@
 """Which allocator serves: install(), uninstall(), get_allocator(), and what ``None`` and ``"process"`` mean."""
 
 import mmap
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -28,24 +27,6 @@ def test_the_processes_own_pool_serves_large_arrays() -> None:
     assert repr(ft.get_allocator(array)) == "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
     del array
     assert ft.stats().blocks == before.blocks
-
-
-def test_threads_that_already_run_are_served_too() -> None:
-    go, done = threading.Event(), threading.Event()
-    seen: list[ft.Allocator | None] = []
-
-    def body() -> None:
-        go.wait()
-        seen.append(ft.get_allocator(np.ones(MIB)))
-        done.set()
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    ft.install()
-    go.set()
-    done.wait()
-    thread.join()
-    assert seen == [ft.get_allocator()]
 
 
 def test_another_allocator_while_arrays_of_the_first_live() -> None:
