@@ -11,6 +11,25 @@
 #
 # Both wrap a pointer with `unsafe_wrap`, which neither frees the memory nor resizes it in place.
 
+"""
+    FirstTouch.lifetime(array::Array)
+
+What the finalizer of an array's memory belongs to: the array, and since Julia 1.11 its `Memory`. On every version,
+`finalize(FirstTouch.lifetime(A))` frees the memory at once.
+
+# Examples
+
+```jldoctest
+julia> p = tracked(pool());
+
+julia> A = Vector{Int}(p, 1000);
+
+julia> finalize(FirstTouch.lifetime(A)); stats(p).blocks
+0
+```
+"""
+function lifetime end
+
 @static if VERSION < v"1.11-"
     lifetime(array::Array) = array
 else

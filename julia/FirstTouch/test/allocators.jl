@@ -32,18 +32,8 @@ end
 end
 
 @testset "options" begin
-    @test occursin("max_idle='1 GiB'", repr(pool(max_idle = "1 GiB")))
-    @test occursin("decay=3", repr(pool(decay = 3)))
-    @test occursin("before", repr(guarded(pages(), side = :before)))
-    @test_throws ArgumentError pages(huge = "3 bananas")
     @test_throws MethodError MemAlign(64.0)
     @test_throws MethodError Allocator(:pool)
     @test all(==(0xff), Vector{UInt8}(filled(pool()), 100))
     @test all(==(0x00), Vector{UInt8}(filled(pool(), on_allocate = 0), 100))
-end
-
-@testset "nodes" begin
-    @test current_numa_node() isa Int
-    @test 0 <= current_numa_node() <= highest_numa_node()
-    @test_throws Exception Vector{Int}(numa(highest_numa_node() + 1), 5)
 end

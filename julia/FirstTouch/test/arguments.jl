@@ -5,7 +5,7 @@ options(f, name, values...) = [name => (value, () -> f(; (Symbol(name) => value,
 const WRONG = vcat(
     options(pool, "decay", -5, NaN, Inf, "3", true, 1e300, 1im, missing),
     options(pool, "max_idle", -1, typemax(UInt), 1.5, Inf, "lots", false, :big, big(2)^70, "9999999999 TiB", "-1"),
-    options(pages, "huge", true, 2.5, ()),
+    options(pages, "huge", true, 2.5, (), "3 bananas"),
     options(pages, "numa", -1, 1.5, true, [0, 1], highest_numa_node() + 1),
     options(pages, "populate", -3, 2.5, "yes", 10^6, 10^12, nothing),
     options(pages, "lock", "yes", 2, nothing), options(pages, "strict", :on),
@@ -48,7 +48,9 @@ end
 
 @testset "what is taken" begin
     @test occursin("decay=None", repr(pool(decay = nothing)))
-    @test occursin("decay=1.5", repr(pool(decay = 3 // 2)))
+    @test occursin("decay=1.5", repr(pool(decay = 3 // 2))) && occursin("decay=3", repr(pool(decay = 3)))
+    @test occursin("max_idle='1 GiB'", repr(pool(max_idle = "1 GiB")))
+    @test occursin("before", repr(guarded(pages(), side = :before)))
     @test repr(pages(huge = false)) == repr(pages()) == repr(pages(populate = false))
     @test occursin("('1G', '2M')", repr(pages(huge = ("1G", "2M"))))
     @test occursin("bind:0", repr(pages(numa = 0))) && occursin("local", repr(pages(numa = :local)))

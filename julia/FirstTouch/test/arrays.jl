@@ -84,15 +84,6 @@ Base.getindex(shifted::Shifted, i::Int...) =
     @test_throws ArgumentError BitArray(calloc, 3)
 end
 
-struct Mine{B} <: AbstractArrayAllocator{B} end
-FirstTouch.allocate(::Mine, bytes) = Libc.malloc(bytes)
-Base.unsafe_wrap(::Mine, A::Type, pointer::Ptr, dims) = unsafe_wrap(A, pointer, dims; own = true)
-
-@testset "an allocator of one's own" begin
-    @test fill!(Array{Int}(Mine(), 2, 2), 7) == fill(7, 2, 2)
-    @test_throws OverflowError Array{Int}(Mine(), typemax(Int))
-end
-
 @testset "growing" begin
     for allocator in (malloc, pool())
         A = Vector{Int}(allocator, 3)

@@ -59,6 +59,12 @@ end
     end
     @test_throws ErrorException inspect(view(after_its_scope(), 1:2))
 end
+
+@testset "nodes" begin
+    @test current_numa_node() isa Int
+    @test 0 <= current_numa_node() <= highest_numa_node()
+end
+
 @testset "receipt" begin
     r = receipt(Vector{UInt8}(pages(populate = true), 10^6))
     @test r.asked == 10^6
