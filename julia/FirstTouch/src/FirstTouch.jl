@@ -24,6 +24,7 @@ julia> @no_escape begin
 """
 module FirstTouch
 
+using LinearAlgebra: Adjoint, Transpose
 using firsttouch_jll
 
 export AbstractArrayAllocator, UndefAllocator, MallocAllocator, CallocAllocator, MemAlign, malloc, calloc

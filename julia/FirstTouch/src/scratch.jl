@@ -489,38 +489,44 @@ end
 
 # Assignments between scratch arrays that overlap, such as `y .= y'`, whose result would be wrong.
 #
-# Base does not look for overlap where both sides are immutable, and elsewhere copies the source into an array of the
-# same type. A scratch array is immutable, and its copy is an `Array`: to return either would make every assignment
-# allocate.
+# Base does not look for overlap where a side is immutable, and elsewhere copies the source into an array of the same
+# type. A scratch array is immutable, and its copy is an `Array`: to return either would make every assignment allocate.
 
 const ScratchMemory{T} = Union{ScratchArray{T},CheckedArray{T}}
-const ScratchTarget = Union{ScratchMemory,SubArray{<:Any,<:Any,<:ScratchMemory}}
+const Wrapper{A} = Union{SubArray{<:Any,<:Any,<:A},Base.ReshapedArray{<:Any,<:Any,<:A},
+                         Base.ReinterpretArray{<:Any,<:Any,<:Any,<:A},PermutedDimsArray{<:Any,<:Any,<:Any,<:Any,<:A},
+                         Adjoint{<:Any,<:A},Transpose{<:Any,<:A}}
+const OnScratch = Union{ScratchMemory,Wrapper{ScratchMemory},Wrapper{Wrapper{ScratchMemory}}}
+Base.dataids(permuted::PermutedDimsArray{<:Any,<:Any,<:Any,<:Any,<:OnScratch}) = Base.dataids(parent(permuted))
 
-function Base.unalias(target::ScratchTarget, source::AbstractArray)
+Base.unalias(target::OnScratch, source::AbstractArray) = apart(target, source)
+Base.unalias(target::AbstractArray, source::OnScratch) = apart(target, source)
+Base.unalias(target::OnScratch, source::OnScratch) = apart(target, source)
+Base.unalias(::OnScratch, range::AbstractRange) = range
+
+function apart(target, source)
     # An empty array lies where the next one does.
     !isempty(target) && !isempty(source) && overlap(target, source) && overlapping()
     return source
 end
-Base.unalias(::ScratchTarget, range::AbstractRange) = range
 
-overlap(target, source) = !Base._isdisjoint(Base.dataids(target), Base.dataids(source))
-
-# Two views of one array overlap where their indices do. `Base.mightalias` answers that for mutable arrays alone.
+overlap(target, source) = !Base._isdisjoint(Base.dataids(target), Base.dataids(source)) && meet(target, source)
+# Two views of one array overlap where their indices do.
 overlap(target::SubArray, source::SubArray) =
-    same_array(parent(target), parent(source)) ? share_elements(parentindices(target), parentindices(source)) :
-    !Base._isdisjoint(Base.dataids(parent(target)), Base.dataids(parent(source)))
+    same_array(parent(target), parent(source)) ?
+    Base._indicesmightoverlap(parentindices(target), parentindices(source)) :
+    !Base._isdisjoint(Base.dataids(parent(target)), Base.dataids(parent(source))) && meet(target, source)
 same_array(a, b) = typeof(a) === typeof(b) && size(a) == size(b) && Base.dataids(a) == Base.dataids(b)
 
-share_elements(::Tuple{}, ::Tuple{}) = true
-share_elements(a::Tuple{Any,Vararg{Any}}, b::Tuple{Any,Vararg{Any}}) =
-    meet(a[1], b[1]) && share_elements(Base.tail(a), Base.tail(b))
-share_elements(a::Tuple, b::Tuple) = true # linear indices beside others: not compared
-meet(a::Integer, b::Integer) = a == b
-meet(a::Integer, b::AbstractArray{<:Integer}) = a in b
-meet(a::AbstractArray{<:Integer}, b::Integer) = b in a
-meet(a::AbstractUnitRange, b::AbstractUnitRange) = max(first(a), first(b)) <= min(last(a), last(b))
-meet(a::AbstractArray{<:Integer}, b::AbstractArray{<:Integer}) = any(in(b), a)
-meet(a, b) = true
+# Whether arrays lie in the same bytes; true where that is not known.
+function meet(target, source)
+    (_, start, bytes), (_, other, others) = try
+        memory(target), memory(source)
+    catch
+        return true
+    end
+    return start < other + others && other < start + bytes
+end
 
 # `copyto!` with positions copies what overlaps as if it were copied elsewhere first, as between Arrays.
 Base.copyto!(to::ScratchMemory{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T} =

@@ -357,11 +357,14 @@ end
         end
     end
     for change in (y -> y .= y', y -> (@views y[2:end, :] .= y[1:end-1, :]), y -> (v = vec(y); v .= @view v[end:-1:1]),
-                   y -> y .= y .+ y')
+                   y -> y .= y .+ y', y -> y' .= y, y -> vec(view(y, 3:-1:1, :)) .= vec(y), y -> y'[:, :] = y,
+                   y -> vec(view(y, 3:-1:1, :)) .= vec(view(y, 1:3, :)), y -> copyto!(vec(view(y', :, :)), vec(y)))
         @test_throws ArgumentError changed(change)
     end
     for change in (y -> y .= copy(y'), y -> y .= permutedims(y), y -> (v = vec(y); v .= v[end:-1:1]),
-                   y -> (@views y[1:2, :] .= y[3:3, :] .+ 1), y -> y .= 1:3, y -> y .= y .* 2 .+ y)
+                   y -> (@views y[1:2, :] .= y[3:3, :] .+ 1), y -> y .= 1:3, y -> y .= y .* 2 .+ y,
+                   y -> y' .= 2 .* y', y -> view(y, :, 1)' .= view(y, :, 3)', y -> view(y', 1:1, :) .= view(y', 3:3, :),
+                   y -> reshape(view(y, :, 1), 1, 3) .= reshape(view(y, :, 2), 1, 3))
         expected = reshape(collect(1:9), 3, 3)
         change(expected)
         @test changed(change) == expected
