@@ -3,7 +3,7 @@
 use crate::allocator::{Handle, shared, text};
 use crate::error::{Status, ensure_memory, fail, put, status_of};
 use firsttouch::allocator::find;
-use firsttouch::heap::nodes::{collapse, migrate};
+use firsttouch::heap::{collapse, migrate};
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::{NodeMemory, Topology};
 use firsttouch::os::{self, Errno};

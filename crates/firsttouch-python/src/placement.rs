@@ -5,7 +5,7 @@ use crate::python::interrupts::interruptible;
 use crate::python::values::{Dict, PyMemoryError, PyOSError, PyRuntimeError, PyValueError, ToPython};
 use firsttouch::adaptors::{Filled, Limited, Origin, Tracked};
 use firsttouch::allocator::{Allocator, find};
-use firsttouch::heap::nodes::{collapse, migrate};
+use firsttouch::heap::{collapse, migrate};
 use firsttouch::numa::policy::{self, Orders, Outer, Policy};
 use firsttouch::numa::run_on::{self, Before};
 use firsttouch::numa::topology::Topology;

@@ -6,7 +6,7 @@ mod common;
 use common::nodes::{self, Machine};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::heap::nodes::migrate;
+use firsttouch::heap::migrate;
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os::{Pretence, huge_page_size, nodes_of, page_size, pretend, pretend_on};

@@ -9,7 +9,6 @@ pub(crate) mod growing;
 #[cfg(test)]
 mod invariants;
 pub mod ledger;
-pub mod nodes;
 pub mod purger;
 pub(crate) mod purging;
 pub(crate) mod segment;
@@ -17,10 +16,14 @@ pub(crate) mod spans;
 
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
-use crate::heap::purging::Batch;
 use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Shape, State, next_epoch};
 use crate::heap::spans::Side;
+use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
+use crate::pages::mapping;
+use crate::pages::migration::{self, Migration};
+use crate::pages::receipt::Reason;
+use crate::pages::touch::GoOn;
 use crate::sync::lock::{Guard, Lock};
 pub use purging::map_anew;
 use std::sync::OnceLock;
@@ -62,7 +65,7 @@ impl std::ops::Add for Held {
 pub(crate) struct Heap {
     pub(crate) regions: Lock<[Region; 2]>,
     /// Held during a purge, so that none is half done at a fork. Acquired before `regions`.
-    pub(crate) purging: Lock<Batch>,
+    pub(crate) purging: Lock<()>,
     /// The age of units that are freed now; advanced by the background purger's ticks.
     epoch: AtomicU8,
     owner: OnceLock<Owner>,
@@ -84,7 +87,7 @@ impl Heap {
     fn of(local_node: Option<u8>) -> Self {
         Self {
             regions: Lock::new([Region::new(Shape::small(local_node)), Region::new(Shape::huge(local_node))]),
-            purging: Lock::new(Batch::EMPTY),
+            purging: Lock::new(()),
             epoch: AtomicU8::new(FIRST_EPOCH),
             owner: OnceLock::new(),
             elsewhere: AtomicU8::new(0),
@@ -284,6 +287,22 @@ pub(crate) fn span_at(address: usize) -> Option<(Kind, Span)> {
 pub(crate) fn usable_at(address: usize) -> usize {
     let span = span_at(address).filter(|_| lives(address));
     span.map_or(0, |(_, span)| span.usable())
+}
+
+/// Moves the pages of a range to the nodes that `orders` name.
+///
+/// # Errors
+/// If the kernel or the container permits no migration, or `go_on` returns `false`.
+pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Result<Migration, Errno> {
+    segment::forget_nodes(range.0, range.1);
+    migration::migrate(range, orders, go_on)
+}
+
+/// Replaces the base pages of a range by huge pages where a whole huge page fits. Returns the bytes that are on huge
+/// pages now, and why others are not.
+pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
+    segment::forget_nodes(range.0, range.1); // a huge page is made where most of its small ones were
+    mapping::collapse(range, go_on)
 }
 
 /// The error for a request of `asked` bytes that the system refused with `error`.

@@ -21,7 +21,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between two ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
@@ -261,6 +261,52 @@ pub(crate) unsafe fn forget_thread() {
 pub(crate) unsafe fn release() {
     // SAFETY: as demanded.
     unsafe { PURGER.release() }
+}
+
+/// Epochs until idle memory has decayed, if the time is at least that many ticks.
+const DECAY_EPOCHS: u32 = 10;
+
+/// Converts ticks of the background purger to epochs, of which `decay` spans a fixed number.
+pub(crate) struct Clock {
+    ticks_per_epoch: u32,
+    /// Epochs after which idle memory is purged; `None` for never.
+    pub(crate) decay_epochs: Option<u8>,
+    ticks: AtomicU32,
+    /// Without a background purger: milliseconds from the start to the last tick.
+    last: AtomicU32,
+    start: Instant,
+}
+
+impl Clock {
+    pub(crate) fn new(decay: Option<Duration>) -> Self {
+        let ticks = decay.map_or(0, |decay| decay.as_millis().div_ceil(TICK.as_millis()).min(u32::MAX.into()) as u32);
+        let ticks_per_epoch = (ticks / DECAY_EPOCHS).max(1);
+        Self {
+            ticks_per_epoch,
+            decay_epochs: decay.map(|_| ticks.div_ceil(ticks_per_epoch) as u8),
+            ticks: AtomicU32::new(0),
+            last: AtomicU32::new(0),
+            start: Instant::now(),
+        }
+    }
+
+    /// Whether a tick has passed since the last call that returned `true`.
+    pub(crate) fn is_due(&self) -> bool {
+        let now = self.now().as_millis() as u32;
+        let last = self.last.load(Relaxed);
+        now.wrapping_sub(last) >= TICK.as_millis() as u32
+            && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
+    }
+
+    /// The time since the pool was created.
+    pub(crate) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Counts a tick; returns whether it begins an epoch.
+    pub(crate) fn tick(&self) -> bool {
+        (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch)
+    }
 }
 
 /// What keeps idle memory. All functions are called under the purger's lock, so they must call nothing that could wait

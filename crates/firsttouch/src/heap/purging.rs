@@ -1,12 +1,12 @@
 //! Returning idle memory to the system.
 //!
-//! Victims, runs of units, are taken out of the free spans under the heap's lock, purged without it, and joined again under
-//! it. A lock of its own serializes purges, and is held around forks.
+//! Victims, runs of units, are taken out of the lists of free spans under the heap's lock, linked to each other, purged
+//! without the lock, and joined again under it. A lock of its own serializes purges, and is held around forks.
 
 use crate::heap::Heap;
 use crate::heap::growing::{Region, Span, mapped_run, unmapped_run};
 use crate::heap::segment::{CLEAN, CLEAN_HUGE, FIRST_EPOCH, Kind, Segment, State, UNMAPPED, ticks_since};
-use crate::layout::{round_down, round_up};
+use crate::heap::spans::{CLASSES, Side, class_of};
 use crate::{heap, os};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,26 +35,25 @@ impl Heap {
 
     fn purge_victims(&self, victims: Victims, budget: usize) -> [usize; 2] {
         look_again();
-        let mut batch = self.purging.lock();
-        let Batch { runs, ages } = &mut *batch;
-        let (mut gone, mut total, mut place) = ([0; 2], 0, Place::START);
-        let mut regions = self.regions();
-        while total < budget {
-            victims.collect(&mut regions, place, self.epoch(), budget - total, runs);
-            drop(regions);
-            for (run, age) in runs.iter().flatten().zip(&mut *ages) {
-                *age = give_back(run.segment, (run.start, run.len), run.is_part, victims);
-            }
-            regions = self.regions();
-            let before = total;
-            for (run, age) in runs.iter().flatten().zip(&*ages) {
-                place = run.place(age.is_none());
-                let its = settle(&mut regions[place.region], run, *age);
-                gone[place.region] += its;
-                total += its;
-            }
-            if total == before {
-                break;
+        let _purging = self.purging.lock();
+        let mut gone = [0; 2];
+        for kind in [Kind::Huge, Kind::Small] {
+            let mut regions = self.regions();
+            for index in 0..regions[kind as usize].count {
+                let region = &mut regions[kind as usize];
+                let Some(segment) = region.segments[index] else { continue };
+                let is_part = region.has_huge || matches!(victims, Victims::IdleParts(_));
+                let mut next = victims.take_out(region, segment, self.epoch(), budget - budget.min(gone[0] + gone[1]));
+                while let Some(start) = next {
+                    drop(regions);
+                    next = segment.linked(start);
+                    let run = (start, segment.span_len(start));
+                    let age = give_back(segment, run, is_part, victims);
+                    regions = self.regions();
+                    let region = &mut regions[kind as usize];
+                    region.has_split |= is_part && region.shape.huge;
+                    gone[kind as usize] += settle(region, segment, run, age);
+                }
             }
         }
         gone
@@ -64,20 +63,13 @@ impl Heap {
     pub(crate) fn give_back(&self, kind: Kind, span: Span) {
         let _purging = self.purging.lock();
         let Span { segment, start, len, .. } = span;
-        let age = give_back(segment, (start, len), false, Victims::Idle(0));
+        segment.ages(start, len).fill(FIRST_EPOCH);
         let mut regions = self.regions();
-        let region = &mut regions[kind as usize];
-        region.out -= span.bytes();
-        if age == Some(UNMAPPED) {
-            region.mapped -= span.bytes(); // all of a used span is mapped
-        }
-        let dirty = if age.is_none() { len } else { 0 };
-        region.dirty += (dirty as usize) << segment.unit_shift();
-        match age {
-            Some(age) => segment.empty(start, len, age),
-            None => segment.ages(start, len).fill(FIRST_EPOCH),
-        }
-        segment.give(start, len, dirty);
+        regions[kind as usize].out -= span.bytes();
+        regions[kind as usize].leaving += span.bytes();
+        drop(regions);
+        let age = give_back(segment, (start, len), false, Victims::Idle(0));
+        settle(&mut self.regions()[kind as usize], segment, (start, len), age);
     }
 
     /// Discards the free parts of the huge pages that a used span shares, below and above it; returns the bytes that
@@ -137,7 +129,7 @@ fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
 /// bytes purged in each region.
 pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> [usize; 2] {
     let mut gone = [0; 2];
-    for min_ticks in [30, 10, 5, 3, 2, 1, 0] {
+    for min_ticks in [5, 1, 0] {
         for heap in heaps.clone() {
             let total = gone[0] + gone[1];
             if total < bytes {
@@ -187,46 +179,31 @@ fn leave_split(segment: &Segment, from: u32, to: u32) {
     os::unadvise_huge(segment.address(low), ((high - low) as usize) << segment.unit_shift());
 }
 
-/// Makes the units free again; returns the bytes purged.
-fn settle(region: &mut Region, run: &Run, age: Option<u8>) -> usize {
-    let segment = run.segment;
-    let size = (run.len as usize) << segment.unit_shift();
-    let dirty = segment.count_dirty(run.start, run.len);
-    region.has_split |= run.is_part && region.shape.huge;
-    region.leaving -= (dirty as usize) << segment.unit_shift();
+/// Makes units free again that were taken out; returns the bytes purged.
+fn settle(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age: Option<u8>) -> usize {
+    let bytes = |units: u32| (units as usize) << segment.unit_shift();
+    let dirty = segment.count_dirty(start, len);
+    region.leaving -= bytes(dirty);
     let Some(age) = age else {
-        region.dirty += (dirty as usize) << segment.unit_shift();
-        segment.give(run.start, run.len, dirty);
+        region.dirty += bytes(dirty);
+        segment.give(start, len, dirty);
         return 0;
     };
     if age == UNMAPPED {
-        let mapped = segment.ages(run.start, run.len).iter().filter(|&&age| age != UNMAPPED).count();
-        region.mapped -= mapped << segment.unit_shift();
+        let mapped = segment.ages(start, len).iter().filter(|&&age| age != UNMAPPED).count();
+        region.mapped -= bytes(mapped as u32);
     }
-    segment.empty(run.start, run.len, age);
-    segment.give(run.start, run.len, 0);
-    size
+    segment.empty(start, len, age);
+    segment.give(start, len, 0);
+    bytes(len)
 }
 
-/// The number of runs that are taken at a time.
-const BATCH: usize = 64;
-
-/// The runs that a purge took last, and the ages they get. They are kept with the heap: a thread that frees may have a small
-/// stack.
-pub(crate) struct Batch {
-    pub(super) runs: [Option<Run>; BATCH],
-    pub(super) ages: [Option<u8>; BATCH],
-}
-
-impl Batch {
-    pub(crate) const EMPTY: Self = Self { runs: [None; BATCH], ages: [None; BATCH] };
-}
 /// If address space is short, clean memory is unmapped from this many bytes on.
 const UNMAP_CLEAN: usize = 64 << 10;
 
 /// What is purged.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Victims {
+enum Victims {
     /// Dirty memory that has been idle for so many ticks.
     Idle(u8),
     /// The same in parts of huge pages.
@@ -235,146 +212,70 @@ pub(super) enum Victims {
     Clean,
 }
 
-/// Where a walk over the spans is: in which region, that for huge pages first, in which of its segments, at which span,
-/// from which of its units on nothing was looked at, and how many units before that are dirty.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub region: usize,
-    segment: usize,
-    span: u32,
-    unit: u32,
-    dirty: u32,
-}
-
-impl Place {
-    pub(super) const START: Self = Self { region: 1, segment: 0, span: 0, unit: 0, dirty: 0 };
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct Run {
-    place: Place,
-    pub segment: &'static Segment,
-    pub start: u32,
-    pub len: u32,
-    /// Whether it may be a part of a huge page, which has to be split.
-    pub is_part: bool,
-}
-
-impl Run {
-    /// Where the walk goes on behind it, while it is still out of the free spans: at the span that it will be joined to,
-    /// with its dirty units if it `stays` as it is.
-    pub(super) fn place(&self, stays: bool) -> Place {
-        let (segment, start) = (self.segment, self.start);
-        let span = segment.free_before(start);
-        let before = if span < start { segment.dirty_units(span) } else { 0 };
-        let its = if stays { segment.count_dirty(start, self.len) } else { 0 };
-        Place { span, unit: start + self.len, dirty: before + its, ..self.place }
-    }
-}
-
 impl Victims {
-    /// Takes runs out of the free spans from a place on into `runs`, of `budget` bytes or as much more as belongs to a page.
-    pub(super) fn collect(
-        self,
-        regions: &mut [Region; 2],
-        from: Place,
-        now: u8,
-        budget: usize,
-        runs: &mut [Option<Run>; BATCH],
-    ) {
-        runs.fill(None);
-        let (mut count, mut bytes) = (0, 0);
-        for index in (0..=from.region).rev() {
-            let region = &mut regions[index];
-            let from = if index == from.region { from } else { Place { region: index, ..Place::START } };
-            if region.dirty == 0 && self != Self::Clean {
-                continue;
-            }
-            let parts = matches!(self, Self::IdleParts(_));
-            if parts && !region.shape.huge {
-                continue;
-            }
-            let is_part = parts || region.has_huge;
-            let page_units = if parts { 1 } else { (region.shape.page >> region.shape.unit_shift).max(1) as u32 };
-            for at in from.segment..region.count {
-                let Some(segment) = region.segments[at] else { continue };
-                let place =
-                    if at == from.segment { from } else { Place { segment: at, region: index, ..Place::START } };
-                if self == Self::Clean && !segment.claim.has_slots() {
-                    continue;
-                }
-                let mut given = 0;
-                segment.walk_from(place.span, |span, len, state| {
-                    let (mut span, end) = (span, span + len);
-                    let mut unit = place.unit.clamp(span, end);
-                    let mut dirty = if unit > span { place.dirty } else { 0 }; // of the span of the place, the first one
-                    let mut look = state == State::Free && (segment.dirty_units(span) > 0 || self == Self::Clean);
-                    while look && span < end && count < BATCH && bytes < budget {
-                        let run = match self {
-                            Self::Idle(min_ticks) | Self::IdleParts(min_ticks) => {
-                                idle_run(segment, unit, end - unit, page_units, now, min_ticks)
-                            }
-                            Self::Clean => clean_run(segment, unit, end - unit, page_units),
-                        };
-                        look = run.is_some();
-                        if let Some((start, len)) = run {
-                            let room = (budget - bytes).div_ceil(segment.unit()).min(len as usize) as u32;
-                            let len = room.next_multiple_of(page_units).min(len);
-                            segment.carve_behind(span, (unit, dirty), start, len);
-                            runs[count] = Some(Run { place, segment, start, len, is_part });
-                            count += 1;
-                            bytes += (len as usize) << segment.unit_shift();
-                            given += segment.count_dirty(start, len) as usize;
-                            span = start + len; // the rest behind is a free span of its own now
-                            (unit, dirty) = (span, 0);
-                        }
-                    }
-                    count < BATCH && bytes < budget
-                });
-                region.dirty -= given << segment.unit_shift();
-                region.leaving += given << segment.unit_shift();
-                if count == BATCH || bytes >= budget {
-                    return;
+    /// Takes victims out of the free spans of a segment, the largest spans first, of `budget` bytes or as much more as
+    /// belongs to a page. Returns the first; each is linked to the next.
+    fn take_out(self, region: &mut Region, segment: &Segment, now: u8, budget: usize) -> Option<u32> {
+        let is_parts = matches!(self, Self::IdleParts(_));
+        let is_clean = self == Self::Clean;
+        if (region.dirty == 0 && !is_clean)
+            || (is_parts && !region.shape.huge)
+            || (is_clean && !segment.claim.has_slots())
+        {
+            return None;
+        }
+        let page = if is_parts { 1 } else { (region.shape.page >> segment.unit_shift()).max(1) as u32 };
+        let least = if is_clean { page.max((UNMAP_CLEAN >> segment.unit_shift()) as u32) } else { page };
+        let sides: &[Side] = if is_clean { &[Side::Dirty, Side::Clean] } else { &[Side::Dirty] };
+        let (mut first, mut left) = (None, budget);
+        for (&side, class) in
+            sides.iter().flat_map(|side| (class_of(least)..CLASSES).rev().map(move |class| (side, class)))
+        {
+            let mut listed = segment.first_of(side, class);
+            while let Some(span) = listed.filter(|_| left > 0) {
+                listed = segment.next_of(span); // first: what is left of the span goes to the head of a list
+                let (mut at, end) = (span, span + segment.span_len(span));
+                while left > 0
+                    && let Some((start, len)) = self.run(segment, (at, end), now, (page, least))
+                {
+                    let room = left.div_ceil(segment.unit()).min(len as usize) as u32;
+                    let len = room.next_multiple_of(page).min(len);
+                    segment.carve(at, start, len);
+                    segment.link(start, first);
+                    let dirty = segment.dirty_bytes(start, len);
+                    region.dirty -= dirty;
+                    region.leaving += dirty;
+                    first = Some(start);
+                    left = left.saturating_sub((len as usize) << segment.unit_shift());
+                    at = start + len; // the rest behind is a free span of its own now
                 }
             }
         }
+        first
     }
-}
 
-/// The first run of units, in whole pages, that are all free, none younger than `min_ticks`, and some dirty.
-fn idle_run(segment: &Segment, span: u32, len: u32, page: u32, now: u8, min_ticks: u8) -> Option<(u32, u32)> {
-    let old = |age: u8| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
-    let victim = |units: &[u8]| units.iter().all(|&age| old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
-    run_of(segment, span, len, page, 1, victim)
-}
-
-/// The first run of clean units, in whole pages, that is worth being unmapped.
-fn clean_run(segment: &Segment, span: u32, len: u32, page: u32) -> Option<(u32, u32)> {
-    let least = (UNMAP_CLEAN >> segment.unit_shift()).max(1) as u32;
-    run_of(segment, span, len, page, least, |units| units.iter().all(|&age| matches!(age, CLEAN | CLEAN_HUGE)))
-}
-
-/// The first run of at least `least` units, in whole pages, all of which are victims.
-fn run_of(
-    segment: &Segment,
-    span: u32,
-    len: u32,
-    page: u32,
-    least: u32,
-    victim: impl Fn(&[u8]) -> bool,
-) -> Option<(u32, u32)> {
-    let first_page = round_up(span as usize, page as usize)? - span as usize;
-    let whole = round_down(len as usize + span as usize, page as usize).checked_sub(span as usize)?;
-    let mut pages = segment.ages(span, len).get(first_page..whole)?.chunks_exact(page as usize);
-    let mut at = span + first_page as u32;
-    loop {
-        at += pages.position(&victim)? as u32 * page;
-        let more = pages.by_ref().take_while(|units| victim(units)).count() as u32;
-        let run = (1 + more) * page;
-        if run >= least {
-            return Some((at, run));
+    /// The first run of at least `least` units, in whole pages, between two units of a free span, all of which are victims.
+    fn run(self, segment: &Segment, (from, to): (u32, u32), now: u8, (page, least): (u32, u32)) -> Option<(u32, u32)> {
+        let is_old = |age: u8, min_ticks| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
+        let is_victim = |units: &[u8]| match self {
+            Self::Idle(min_ticks) | Self::IdleParts(min_ticks) => {
+                units.iter().all(|&age| is_old(age, min_ticks)) && units.iter().any(|&age| age >= FIRST_EPOCH)
+            }
+            Self::Clean => units.iter().all(|&age| matches!(age, CLEAN | CLEAN_HUGE)),
+        };
+        let first = from.next_multiple_of(page);
+        let whole = (to - to % page).checked_sub(first).filter(|&units| units > 0)?;
+        let mut pages = segment.ages(first, whole).chunks_exact(page as usize);
+        let mut at = first;
+        loop {
+            at += pages.position(is_victim)? as u32 * page;
+            let more = pages.by_ref().take_while(|units| is_victim(units)).count() as u32;
+            let run = (1 + more) * page;
+            if run >= least {
+                return Some((at, run));
+            }
+            at += run + page; // the page that ended the run
         }
-        at += run + page; // the page that ended the run
     }
 }
 

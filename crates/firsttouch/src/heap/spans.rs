@@ -125,15 +125,9 @@ impl Segment {
 
     /// Turns a part of a free span into a used span; the rest stays free.
     pub(crate) fn carve(&self, span: u32, start: u32, len: u32) {
-        self.carve_behind(span, (span, 0), start, len);
-    }
-
-    /// The same where it is known that so many units before the one at `unit` are dirty.
-    pub(crate) fn carve_behind(&self, span: u32, (unit, known): (u32, u32), start: u32, len: u32) {
-        debug_assert_eq!(known, self.count_dirty(span, unit - span));
         let (total, dirty) = self.unlist(span);
         let behind = span + total - start - len;
-        let (before, its) = (known + self.count_dirty(unit, start - unit), self.count_dirty(start, len));
+        let (before, its) = (self.count_dirty(span, start - span), self.count_dirty(start, len));
         if start > span {
             self.list(span, start - span, before);
         }
@@ -153,14 +147,9 @@ impl Segment {
         Some((top - len, len))
     }
 
-    /// Calls `visit` with every span in order of address until it returns `false`. It may carve the span it is called
-    /// with.
-    pub(crate) fn walk(&self, visit: impl FnMut(u32, u32, State) -> bool) {
-        self.walk_from(0, visit);
-    }
-
-    /// The same from the span that starts at `unit`.
-    pub(crate) fn walk_from(&self, mut unit: u32, mut visit: impl FnMut(u32, u32, State) -> bool) {
+    /// Calls `visit` with every span in order of address until it returns `false`.
+    pub(crate) fn walk(&self, mut visit: impl FnMut(u32, u32, State) -> bool) {
+        let mut unit = 0;
         while unit < self.top.get() {
             let len = self.record(unit).len.get();
             debug_assert!(len > 0);
@@ -169,6 +158,26 @@ impl Segment {
             }
             unit += len;
         }
+    }
+
+    /// Links a used span without a block to another one: what a purge has taken out is a list in the records.
+    pub(crate) fn link(&self, start: u32, next: Option<u32>) {
+        self.record(start).tag.set(State::Used as u32 | next.unwrap_or(NONE >> 3) << 3);
+    }
+
+    /// The span that a span is linked to.
+    pub(crate) fn linked(&self, start: u32) -> Option<u32> {
+        Some(self.record(start).tag.get() >> 3).filter(|&next| next != NONE >> 3)
+    }
+
+    /// The first free span of a class on one side.
+    pub(crate) fn first_of(&self, side: Side, class: usize) -> Option<u32> {
+        Some(self.lists(side).heads[class]).filter(|&unit| unit != NONE)
+    }
+
+    /// The free span behind another one in its list.
+    pub(crate) fn next_of(&self, span: u32) -> Option<u32> {
+        Some(self.record(span).next.get()).filter(|&unit| unit != NONE)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Migration of pages to another node.
 
 use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
-use firsttouch::heap::nodes::migrate;
+use firsttouch::heap::migrate;
 use firsttouch::numa::policy::{Orders, Outer};
 use firsttouch::os;
 use firsttouch::pages::migration::{Axis, Migration, nodes_of};

@@ -5,7 +5,7 @@ use super::outside::refuse;
 use super::view::{in_a_thread, numbers, source, write};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::heap::nodes::migrate;
+use firsttouch::heap::migrate;
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os::{self, page_size};

@@ -4,7 +4,7 @@
 //! A free only puts the span on its processor's shard; the oldest span of the shard moves to the heap, where it is
 //! joined with its neighbors. A request tries its processor's shard, then the heap, then the shards of the other
 //! processors, and only then takes fresh memory, on the pages that `policy.rs` decides on. The memory held stays close to
-//! the peak of what was in use (`purging.rs`). On machines with several nodes there is a heap for each, and memory that is
+//! the peak of what was in use. On machines with several nodes there is a heap for each, and memory that is
 //! idle there serves no other node (`nodes.rs`).
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
@@ -12,7 +12,6 @@
 mod coloring;
 mod nodes;
 mod policy;
-mod purging;
 mod shard;
 mod upstream;
 mod zero;
@@ -23,10 +22,9 @@ use crate::failure;
 use crate::heap;
 use crate::heap::Heap;
 use crate::heap::growing::Span;
-use crate::heap::purger;
-use crate::heap::purging::look_at_mappings;
-use crate::heap::segment::Occupant;
-use crate::heap::segment::{Fresh, Kind, huge_page};
+use crate::heap::purger::{self, Clock, DeferredTrim, Purgeable};
+use crate::heap::purging::{self, look_at_mappings};
+use crate::heap::segment::{Fresh, Kind, Occupant, huge_page, ticks_since};
 use crate::heap::spans::Side;
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::round_up;
@@ -36,14 +34,13 @@ use crate::sources::Pages;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use nodes::Heaps;
-use policy::{Asked, CARRY_MIN, CUT_MIN, Evidence};
+use policy::{ASK_MIN, Asked, CARRY_MIN, CUT_MIN, Evidence, IDLE_SPACE, WORTH_A_SEARCH};
 pub use policy::{Origin, huge_min};
-use purging::Clock;
 use shard::{MAX as SHARD_MAX, Meter, Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The options of a pool.
@@ -507,6 +504,260 @@ impl Pool {
     }
 }
 
+// ---- What goes back, and when
+
+impl Pool {
+    fn shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
+        self.shards.iter().map(|Padded(shard)| shard)
+    }
+
+    /// Moves the spans that the shards remember to the heaps if `old` returns `true` for their epoch.
+    fn flush(&self, old: impl Fn(u8) -> bool) {
+        for shard in self.shards() {
+            self.flush_shard(shard, &old);
+        }
+    }
+
+    /// Moves all spans that the shards of one local node remember to its heap; returns their number.
+    fn flush_node(&self, local_node: u8) -> usize {
+        let its = |at: usize| self.heaps.local_nodes.is_none_or(|local_nodes| local_nodes.of_shard(at) == local_node);
+        let shards = self.shards().enumerate().filter(|(at, _)| its(*at));
+        shards.map(|(_, shard)| self.flush_shard(shard, &|_| true)).sum()
+    }
+
+    fn flush_shard(&self, shard: &Lock<Shard>, old: &impl Fn(u8) -> bool) -> usize {
+        let mut count = 0;
+        loop {
+            let recent = shard.lock().pop_oldest(old);
+            let Some(recent) = recent else { return count };
+            self.heaps.of(recent.span).give(recent.kind, recent.span, recent.epoch);
+            count += 1;
+        }
+    }
+
+    /// Moves the large spans that this processor's shard remembers to the heaps, which are about to be searched.
+    fn flush_large(&self) {
+        let large = self.shard(self.here()).lock().pop_large();
+        for Recent { kind, span, epoch } in large.into_iter().flatten() {
+            self.heaps.of(span).give(kind, span, epoch);
+        }
+    }
+
+    fn cached(&self) -> usize {
+        self.shards().map(|shard| shard.lock().bytes()).sum()
+    }
+
+    /// Called when `fresh` bytes of memory were taken: purges idle memory if more is held than the peak justifies, or
+    /// the machine runs short of memory.
+    fn make_room(&self, fresh: usize) {
+        self.look_at_bound();
+        let held = self.heaps.held();
+        let held = held.out + held.dirty;
+        self.meter.peak_held.fetch_max(held as isize, Relaxed);
+        let idle = held.saturating_sub(self.meter.active());
+        let shortage = self.shortage(fresh, held, idle);
+        let stuck = self.stuck.load(Relaxed);
+        if self.beyond(held).max(shortage) > 0 && idle > stuck + WORTH_A_SEARCH {
+            // With many shards, what they have not reported may be all of it.
+            self.shards().for_each(|shard| self.meter.report(&mut shard.lock().counts));
+            let idle = held.saturating_sub(self.meter.active());
+            let excess = self.beyond(held).max(shortage);
+            if excess == 0 || idle <= stuck + WORTH_A_SEARCH {
+                return;
+            }
+            self.flush(|_| true);
+            // Purges somewhat more at a time, because searching for victims is expensive.
+            let wanted = excess + policy::allowed(self.meter.most_active()) / 32;
+            let gone = self.purge_oldest(wanted);
+            self.stuck.store(if gone < wanted { idle.saturating_sub(gone) } else { 0 }, Relaxed);
+        }
+    }
+
+    /// Bytes by which what is held exceeds what the peak justifies.
+    fn beyond(&self, held: usize) -> usize {
+        let allowed = || policy::allowed(self.meter.most_active());
+        if self.options.is_automatic() { held.saturating_sub(allowed()) } else { 0 }
+    }
+
+    /// Bytes by which idle memory exceeds what the machine, the container or an outer bound have left, if that may be
+    /// little. The kernel's OOM killer does not wait for the background purger.
+    fn shortage(&self, fresh: usize, held: usize, idle: usize) -> usize {
+        let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
+        if unasked < ASK_MIN {
+            return 0;
+        }
+        self.unasked.store(0, Relaxed);
+        let by_bound = purger::left_of_bound().map_or(0, |left| idle.saturating_sub(left));
+        if held < self.total / 2 {
+            return by_bound;
+        }
+        let left = os::headroom().saturating_sub(self.total / 16);
+        idle.saturating_sub(left).max(by_bound)
+    }
+
+    /// Queries whether the process has a bound on its address space.
+    fn look_at_bound(&self) {
+        self.idle_space.store(os::address_space_limit().map_or(usize::MAX, |limit| limit / IDLE_SPACE), Relaxed);
+    }
+
+    /// Returns address space at once if more than `may` bytes of it are idle, because other code, which never asks us
+    /// for memory, would run out. Only then does a free make system calls.
+    #[cold]
+    fn vacate(&self, may: usize) {
+        if self.idle_space_beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
+            // Half of it at a time, because searching for victims is expensive. What could not be purged is not
+            // searched for at every free.
+            self.flush(|_| true);
+            self.purge_oldest(self.idle_space_beyond(may / 2));
+            if self.idle_space_beyond(may / 2) > 0 {
+                self.unmap_clean();
+            }
+            self.stuck_space.store(self.idle_space_beyond(may / 2), Relaxed);
+        }
+    }
+
+    /// Bytes of idle address space beyond so many.
+    fn idle_space_beyond(&self, may: usize) -> usize {
+        let held = self.heaps.held();
+        (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
+    }
+
+    /// Does the background purger's work if its thread could not be started.
+    #[cold]
+    fn tick_if_due(&self) {
+        if self.clock.is_due() {
+            self.age();
+        }
+    }
+
+    /// Ends an epoch: purges what is too old or too much.
+    fn age(&self) {
+        self.look_at_bound();
+        if self.clock.tick() {
+            self.heaps.all().for_each(Heap::tick);
+        }
+        let now = self.heaps.epoch();
+        self.flush(|epoch| ticks_since(epoch, now) >= 2);
+        if let Some(epochs) = self.clock.decay_epochs {
+            if epochs < 2 {
+                self.flush(|_| true);
+            }
+            // Parts of huge pages later, because the rest of a split one stays on base pages.
+            let parts = self.heaps.purge_parts(epochs.saturating_add(epochs / 2));
+            if self.purged(purging::add(self.heaps.purge(epochs), parts)) > 0 {
+                self.lower_tops();
+            }
+        }
+        let idle = self.idle();
+        // What could not be purged may have gone since. Once a tick, or each request would search.
+        self.stuck.fetch_min(idle, Relaxed);
+        let idle_space = self.idle_space.load(Relaxed);
+        if idle_space != usize::MAX {
+            self.stuck_space.fetch_min(self.idle_space_beyond(idle_space / 2), Relaxed);
+        }
+        let limit = policy::idle_limit(self.max_idle, idle);
+        if idle > limit {
+            self.flush(|_| true);
+            self.purge_oldest(idle - limit);
+        }
+    }
+
+    /// Records what the regions returned, and returns the sum.
+    fn purged(&self, gone: [usize; 2]) -> usize {
+        let sum = gone[0] + gone[1];
+        self.evidence.lock().given_back(gone);
+        self.meter.purged.fetch_add(sum as u64, Relaxed);
+        sum
+    }
+
+    /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.
+    fn purge_oldest(&self, bytes: usize) -> usize {
+        self.purged(purging::purge_oldest(self.heaps.all(), bytes))
+    }
+
+    fn unmap_clean(&self) {
+        for heap in self.heaps.all() {
+            heap.unmap_clean();
+        }
+    }
+
+    fn lower_tops(&self) {
+        self.heaps.all().for_each(Heap::lower_tops);
+    }
+
+    /// Bytes of spans that hold blocks, to within 1 MiB for each processor.
+    pub fn active(&self) -> usize {
+        self.meter.active()
+    }
+
+    /// Idle bytes.
+    pub fn idle(&self) -> usize {
+        self.heaps.held().dirty + self.cached()
+    }
+
+    /// Bytes that were taken fresh from the system.
+    pub fn taken_fresh(&self) -> usize {
+        (self.meter.first_touched_small.load(Relaxed) + self.meter.first_touched_huge.load(Relaxed)) as usize
+    }
+
+    /// Of these, bytes beyond the most that was ever held: they had been given back too early.
+    pub fn taken_again(&self) -> usize {
+        self.taken_fresh().saturating_sub(self.meter.peak_held.load(Relaxed).max(0) as usize)
+    }
+
+    /// Gives back what is idle in parts of huge pages, which [`Allocator::trim`] leaves whole; bytes given back.
+    pub fn trim_parts(&self) -> usize {
+        self.purged(self.heaps.purge_parts(0))
+    }
+
+    /// Does the background purger's work, if a tick is due.
+    pub fn tick(&self) {
+        self.tick_if_due();
+    }
+
+    fn gather(&self) -> Stats {
+        let mut stats = Stats::default();
+        let mut blocks = 0isize;
+        let whole = |n: &AtomicIsize| n.load(Relaxed).max(0) as usize;
+        // All shards at once: a block that one processor allocates and another frees would be counted twice, or never.
+        self.shards().for_each(Lock::hold);
+        for shard in self.shards() {
+            // SAFETY: the line above holds the lock, and no other reference is made before its release below.
+            let counts = unsafe { &mut shard.held().counts };
+            self.meter.report(counts);
+            blocks += counts.blocks;
+            stats.allocations += counts.allocations;
+            stats.recycled += counts.recycled;
+            stats.allocated_bytes += counts.allocated_bytes;
+            stats.recycled_bytes += counts.recycled_bytes;
+        }
+        stats.in_use = whole(&self.meter.in_use);
+        stats.active = whole(&self.meter.active);
+        stats.peak_in_use = whole(&self.meter.peak_in_use);
+        stats.peak_active = whole(&self.meter.peak_active);
+        // SAFETY: held above; nothing in between can panic.
+        self.shards().for_each(|shard| unsafe { shard.release() });
+        // The heaps are asked a moment later, as no lock of theirs is taken under a shard's. What they say is made to agree.
+        let heaps = self.heaps.held();
+        let idle = (heaps.out + heaps.dirty + heaps.leaving).saturating_sub(stats.active);
+        let held = stats.active + idle;
+        self.meter.peak_held.fetch_max(held as isize, Relaxed);
+        Stats {
+            idle,
+            mapped: heaps.mapped.max(held),
+            retained: heaps.mapped.saturating_sub(held),
+            peak_held: whole(&self.meter.peak_held),
+            blocks: blocks.max(0) as usize,
+            first_touched_small_bytes: self.meter.first_touched_small.load(Relaxed),
+            first_touched_huge_bytes: self.meter.first_touched_huge.load(Relaxed),
+            purged_bytes: self.meter.purged.load(Relaxed),
+            refaulted_bytes: self.taken_again() as u64,
+            failures: self.meter.failures.load(Relaxed),
+            ..stats
+        }
+    }
+}
+
 /// Whether idle memory on huge pages may serve a smaller block: rounding to its units then wastes at most a quarter.
 fn serves_small(size: usize) -> bool {
     size >= 4 * Kind::Huge.unit()
@@ -624,6 +875,38 @@ unsafe impl Allocator for Pool {
 
     fn calls_out(&self) -> bool {
         false
+    }
+}
+
+impl Purgeable for Pool {
+    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
+        self.age();
+        None // its memory comes from no upstream
+    }
+
+    fn is_idle(&self) -> bool {
+        let held = self.heaps.held();
+        held.out + held.dirty == 0
+    }
+
+    fn trim_idle(&self) {
+        self.trim();
+    }
+
+    fn hold(&self) {
+        // A heap's locks and a shard's are never held together. The purge lock comes first.
+        self.evidence.hold();
+        self.heaps.all().for_each(Heap::hold);
+        self.shards().for_each(Lock::hold);
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: `hold` acquired them all.
+        unsafe {
+            self.shards().for_each(|shard| shard.release());
+            self.heaps.all().for_each(|heap| heap.release());
+            self.evidence.release();
+        }
     }
 }
 

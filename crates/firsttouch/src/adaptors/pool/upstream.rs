@@ -4,12 +4,12 @@
 //! A free only puts the block into its list. The background purger, or the next request that takes fresh memory, returns
 //! blocks that are too old or too many to the upstream; trimming and running out of memory return all.
 
-use super::purging::{Clock, idle_limit};
-use super::{Options, Pool, SMALL_LIMIT, policy};
+use super::policy::{allowed, idle_limit};
+use super::{Options, Pool, SMALL_LIMIT};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::heap::ledger::Ledger;
-use crate::heap::purger::{self, DeferredTrim, Purgeable};
+use crate::heap::purger::{self, Clock, DeferredTrim, Purgeable};
 use crate::layout::DEFAULT_ALIGN;
 use crate::os;
 use crate::stats::Stats;
@@ -222,7 +222,7 @@ impl UpstreamPool {
                 let counts = &self.state.lock().counts;
                 (counts.active, counts.peak_active)
             };
-            self.give_back_while(|_, idle| active + idle > policy::allowed(peak));
+            self.give_back_while(|_, idle| active + idle > allowed(peak));
         }
     }
 
