@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+import firsttouch as ft
+
 from .conftest import Start
 
 Write = Callable[[str, str], Path]
 
-POOL = "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
+POOL = repr(ft.pool())
 
 PROGRAM = """
 import numpy as np
@@ -44,7 +46,7 @@ def report(done: subprocess.CompletedProcess[str], path: Path) -> Any:
 @pytest.mark.parametrize(
     ("expression", "shown"),
     [
-        ("pool(decay=30)", "pool(pages(huge='thp'), max_idle=None, decay=30.0)"),
+        ("pool(decay=30)", repr(ft.pool(decay=30))),
         ("pages", "pages(huge=False)"),
         ("ft.mimalloc", "mimalloc()"),
         ("jemalloc()", "jemalloc()"),
@@ -116,9 +118,9 @@ def test_a_run_inside_a_run_takes_its_own(firsttouch: Start, write: Write) -> No
     other = inner.format("'--allocator', 'jemalloc', ")
     assert firsttouch(*outer, "-c", other).stdout == "jemalloc() True\n"
     pooled = firsttouch(*outer, "-c", inner.format("'--decay', '5', ")).stdout
-    assert pooled == "pool(pages(huge='thp'), max_idle=None, decay=5.0) True\n"
+    assert pooled == f"{ft.pool(decay=5)!r} True\n"
     by_pool = firsttouch("run", "-q", "--decay", "5", "-c", inner.format("'--allocator', 'pool', ")).stdout
-    assert by_pool == "pool(pages(huge='thp'), max_idle=None, decay=1.0) True\n"
+    assert by_pool == f"{POOL} True\n"
 
 
 def test_help_shows_an_example(firsttouch: Start) -> None:

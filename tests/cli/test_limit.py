@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import firsttouch as ft
 from tests.cli.conftest import Start
 
 PROGRAM = "import numpy as np; a = [np.ones(1 << 20, np.uint8) for _ in range(5)]"
@@ -13,9 +14,9 @@ PROGRAM = "import numpy as np; a = [np.ones(1 << 20, np.uint8) for _ in range(5)
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
-        (["--limit", "1GiB"], "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), '1 GiB')"),
-        (["--limit", "auto"], "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 'auto', at_most="),
-        (["--limit=1GiB", "--decay", "5"], "limited(pool(pages(huge='thp'), max_idle=None, decay=5.0), '1 GiB')"),
+        (["--limit", "1GiB"], f"limited({ft.pool()!r}, '1 GiB')"),
+        (["--limit", "auto"], f"limited({ft.pool()!r}, 'auto', at_most="),
+        (["--limit=1GiB", "--decay", "5"], f"limited({ft.pool(decay=5)!r}, '1 GiB')"),
         (["--limit", "AUTO", "--allocator", "mimalloc"], "limited(mimalloc(), 'auto', at_most="),
     ],
 )

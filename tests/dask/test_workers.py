@@ -19,7 +19,7 @@ from firsttouch.dask import ArrayMemory
 from tests.dask.work import MIB, cluster, everywhere, leave_idle
 from tests.handlers import swap
 
-POOL = "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
+POOL = repr(ft.pool())
 
 
 @pytest.fixture(name="client", scope="module")

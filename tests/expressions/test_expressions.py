@@ -11,7 +11,7 @@ from tests.callbacks import Callbacks
 
 pytestmark = pytest.mark.quick
 
-PLAIN = "pool(pages(huge='thp'), max_idle=None, decay=1.0)"
+PLAIN = repr(ft.pool())
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_one_text_is_one_allocator() -> None:
 
 def test_texts_wherever_an_allocator_is_taken() -> None:
     ft.install("pool(decay=2)")
-    assert repr(ft.get_allocator()) == "pool(pages(huge='thp'), max_idle=None, decay=2.0)"
+    assert repr(ft.get_allocator()) == repr(ft.pool(decay=2))
     assert ft.stats("pool(decay=2)").mapped >= 0
     assert ft.trim("pool(decay=2)") >= 0
     assert ft.empty(3, allocator="aligned(4096)").ctypes.data % 4096 == 0

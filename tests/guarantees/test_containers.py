@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import firsttouch as ft
 from tests.limits.cgroups import Group, group
 from tests.programs import environment, start
 
@@ -80,7 +81,7 @@ raise caught
     assert "the largest living arrays:" in finished.stderr
     assert f"{script}:5" in finished.stderr
     report = json.loads((tmp_path / "report.json").read_text())
-    assert report["allocator"].startswith("limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), 'auto', at_most=")
+    assert report["allocator"].startswith(f"limited({ft.pool()!r}, 'auto', at_most=")
 
 
 def test_other_processes_of_a_container_get_the_memory_that_a_pool_keeps_idle() -> None:

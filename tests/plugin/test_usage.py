@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import firsttouch as ft
 from tests.plugin.suites import plugin, pytest_run, suite
 from tests.programs import environment
 
@@ -61,7 +62,7 @@ def test_what_can_not_be_installed_is_refused(tmp_path: Path) -> None:
         ("guarded(pages(), keep='1 MiB')", "keep='1 MiB'), each test in a process of its own"),
         ("filled", "on_allocate=255, on_free=None) and filled("),
         ("filled(on_allocate=0)", "on_allocate=0, on_free=None), each test in a process of its own, once"),
-        ("pool()", "max_idle=None, decay=1.0), installed for the whole run"),
+        ("pool()", f"{ft.pool()!r}, installed for the whole run"),
         ("pages", "pages(huge=False), installed for the whole run"),
     ],
 )

@@ -117,8 +117,7 @@ unsafe extern "C" fn firsttouch_migrate(
         if out.is_null() {
             return Ok(());
         }
-        let (moved, stayed, absent, failed) =
-            (sum.moved as u64, sum.stayed as u64, sum.absent as u64, sum.failed as u64);
+        let [moved, stayed, absent, failed] = [sum.moved, sum.stayed, sum.absent, sum.failed].map(|bytes| bytes as u64);
         // SAFETY: a structure (header).
         unsafe { put("migration", out, Migration { moved, stayed, absent, failed }) }
     })
@@ -210,19 +209,10 @@ unsafe extern "C" fn firsttouch_get_node(number: c_int, out: *mut Node) -> Statu
     })
 }
 
-/// `firsttouch_residency`.
-#[repr(C)]
-struct Residency {
-    pages: u64,
-    absent: u64,
-    zero_page: u64,
-    small: u64,
-    huge: u64,
-    real: u64,
-    swapped: u64,
-    cached: u64,
-    locked: u64,
-}
+/// `firsttouch_residency`: the number of pages, then these figures of [`summarize`] in bytes.
+type Residency = [u64; 1 + FIGURES.len()];
+
+const FIGURES: [&str; 8] = ["absent", "zero_page", "small", "huge", "real", "swapped", "cached", "locked"];
 
 /// `FIRSTTOUCH_UNKNOWN`.
 const UNKNOWN: u64 = u64::MAX;
@@ -259,17 +249,8 @@ unsafe extern "C" fn firsttouch_inspect(
             let found = figures.iter().find(|(figure, _)| *figure == name);
             found.and_then(|(_, figure)| figure.bytes).map_or(UNKNOWN, |bytes| bytes as u64)
         };
-        let residency = Residency {
-            pages: (bytes / os::page_size()) as u64,
-            absent: figure("absent"),
-            zero_page: figure("zero_page"),
-            small: figure("small"),
-            huge: figure("huge"),
-            real: figure("real"),
-            swapped: figure("swapped"),
-            cached: figure("cached"),
-            locked: figure("locked"),
-        };
+        let mut residency = [(bytes / os::page_size()) as u64; 1 + FIGURES.len()];
+        residency[1..].iter_mut().zip(FIGURES).for_each(|(to, name)| *to = figure(name));
         // SAFETY: null, or a structure (header).
         unsafe { put("residency", out, residency) }
     })

@@ -53,7 +53,7 @@ fn the_error_says_all() {
             "cannot allocate 48.83 KiB: limited() allows 1 MiB, of which 976.56 KiB are in use (47.44 KiB are left)"
         );
         assert_eq!((failure::last(), error.limit_name()), (Some(error), "limited"));
-        assert_eq!(limited.expression(), "limited(pool(pages(huge='thp'), max_idle=None, decay=1.0), '1 MiB')");
+        assert!(limited.expression().starts_with("limited(pool(") && limited.expression().ends_with("), '1 MiB')"));
     });
 }
 
