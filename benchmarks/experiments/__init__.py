@@ -18,7 +18,6 @@ NAMES = (
     "create",
     "kept",
     "scratch",
-    "scratch_memory",
     "scratch_numba",
     "scratch_rust",
     "dask",

@@ -6,13 +6,16 @@ import importlib
 import resource
 import threading
 import time
+from collections.abc import Mapping
+
+import numpy as np
 
 import firsttouch as ft
-from benchmarks.experiments.kernels import same_results
 from benchmarks.measuring import (
     AGAIN,
     Matrix,
     Plan,
+    Samples,
     Section,
     Verdict,
     against_best,
@@ -36,11 +39,11 @@ from firsttouch.tools.measuring.report import Table
 INTERVAL = 0.02
 
 
-def measure(program: str) -> dict[str, float]:
+def measure(module: str) -> dict[str, float]:
     """Return seconds, also of the processor, faults and the peak after the imports; for a pool, the fraction of its
     bytes that is faulted in again.
     """
-    run = importlib.import_module(f"benchmarks.programs.{program}").run
+    run = importlib.import_module(module).run
     before, used = resident(), resource.getrusage(resource.RUSAGE_SELF)
     reset_peak()
     ended = threading.Event()
@@ -66,6 +69,7 @@ def measure(program: str) -> dict[str, float]:
     }
     ended.set()
     watcher.join()
+    reply["again"] = 0.0
     if seen and ft.is_installed():
         middle, last = seen[len(seen) // 2], ft.stats()
         allocated = last.allocated_bytes - middle.allocated_bytes
@@ -80,10 +84,15 @@ FOOTPRINT = 128 << 20
 PEAK, PEAK_EACH, AGAIN_MOST = 1.10, 1.35, 0.05
 
 
+def same_results(samples: Samples, program: str) -> None:
+    """Check that the allocators do not change the results."""
+    results = np.concatenate([samples.column(name, "result").ravel() for name in samples.replies])
+    if not np.allclose(results, results[0], rtol=1e-9):
+        raise RuntimeError(f"{program}: contenders disagree: {sorted(set(results.tolist()))}")
+
+
 def run(quick: bool) -> Section:
     """Measure every program under every contender."""
-    rivals = [HUGE_GLIBC] if quick else [HUGE_GLIBC, *peers()]
-    others = [NUMPY, AGAIN, *rivals]
     section = Section(
         "programs",
         "Whole programs with arrays of many sizes",
@@ -91,18 +100,23 @@ def run(quick: bool) -> Section:
         "most 5 % of what is allocated in the second half of a program was given back and is faulted in again. Cells "
         "are firsttouch's time after the imports divided by the column's, first touch included.",
     )
-    columns = ["program", "NumPy's time", *(other.name for other in others), "best peer"]
-    table, memory = (
-        Table("**Time**", columns),
-        Table("**Memory**", ["program", "faults", "NumPy's", "peak / NumPy's", "again"]),
-    )
+    modules = {name: f"benchmarks.programs.{name}" for name in (NAMES[-2:] if quick else NAMES)}
+    return compared(section, modules, Plan(2 if quick else 5, 1), quick)
+
+
+def compared(section: Section, modules: Mapping[str, str], plan: Plan, quick: bool) -> Section:
+    """Measure programs, by name and module, under every contender, and judge."""
+    rivals = [HUGE_GLIBC] if quick else [HUGE_GLIBC, *peers()]
+    others = [NUMPY, AGAIN, *rivals]
+    table = Table("**Time**", ["program", "NumPy's time", *(other.name for other in others), "best peer"])
+    memory = Table("**Memory**", ["program", "faults", "NumPy's", "peak / NumPy's", "again"])
     cells: dict[str, dict[str, Matrix]] = {other.name: {} for other in others}
     best: dict[str, Matrix] = {}
     peaks: dict[str, Matrix] = {}
     again: dict[str, float] = {}
-    for program in NAMES[-2:] if quick else NAMES:
-        call = Call("benchmarks.experiments.programs", "measure", {"program": program})
-        samples = collect([FIRSTTOUCH, *others], call, Plan(2 if quick else 5, 1), FOOTPRINT)
+    for program, module in modules.items():
+        call = Call("benchmarks.experiments.programs", "measure", {"module": module})
+        samples = collect([FIRSTTOUCH, *others], call, plan, FOOTPRINT)
         same_results(samples, program)
         section.raw[program] = samples.replies
         for other in others:
@@ -110,28 +124,22 @@ def run(quick: bool) -> Section:
         times = {rival.name: samples.column(rival, "seconds") for rival in rivals}
         best[program], _ = against_best(samples.column(FIRSTTOUCH, "seconds"), times)
         row = [str(median(cells[other.name][program])) for other in others]
-        table.rows.append(
-            [program, f"{median(samples.column(NUMPY, 'seconds')).value:,.2f} s", *row, str(median(best[program]))]
-        )
+        plain = f"{median(samples.column(NUMPY, 'seconds')).value:,.3f} s"
+        table.rows.append([program, plain, *row, str(median(best[program]))])
         peaks[program] = samples.ratio(FIRSTTOUCH, NUMPY, "resident")
         again[program] = median(samples.column(FIRSTTOUCH, "again")).value
         faults = [f"{median(samples.column(who, 'faults')).value:,.0f}" for who in (FIRSTTOUCH, NUMPY)]
         memory.rows.append([program, *faults, str(median(peaks[program])), f"{again[program]:.1%}"])
+    means = [str(geometric_mean(list(each.values()))) for each in (*cells.values(), best)]
+    table.rows.append(["geometric mean", "", *means])
     section.tables += [table, memory]
     section.verdicts.append(judge("at most the best peer's time", 1.0, best))
     mean, most = geometric_mean(list(peaks.values())), max(median(cell).value for cell in peaks.values())
-    outcome = "passed" if mean.high <= PEAK and most <= PEAK_EACH else "failed"
-    section.verdicts.append(
-        Verdict(
-            f"peak at most {PEAK:.2f} of NumPy's, each at most {PEAK_EACH}", f"mean {mean}, most {most:.2f}", outcome
-        )
-    )
+    bar, figure = f"peak at most {PEAK:.2f} of NumPy's, each at most {PEAK_EACH}", f"mean {mean}, most {most:.2f}"
+    section.verdicts.append(Verdict(bar, figure, "passed" if mean.high <= PEAK and most <= PEAK_EACH else "failed"))
     worst = max(again.values())
-    section.verdicts.append(
-        Verdict(
-            f"at most {AGAIN_MOST:.0%} faulted in again", f"{worst:.1%}", "passed" if worst <= AGAIN_MOST else "failed"
-        )
-    )
+    outcome = "passed" if worst <= AGAIN_MOST else "failed"
+    section.verdicts.append(Verdict(f"at most {AGAIN_MOST:.0%} faulted in again", f"{worst:.1%}", outcome))
     beaten = {(rival.name, name): cell for rival in rivals for name, cell in cells[rival.name].items()}
     section.notes += losses("firsttouch", beaten)
     return section

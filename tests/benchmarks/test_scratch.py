@@ -1,9 +1,9 @@
-"""The tasks of the experiments on scratch memory, with small sizes."""
+"""The functions of the experiment on scratch memory, with small sizes."""
 
 import numpy as np
 import pytest
 
-from benchmarks.experiments import scratch, scratch_memory
+from benchmarks.experiments import scratch
 from firsttouch.tools.measuring.contenders import NUMPY
 from firsttouch.tools.measuring.processes import Call, Worker
 
@@ -24,10 +24,3 @@ def test_a_round_reports_every_function_kind_and_spread() -> None:
         reply = worker.ask(call)
     assert len(reply) == 2 * 4 * 2
     assert all(value >= 1.0 for key, value in reply.items() if key.endswith("spread"))
-
-
-@pytest.mark.parametrize("program", scratch_memory.PROGRAMS)
-def test_a_long_loop_holds_what_it_may(program: str) -> None:
-    reply = scratch_memory.measure(program, 128 * KIB, 1000)
-    assert reply["left"] == 0
-    assert reply["lived"] <= reply["held"] <= max(4 * reply["lived"], 1 << 20)
