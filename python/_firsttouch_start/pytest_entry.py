@@ -1,17 +1,12 @@
 """``pytest --firsttouch=guarded|filled``: run any test suite on memory that exposes misuse.
 
 pytest loads this module in every environment where the package is installed. It is not part of the package, which
-imports NumPy: without the option and the fixture ``firsttouch_measure``, nothing else is imported.
+imports NumPy: without the option nothing else is imported.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from firsttouch.pytest_plugin import within
 
 _HELP = (
     "serve NumPy's arrays from an allocator of firsttouch. 'guarded': arrays end at an inaccessible page, and each "
@@ -35,15 +30,3 @@ def pytest_configure(config: pytest.Config) -> None:
         from firsttouch.pytest_plugin import begin
 
         begin(config, text)
-
-
-@pytest.fixture
-def firsttouch_measure() -> type[within]:
-    """Measure the memory of a block of code, and fail the test if a limit is exceeded.
-
-    ``with firsttouch_measure(peak="48 MiB", arrays=12) as m:`` limits figures of
-    :class:`firsttouch.profiling.Measured`: sizes in bytes or as text, or numbers of arrays.
-    """
-    from firsttouch.pytest_plugin import within
-
-    return within

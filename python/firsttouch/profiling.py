@@ -92,10 +92,6 @@ class measure:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._leave()
-
-    def _leave(self) -> Measured:
-        """End the block that this thread or task entered last, and return its figures."""
         here = _firsttouch.home()
         if here not in self._open and self._open:
             here = list(self._open)[-1]  # a generator may end elsewhere
@@ -106,7 +102,6 @@ class measure:
         if not entered:
             del self._open[here]
         measured._end()
-        return measured
 
 
 class Measured:

@@ -1,20 +1,16 @@
-"""The modes of ``pytest --firsttouch``, which ``_firsttouch_start.pytest_entry`` starts, and a block with limits."""
+"""The modes of ``pytest --firsttouch``, which ``_firsttouch_start.pytest_entry`` starts."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Generator
-from types import TracebackType
-from typing import Literal
 
 import pytest
 
 import firsttouch
 from firsttouch import Allocator, _firsttouch
 from firsttouch._internal.resolve import parse
-from firsttouch._internal.validation import Size
-from firsttouch.profiling import checked, measure
 from firsttouch.pytest_plugin.child import Run, reports_of, run
 
 
@@ -187,20 +183,3 @@ def _made(expression: str, given: str) -> Allocator:
             "'guarded(side=\"before\")', 'filled(on_allocate=0)' or 'pool()'."
         ) from error
     return allocator
-
-
-class within(measure):
-    """:class:`firsttouch.measure` with limits, which are checked at the end of the block unless it raised."""
-
-    def __init__(self, *, threads: Literal["all", "own"] = "all", **limits: Size) -> None:
-        __tracebackhide__ = True
-        super().__init__(threads=threads)
-        self._limits = checked(limits)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        __tracebackhide__ = True
-        measured = self._leave()
-        if kind is None:
-            measured.assert_at_most(**self._limits)
