@@ -7,7 +7,7 @@ import warnings
 from _thread import get_ident  # threading would be imported for it
 from itertools import starmap
 from types import TracebackType
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ __all__ = [
     "Migrated",
     "Node",
     "Receipt",
-    "ReceiptSum",
     "Topology",
     "Touched",
     "collapse",
@@ -31,7 +30,6 @@ __all__ = [
     "highest_node",
     "migrate",
     "receipt",
-    "receipts",
     "run_on",
     "topology",
     "touch",
@@ -134,29 +132,9 @@ class Receipt(NamedTuple):
         return ", ".join(filter(None, granted)) or "small pages, lazily"
 
 
-class ReceiptSum(NamedTuple):
-    """One line of :func:`firsttouch.placement.receipts`.
-
-    See Also
-    --------
-    firsttouch.placement.receipts : Returns a list of them.
-
-    """
-
-    wish: str
-    """Argument of :func:`firsttouch.pages` that was requested."""
-    why_not: str | None
-    """Why it was not granted, or ``None`` if it was."""
-    blocks: int
-    """Number of blocks."""
-    nbytes: int
-    """Bytes of these blocks."""
-
-
 def touch(
     a: np.ndarray,
     threads: int | None = None,
-    pattern: Literal["dynamic", "static"] = "dynamic",
 ) -> Touched:
     """Fault in the pages of an array without changing its contents.
 
@@ -166,9 +144,6 @@ def touch(
         Array to touch. Of a strided view, everything between its first and its last byte is touched.
     threads : int, optional
         Number of threads, 1 to 1024. The default suits the size and the processors.
-    pattern : {"dynamic", "static"}, optional
-        Which pages a thread touches: ``"dynamic"`` takes the next piece that is free, ``"static"`` gives each thread
-        one slab, as a statically scheduled loop does.
 
     Returns
     -------
@@ -179,7 +154,7 @@ def touch(
     TypeError
         If `a` is not a NumPy array.
     ValueError
-        If `threads` or `pattern` is not one of the above.
+        If `threads` is not one of the above.
     MemoryError
         If less memory is available.
 
@@ -203,9 +178,8 @@ def touch(
 
     """
     start, nbytes = _range("touch()", a)
-    arguments.one_of("pattern", pattern, ("dynamic", "static"))
     threads = None if threads is None else arguments.threads("threads", threads, "None, or")
-    return Touched(nbytes, *_firsttouch.touch_range(start, nbytes, a.flags.writeable, threads, pattern == "static"))
+    return Touched(nbytes, *_firsttouch.touch_range(start, nbytes, a.flags.writeable, threads))
 
 
 def collapse(a: np.ndarray) -> Collapsed:
@@ -310,7 +284,7 @@ def receipt(a: np.ndarray) -> Receipt | None:
 
     See Also
     --------
-    placement.receipts : The same in sums, for the whole process.
+    inspect : The same, and which pages exist.
 
     Examples
     --------
@@ -335,28 +309,6 @@ def receipt(a: np.ndarray) -> Receipt | None:
             asked, mapped, huge, why = origin
             return Receipt(asked, mapped, "", "thp" if huge else None, None, False, 0, False, (), why)
     return None if found is None else Receipt(**{**found, "why_not": tuple(found["why_not"])})
-
-
-def receipts() -> list[ReceiptSum]:
-    """Return what this process has requested and been granted so far, including for arrays that are gone.
-
-    Returns
-    -------
-    list of firsttouch.placement.ReceiptSum
-        One for each kind of request and outcome.
-
-    See Also
-    --------
-    receipt : The same for one array.
-
-    Examples
-    --------
-    >>> a = ft.pages(populate=True).zeros(10**6)
-    >>> [line.why_not for line in ft.placement.receipts() if line.wish == "populate"]
-    [None...]
-
-    """
-    return [ReceiptSum(*line) for line in _firsttouch.receipt_sums()]
 
 
 def _range(caller: str, a: object) -> tuple[int, int]:

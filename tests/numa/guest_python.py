@@ -96,8 +96,6 @@ def tests() -> None:
     inspect = getattr(ft, "inspect", None)
     if inspect is not None:
         print(inspect(a))
-    for line in ft.placement.receipts():
-        print(line)
 
 
 def experiment() -> None:

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +24,11 @@ def lazy(nbytes: int) -> np.ndarray:
     return ft.pages().zeros(nbytes, np.uint8)
 
 
-@pytest.mark.parametrize("pattern", ["dynamic", "static"])
 @pytest.mark.parametrize("threads", [None, 1, 2, 5])
-def test_touched_pages_are_there_and_unchanged(pattern: Any, threads: Any) -> None:
+def test_touched_pages_are_there_and_unchanged(threads: Any) -> None:
     array = lazy(24 * MIB + 5)
     array[1 :: 9 * MIB] = 5
-    done = ft.touch(array, threads, pattern)
+    done = ft.touch(array, threads)
     assert there(array) >= array.nbytes
     assert (done.nbytes, done.threads) == (array.nbytes, threads or done.threads)
     assert array.sum() == 15
@@ -102,8 +101,6 @@ def test_bad_threads_and_patterns() -> None:
     for wrong in (True, 1.5, "all"):
         with pytest.raises(TypeError, match="threads="):
             ft.touch(array, wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'dynamic' or 'static'"):
-        ft.touch(array, pattern="random")  # type: ignore[arg-type]
 
 
 #: Prefaults that take a second or more on pages of 4 KiB, by one thread.
@@ -212,15 +209,12 @@ def test_slabs_of_axes_with_one_item_or_none() -> None:
         ft.migrate(array[:0, ::-2], "blocked:2")
 
 
-@pytest.mark.parametrize("pattern", ["dynamic", "static"])
 @pytest.mark.parametrize("started", [0, 2])
-def test_what_threads_that_do_not_start_would_have_touched_is_touched(
-    pattern: Literal["dynamic", "static"], started: int
-) -> None:
+def test_what_threads_that_do_not_start_would_have_touched_is_touched(started: int) -> None:
     array = ft.pages().empty(16 << 20, "u1")
     _firsttouch.fail_calls(["spawn"], started, 1 << 40)
     try:
-        touched = ft.touch(array, threads=4, pattern=pattern)
+        touched = ft.touch(array, threads=4)
     finally:
         _firsttouch.fail_calls([], 0, 0)
     assert touched.threads == started + 1

@@ -16,18 +16,14 @@ def test_ctrl_c_is_answered_before_all_is_there() -> None:
         for after in (0.02, 0.04, 0.08, 0.16, 0.32):  # a timer may fire too early, never too late for long
             signal.setitimer(signal.ITIMER_REAL, after)
             try:
-                a = allocator.empty(1 << 30, "u1")
+                a = allocator.empty(2 << 30, "u1")
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 del a
             except KeyboardInterrupt:
-                pass
-            if any(line.why_not == "it was interrupted" for line in ft.placement.receipts()):
+                print("interrupted", ft.stats(allocator).mapped)
                 break
-        print([line.why_not for line in ft.placement.receipts() if line.wish == "populate"], ft.stats(allocator).mapped)
         """
-    printed = run(program)
-    assert "it was interrupted" in printed
-    assert printed.rstrip().endswith(" 0")
+    assert run(program) == "interrupted 0\n"
 
 
 def test_ctrl_c_is_not_raised_by_another_threads_constructor() -> None:

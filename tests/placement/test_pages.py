@@ -91,18 +91,6 @@ def test_receipts_say_what_was_asked_granted_and_why_not() -> None:
     assert small.huge is None
 
 
-def test_receipts_are_summed_up() -> None:
-    program = """
-        import firsttouch as ft
-        assert ft.placement.receipts() == []
-        kept = [ft.pages("thp", populate=True).zeros(4 << 20, "u1") for _ in range(3)]
-        print(ft.placement.receipts())
-        """
-    printed = run(program)
-    assert "ReceiptSum(wish='huge', why_not=None, blocks=3, nbytes=12582912)" in printed
-    assert "ReceiptSum(wish='populate', why_not=None, blocks=3, nbytes=12582912)" in printed
-
-
 def test_strict_raises_instead_of_falling_back() -> None:
     with open("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") as file:
         if int(file.read()):

@@ -10,7 +10,7 @@ use firsttouch::os::{self, Errno};
 use firsttouch::pages::migration::whole_pages;
 use firsttouch::pages::placement::page_bytes;
 use firsttouch::pages::receipt::{Outcome, Reason};
-use firsttouch::pages::touch::{Job, Pattern, Way, make_real};
+use firsttouch::pages::touch::{Job, Way, make_real};
 use firsttouch::residency::{query, summarize};
 use firsttouch::size::Bytes;
 use firsttouch::sources::PlacedPages;
@@ -57,7 +57,6 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
             way: if write { Way::Write } else { Way::Read },
             threads: usize::try_from(threads).ok().filter(|&threads| threads > 0),
             processors: None,
-            pattern: Pattern::Dynamic,
         };
         // SAFETY: memory of the caller's, writable where `write` says so (header).
         let made = unsafe { make_real(job, &mut |_| true) };

@@ -13,7 +13,7 @@ use firsttouch::os;
 use firsttouch::pages::migration::{self, Axis};
 use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::pages::receipt::{self, Reason, Receipt};
-use firsttouch::pages::touch::{self, Job, Pattern, Way};
+use firsttouch::pages::touch::{self, Job, Way};
 use firsttouch::size::Bytes;
 use firsttouch::sources::PlacedPages;
 use firsttouch::why::why;
@@ -91,15 +91,6 @@ fn origin_of(address: usize) -> Option<ToPython<BlockOrigin>> {
     Some(ToPython((found.asked, found.span.1, huge, found.origin.to_string())))
 }
 
-/// The request, why it was not granted, blocks, bytes.
-type ReceiptSum = (&'static str, Option<String>, u64, u64);
-
-/// The sums over the process: request, why it was not granted, blocks, bytes.
-#[pyfunction]
-fn receipt_sums() -> ToPython<Vec<ReceiptSum>> {
-    ToPython(receipt::sums().into_iter().map(|sum| (sum.step, sum.why_not, sum.blocks, sum.bytes)).collect())
-}
-
 // ---- Pages that exist: touched, collapsed into huge ones, moved to other nodes, and where they are --------------------
 
 /// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
@@ -109,7 +100,6 @@ fn touch_range(
     nbytes: usize,
     write: bool,
     threads: Option<usize>,
-    slabs: bool,
 ) -> PyResult<ToPython<(usize, bool)>> {
     let (address, size) = migration::whole_pages(address, nbytes);
     if size == 0 {
@@ -130,7 +120,6 @@ fn touch_range(
         way: if write { Way::Write } else { Way::Read },
         threads,
         processors: None,
-        pattern: if slabs { Pattern::Static } else { Pattern::Dynamic },
     };
     let mut run = |go_on: touch::GoOn<'_>| {
         #[allow(unsafe_code)]
@@ -294,7 +283,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expect_axis, module)?)?;
     module.add_function(wrap_pyfunction!(receipt_of, module)?)?;
     module.add_function(wrap_pyfunction!(origin_of, module)?)?;
-    module.add_function(wrap_pyfunction!(receipt_sums, module)?)?;
     module.add_function(wrap_pyfunction!(touch_range, module)?)?;
     module.add_function(wrap_pyfunction!(collapse_range, module)?)?;
     module.add_function(wrap_pyfunction!(migrate_range, module)?)?;

@@ -2,7 +2,6 @@
 
 use crate::os::Errno;
 use std::fmt;
-use std::mem::discriminant;
 
 /// Why an option was not granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,31 +53,6 @@ impl Reason {
     pub fn is_refusal(&self) -> bool {
         !matches!(self, Self::Small | Self::Waste)
     }
-
-    /// Its index among all, from 1.
-    pub(crate) fn index(&self) -> usize {
-        let is_this = |other: &Self| discriminant(other) == discriminant(self);
-        1 + Self::ALL.iter().position(is_this).unwrap_or(Self::ALL.len() - 1)
-    }
-
-    /// All reasons.
-    pub(crate) const ALL: [Self; 15] = [
-        Self::Small,
-        Self::Waste,
-        Self::Alignment,
-        Self::Pool,
-        Self::Node,
-        Self::Off,
-        Self::OffShared,
-        Self::NotPermitted,
-        Self::OuterPolicy,
-        Self::Cpuset,
-        Self::Axis,
-        Self::Unsupported,
-        Self::Interrupted,
-        Self::LockLimit,
-        Self::Errno(0),
-    ];
 }
 
 impl fmt::Display for Reason {

@@ -12,7 +12,7 @@ use crate::numa::topology::Topology;
 use crate::os::{Errno, Mode, Nodes, Processors, page_size, thread_processors};
 use crate::pages::mapping::{Mapper, Private};
 use crate::pages::receipt::{Outcome, Reason, Receipt};
-use crate::pages::touch::{self, Job, Pattern, Way};
+use crate::pages::touch::{self, Job, Way};
 use crate::pages::{mapping, migration};
 use crate::size::Bytes;
 use crate::sync::first::First;
@@ -110,9 +110,7 @@ impl Placement {
     /// The same with mappings created by `mapper`.
     pub(crate) fn map_by(&self, mapper: &mut dyn Mapper, size: usize, align: usize) -> Result<Placed, AllocError> {
         let mut receipt = Receipt::new(size);
-        let placed = self.place(mapper, size, align, &mut receipt);
-        receipt.count(!self.pages.is_empty());
-        let (address, size) = placed?;
+        let (address, size) = self.place(mapper, size, align, &mut receipt)?;
         Ok(Placed { address, size, receipt })
     }
 
@@ -313,7 +311,6 @@ impl Placement {
             way: Way::Write,
             threads: if let Populate::Threads(threads) = self.populate { Some(threads) } else { None },
             processors: orders.filter(|_| size >= LOOK).and_then(near),
-            pattern: Pattern::Dynamic,
         };
         // SAFETY: the range was just mapped, and is not unmapped before this returns.
         match touch::around(|go_on| unsafe { touch::make_real(job, go_on) }) {

@@ -1,10 +1,8 @@
-//! Receipts: the requested options of a block, which of them were granted, and the reasons for the others; and their
-//! sums.
+//! Receipts: the requested options of a block, which of them were granted, and the reasons for the others.
 
 use crate::os::{Mode, Nodes};
 use crate::pages::mapping::Page;
 pub use crate::reason::Reason;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The outcome of a placement option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,58 +77,4 @@ impl Receipt {
         let others = others.iter().filter_map(|(name, outcome)| Some(format!("{name}: {}", outcome.reason()?)));
         pages.chain(others).collect()
     }
-
-    /// Adds it to the sums of the process.
-    pub fn count(&self, wished: bool) {
-        self.refused.iter().flatten().for_each(|(_, reason)| count(0, Outcome::Refused(*reason), self.asked));
-        if wished && self.page != Page::Base {
-            count(0, Outcome::Granted, self.asked);
-        }
-        count(1, self.policy, self.asked);
-        count(2, self.populate, self.asked);
-        count(3, self.lock, self.asked);
-    }
-}
-
-/// The options, named as the arguments.
-pub const STEPS: [&str; 4] = ["huge", "numa", "populate", "lock"];
-
-/// Blocks and bytes by option and outcome (granted, then the reasons).
-static SUMS: [[[AtomicU64; 2]; 1 + Reason::ALL.len()]; 4] =
-    [const { [const { [const { AtomicU64::new(0) }; 2] }; 1 + Reason::ALL.len()] }; 4];
-
-fn count(step: usize, outcome: Outcome, bytes: usize) {
-    let at = match outcome {
-        Outcome::NotAsked => return,
-        Outcome::Granted => 0,
-        Outcome::Partly(reason) | Outcome::Refused(reason) => reason.index(),
-    };
-    SUMS[step][at][0].fetch_add(1, Relaxed);
-    SUMS[step][at][1].fetch_add(bytes as u64, Relaxed);
-}
-
-/// One line of the sums of the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sum {
-    /// The option, see [`STEPS`].
-    pub step: &'static str,
-    /// Why it was not granted; `None` if it was.
-    pub why_not: Option<String>,
-    /// The number of blocks.
-    pub blocks: u64,
-    /// The requested bytes.
-    pub bytes: u64,
-}
-
-/// The sums of the process so far, including freed blocks.
-pub fn sums() -> Vec<Sum> {
-    let lines = STEPS.iter().zip(&SUMS).flat_map(|(&step, row)| {
-        row.iter().enumerate().map(move |(at, [blocks, bytes])| Sum {
-            step,
-            why_not: at.checked_sub(1).map(|at| Reason::ALL[at].to_string()),
-            blocks: blocks.load(Relaxed),
-            bytes: bytes.load(Relaxed),
-        })
-    });
-    lines.filter(|sum| sum.blocks > 0).collect()
 }

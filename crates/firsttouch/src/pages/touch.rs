@@ -23,15 +23,6 @@ pub enum Way {
     Read,
 }
 
-/// How pages are assigned to threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// Each thread takes the next free piece.
-    Dynamic,
-    /// Each thread has one slab, as in a loop with a static schedule.
-    Static,
-}
-
 /// What to touch, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
@@ -47,8 +38,6 @@ pub struct Job {
     pub threads: Option<usize>,
     /// The processors to run on; `None` for those of the calling thread.
     pub processors: Option<Processors>,
-    /// How pages are assigned to threads.
-    pub pattern: Pattern,
 }
 
 /// The result of a prefault.
@@ -97,8 +86,6 @@ fn crew(job: &Job) -> usize {
 struct Shared<'a> {
     pieces: &'a Pieces,
     away: Option<&'a Processors>,
-    /// The number of the next helper that begins.
-    next: AtomicUsize,
     /// The number of helpers that have not ended.
     running: AtomicU32,
 }
@@ -110,7 +97,7 @@ extern "C" fn help(shared: *mut c_void) -> *mut c_void {
     if let Some(set) = shared.away {
         let _ = os::run_on_processors(set); // elsewhere it works as well
     }
-    shared.pieces.work(shared.next.fetch_add(1, Relaxed), || true);
+    shared.pieces.work(|| true);
     shared.running.fetch_sub(1, AcqRel);
     os::wake(&shared.running);
     null_mut()
@@ -158,23 +145,13 @@ pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
         }
         !stopped
     };
-    if threads == first {
-        (0..threads.max(1)).for_each(|worker| pieces.work(worker, &mut ask));
-        let by_kernel = pieces.outcome();
-        return if stopped {
-            Err(Errno::INTERRUPTED)
-        } else {
-            by_kernel.map(|by_kernel| Done { threads: 1, by_kernel })
-        };
+    let shared = Shared { pieces: &pieces, away: away.as_ref(), running: AtomicU32::new(0) };
+    let helpers = helpers(&shared, threads.saturating_sub(first));
+    let mut started = helpers.len();
+    if started < threads {
+        started += 1;
+        pieces.work(&mut ask);
     }
-    let (next, running) = (AtomicUsize::new(first), AtomicU32::new(0));
-    let shared = Shared { pieces: &pieces, away: away.as_ref(), next, running };
-    let helpers = helpers(&shared, threads - first);
-    let helped = helpers.len();
-    if first == 1 {
-        pieces.work(0, &mut ask);
-    }
-    (first + helped..threads).for_each(|worker| pieces.work(worker, &mut ask));
     loop {
         let left = shared.running.load(Acquire);
         if left == 0 {
@@ -186,7 +163,6 @@ pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
         }
     }
     drop(helpers);
-    let started = helped + usize::from(first == 1 || first + helped < threads);
     let by_kernel = pieces.outcome();
     if stopped { Err(Errno::INTERRUPTED) } else { by_kernel.map(|by_kernel| Done { threads: started, by_kernel }) }
 }
@@ -197,7 +173,6 @@ const PIECE: usize = 16 << 20;
 /// The state shared by the threads.
 struct Pieces {
     job: Job,
-    threads: usize,
     piece: usize,
     next: AtomicUsize,
     done: AtomicUsize,
@@ -212,7 +187,6 @@ impl Pieces {
         let step = job.step.max(1);
         Self {
             job,
-            threads,
             piece: PIECE.next_multiple_of(step).min((job.size / threads).max(1).next_multiple_of(step)),
             next: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
@@ -240,27 +214,14 @@ impl Pieces {
         }
     }
 
-    /// The next range of a worker; `mine` is the rest of its slab.
-    fn take(&self, worker: usize, mine: &mut Option<(usize, usize)>) -> Option<(usize, usize)> {
-        let Job { size, step, pattern, .. } = self.job;
-        if pattern == Pattern::Dynamic {
-            let from = self.next.fetch_add(self.piece, Relaxed);
-            return (from < size).then(|| (from, self.piece.min(size - from)));
-        }
-        let edge = |at: usize| {
-            if at == self.threads { size } else { (size * at / self.threads).next_multiple_of(step).min(size) }
-        };
-        let (from, to) = mine.unwrap_or((edge(worker), edge(worker + 1)));
-        let len = self.piece.min(to - from);
-        *mine = Some((from + len, to));
-        (len > 0).then_some((from, len))
-    }
-
-    /// Runs one worker, which calls `between` between two pieces to find out whether to continue.
-    fn work(&self, worker: usize, mut between: impl FnMut() -> bool) {
-        let mut mine = None;
+    /// Touches one piece after the other, and calls `between` between two to find out whether to continue.
+    fn work(&self, mut between: impl FnMut() -> bool) {
         while !self.stop.load(Relaxed) {
-            let Some((from, len)) = self.take(worker, &mut mine) else { return };
+            let from = self.next.fetch_add(self.piece, Relaxed);
+            if from >= self.job.size {
+                return;
+            }
+            let len = self.piece.min(self.job.size - from);
             if let Err(error) = self.touch(self.job.address + from, len) {
                 self.error.store(error.0 as usize, Relaxed);
                 self.stop();

@@ -70,7 +70,7 @@ const TESTS: &[Test] = &[
     ("slabs along an axis at creation", 2, own_machine::slabs_along_an_axis),
     ("more slabs than the kernel is told of", 2, own_machine::many_slabs),
     ("huge pages reserved at boot and later", 2, own_machine::huge_pages_from_the_pool),
-    ("residency: so many pages that several threads ask", 2, own_machine::nodes_of_many_pages),
+    ("residency: so many pages that several calls ask", 2, own_machine::nodes_of_many_pages),
     ("pages that are swapped out", 2, own_machine::swapped),
 ];
 

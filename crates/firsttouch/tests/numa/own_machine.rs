@@ -138,9 +138,9 @@ pub fn swapped() {
     assert_eq!(unsafe { libc::swapoff(path.as_ptr()) }, 0);
 }
 
-/// So many pages that several threads ask for their nodes: the same as one by one.
+/// More pages than one call asks about: the same as one by one.
 pub fn nodes_of_many_pages() {
-    const BYTES: usize = 140 << 20;
+    const BYTES: usize = 14 << 20;
     let pages = PlacedPages::new(Placement { policy: policy("interleave:all"), ..Placement::default() });
     let held = Held::new(&*pages, BYTES);
     let start = held.address();
