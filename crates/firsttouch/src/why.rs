@@ -30,7 +30,7 @@ pub struct Why {
 
 /// Why the live block that begins at `address` lies there; `None` if none of ours does.
 pub fn why(address: usize) -> Option<Why> {
-    let (_, span) = heap::span_at(address).filter(|_| heap::lives(address))?;
+    let span = heap::span_at(address).filter(|_| heap::lives(address))?;
     let (segment, occupant) = (span.segment, span.segment.occupant(span.start));
     let fresh = if span.kind() == Kind::Huge { Origin::HugePages } else { Origin::BasePages };
     Some(Why {

@@ -4,9 +4,9 @@
 //! units with records end, is raised when nothing free fits, and lowered when the end is idle.
 
 use crate::allocator::Allocator;
+use crate::heap::segment::Side;
 use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, Kind, NONE, Segment, Shape, State, UNMAPPED, huge_page};
-use crate::heap::spans::Side;
-use crate::heap::{Heap, building, purging};
+use crate::heap::{Heap, claim, purging};
 use crate::os::{self, Errno};
 use crate::pages::mapping::probe;
 
@@ -305,7 +305,7 @@ impl Region {
         let (align, _) = place(&self.shape, align, fresh);
         let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
         let mut refused = None;
-        for segment in self.segments().filter(|segment| segment.growable.get()) {
+        for segment in self.segments().filter(|segment| segment.claim.has_slots()) {
             match self.raise_top(segment, units, fresh) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXISTS) => {}
@@ -320,10 +320,10 @@ impl Region {
         if self.count == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
-        let segment = building::segment(self.shape, units, self.mapped, owner)?;
+        let segment = claim::segment(self.shape, units, self.mapped, owner)?;
         self.segments[self.count] = Some(segment);
         self.count += 1;
-        if segment.growable.get() {
+        if segment.claim.has_slots() {
             return self.raise_top(segment, units, fresh);
         }
         self.mapped += (segment.top.get() as usize) << segment.unit_shift();
@@ -346,7 +346,7 @@ impl Region {
         let top = segment.top.get();
         let raised = self.raised(segment, units, fresh).ok_or(Errno::NO_MEMORY)?;
         if raised > top {
-            building::open_records(segment, raised)?;
+            claim::open_records(segment, raised)?;
             segment.top.set(raised);
             segment.give(top, raised - top, 0); // fresh ages are UNMAPPED, which is zero
         } else if let Some((start, _)) = segment.free_at_top() {
@@ -380,7 +380,7 @@ impl Region {
             if lowered > start {
                 segment.list(start, lowered - start, 0);
             }
-            building::empty_records(segment, lowered);
+            claim::empty_records(segment, lowered);
         }
     }
 

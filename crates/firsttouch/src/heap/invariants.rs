@@ -4,11 +4,10 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request
 use crate::heap::Heap;
 use crate::heap::growing::{Region, Span};
 use crate::heap::purging::purge_oldest;
+use crate::heap::segment::{self, Side};
 use crate::heap::segment::{FIRST_EPOCH, UNMAPPED};
 use crate::heap::segment::{Fresh, Kind, huge_page};
 use crate::heap::segment::{NONE, Segment, State};
-use crate::heap::spans;
-use crate::heap::spans::Side;
 use proptest::prelude::*;
 use std::ptr::NonNull;
 
@@ -47,14 +46,14 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
 fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
     for side in [Side::Clean, Side::Dirty] {
         let lists = segment.lists[side as usize].get();
-        for class in 0..spans::CLASSES {
+        for class in 0..segment::CLASSES {
             let head = lists.heads[class];
             assert_eq!(lists.filled[class / 64] & 1 << (class % 64) != 0, head != NONE, "class {class}");
             let (mut at, mut previous) = (head, NONE);
             while at != NONE {
                 let record = segment.record(at);
                 let len = record.len.get();
-                assert_eq!((spans::class_of(len), record.prev.get()), (class, previous));
+                assert_eq!((segment::class_of(len), record.prev.get()), (class, previous));
                 assert_eq!(segment.dirty_units(at) > 0, side == Side::Dirty);
                 let found = free.iter().position(|&span| span == (at, len));
                 free.swap_remove(found.unwrap_or_else(|| panic!("{at} is listed and not free")));
@@ -118,18 +117,18 @@ fn run(heap: Heap, steps: &[Step]) {
                 span.segment.set_local(span.start, 1 + b as u32 % span.len);
                 spans.push((kind, span));
             }
-            (6..=10, Some((kind, span))) => {
+            (6..=10, Some((_, span))) => {
                 spans.swap_remove(at);
-                heap.give(kind, span, heap.epoch());
+                heap.give(span, heap.epoch());
             }
-            (11, Some((kind, span))) if span.len > 1 => {
+            (11, Some((_, span))) if span.len > 1 => {
                 let keep = 1 + b as u32 % (span.len - 1);
-                heap.shrink(kind, span, keep);
+                heap.shrink(span, keep);
                 spans[at].1.len = keep;
             }
             (12, Some((kind, span))) => {
                 let bytes = span.bytes() + b % (4 << 20);
-                if heap.extend(kind, span, bytes, kind.pages()).is_some() {
+                if heap.extend(span, bytes, kind.pages()).is_some() {
                     spans[at].1.len = bytes.div_ceil(span.segment.unit()) as u32;
                 }
             }
@@ -144,9 +143,9 @@ fn run(heap: Heap, steps: &[Step]) {
                 spans.swap_remove(at);
                 let page = if kind == Kind::Huge { huge_page() } else { 1 };
                 if span.address().is_multiple_of(page) && span.bytes().is_multiple_of(page) {
-                    heap.give_back(kind, span);
+                    heap.give_back(span);
                 } else {
-                    heap.give(kind, span, heap.epoch());
+                    heap.give(span, heap.epoch());
                 }
             }
             (16, Some((_, span))) => {
@@ -167,8 +166,8 @@ fn run(heap: Heap, steps: &[Step]) {
         }
         check(&heap);
     }
-    for (kind, span) in spans {
-        heap.give(kind, span, FIRST_EPOCH);
+    for (_, span) in spans {
+        heap.give(span, FIRST_EPOCH);
     }
     heap.purge(0, usize::MAX);
     check(&heap);
@@ -190,7 +189,7 @@ proptest! {
     fn records_are_true_after_every_step(
         steps in prop::collection::vec((0u8..19, any::<usize>(), any::<usize>()), 1..120)
     ) {
-        run(Heap::new(), &steps);
-        run(Heap::at(1), &steps);
+        run(Heap::new(None), &steps);
+        run(Heap::new(Some(1)), &steps);
     }
 }

@@ -3,7 +3,6 @@
 
 #![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
 
-pub(crate) mod building;
 pub(crate) mod claim;
 pub(crate) mod growing;
 #[cfg(test)]
@@ -12,12 +11,11 @@ pub mod ledger;
 pub mod purger;
 pub(crate) mod purging;
 pub(crate) mod segment;
-pub(crate) mod spans;
 
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
+use crate::heap::segment::Side;
 use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Shape, State, next_epoch};
-use crate::heap::spans::Side;
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
 use crate::pages::mapping;
@@ -75,16 +73,8 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    pub(crate) fn new() -> Self {
-        Self::of(None)
-    }
-
-    /// A heap whose memory should lie on `local_node`.
-    pub(crate) fn at(local_node: u8) -> Self {
-        Self::of(Some(local_node))
-    }
-
-    fn of(local_node: Option<u8>) -> Self {
+    /// A heap, on machines with several nodes for memory that should lie on `local_node`.
+    pub(crate) fn new(local_node: Option<u8>) -> Self {
         Self {
             regions: Lock::new([Region::new(Shape::small(local_node)), Region::new(Shape::huge(local_node))]),
             purging: Lock::new(()),
@@ -150,16 +140,16 @@ impl Heap {
     }
 
     /// Frees a span, as of `epoch`.
-    pub(crate) fn give(&self, kind: Kind, span: Span, epoch: u8) {
-        self.regions.lock()[kind as usize].give(span, epoch);
+    pub(crate) fn give(&self, span: Span, epoch: u8) {
+        self.regions.lock()[span.kind() as usize].give(span, epoch);
     }
 
     /// Frees all but the first `keep` units of a used span.
-    pub(crate) fn shrink(&self, kind: Kind, span: Span, keep: u32) {
+    pub(crate) fn shrink(&self, span: Span, keep: u32) {
         let epoch = self.epoch();
         let mut regions = self.regions.lock();
         span.segment.cut(span.start, keep);
-        regions[kind as usize].give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
+        regions[span.kind() as usize].give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
     }
 
     /// Moves the pages of a used span to the beginning of another one, in the same heap, and frees the first; whether the
@@ -167,7 +157,7 @@ impl Heap {
     ///
     /// # Safety
     /// Nobody uses either span meanwhile, nor the first one afterwards.
-    pub(crate) unsafe fn carry(&self, kind: Kind, from: Span, to: Span) -> bool {
+    pub(crate) unsafe fn carry(&self, from: Span, to: Span) -> bool {
         // SAFETY: both spans are mapped, and used by nobody (`Pool::carry`).
         if unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_err() {
             return false;
@@ -175,15 +165,15 @@ impl Heap {
         from.segment.empty(from.start, from.len, CLEAN);
         to.segment.clear_local(to.start, to.len);
         let mut regions = self.regions.lock();
-        regions[kind as usize].out -= from.bytes();
+        regions[from.kind() as usize].out -= from.bytes();
         from.segment.give(from.start, from.len, 0);
         true
     }
 
     /// Extends a used span to `bytes` in place, by fresh memory on `fresh` pages. Returns the dirty and the clean bytes of
     /// the addition.
-    pub(crate) fn extend(&self, kind: Kind, span: Span, bytes: usize, fresh: Fresh) -> Option<(usize, usize)> {
-        self.regions.lock()[kind as usize].extend(span, bytes, fresh)
+    pub(crate) fn extend(&self, span: Span, bytes: usize, fresh: Fresh) -> Option<(usize, usize)> {
+        self.regions.lock()[span.kind() as usize].extend(span, bytes, fresh)
     }
 
     /// Unmaps idle memory at the tops of the segments, and discards its records.
@@ -259,7 +249,7 @@ impl Heap {
                 continue;
             }
             // SAFETY: no block in it is live, and none will be: the heap is not used any more (drops of its owners).
-            unsafe { building::close(segment) };
+            unsafe { claim::close(segment) };
         }
     }
 }
@@ -276,17 +266,17 @@ pub(crate) fn lives(address: usize) -> bool {
     })
 }
 
-/// The span of the live block at `address` and its kind.
-pub(crate) fn span_at(address: usize) -> Option<(Kind, Span)> {
+/// The span of the live block at `address`.
+#[inline]
+pub(crate) fn span_at(address: usize) -> Option<Span> {
     let (segment, start) = segment::find(address)?;
-    let span = Span { segment, start, len: segment.span_len(start), dirty: 0 };
-    Some((span.kind(), span))
+    Some(Span { segment, start, len: segment.span_len(start), dirty: 0 })
 }
 
 /// The usable size of the live block at `address`, also where its owner no longer exists; 0 if no block begins there.
 pub(crate) fn usable_at(address: usize) -> usize {
     let span = span_at(address).filter(|_| lives(address));
-    span.map_or(0, |(_, span)| span.usable())
+    span.map_or(0, |span| span.usable())
 }
 
 /// Moves the pages of a range to the nodes that `orders` name.

@@ -5,8 +5,9 @@
 
 use crate::heap::Heap;
 use crate::heap::growing::{Region, Span, mapped_run, unmapped_run};
-use crate::heap::segment::{CLEAN, CLEAN_HUGE, FIRST_EPOCH, Kind, Segment, State, UNMAPPED, ticks_since};
-use crate::heap::spans::{CLASSES, Side, class_of};
+use crate::heap::segment::{
+    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, Kind, Segment, Side, State, UNMAPPED, class_of, ticks_since,
+};
 use crate::{heap, os};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -60,16 +61,17 @@ impl Heap {
     }
 
     /// Takes a used span and gives its pages back at once.
-    pub(crate) fn give_back(&self, kind: Kind, span: Span) {
+    pub(crate) fn give_back(&self, span: Span) {
         let _purging = self.purging.lock();
         let Span { segment, start, len, .. } = span;
         segment.ages(start, len).fill(FIRST_EPOCH);
+        let kind = span.kind() as usize;
         let mut regions = self.regions();
-        regions[kind as usize].out -= span.bytes();
-        regions[kind as usize].leaving += span.bytes();
+        regions[kind].out -= span.bytes();
+        regions[kind].leaving += span.bytes();
         drop(regions);
         let age = give_back(segment, (start, len), false, Victims::Idle(0));
-        settle(&mut self.regions()[kind as usize], segment, (start, len), age);
+        settle(&mut self.regions()[kind], segment, (start, len), age);
     }
 
     /// Discards the free parts of the huge pages that a used span shares, below and above it; returns the bytes that
@@ -97,10 +99,10 @@ impl Heap {
 /// # Safety
 /// The block is live, and used no more.
 pub unsafe fn map_anew(address: usize) -> bool {
-    let Some((kind, span)) = heap::span_at(address) else { return false };
+    let Some(span) = heap::span_at(address) else { return false };
     // SAFETY: the heap mapped the span, whose block nobody uses (the preloaded library, before it frees the block).
     let done = unsafe { os::map_anew(span.address(), span.bytes()) }.is_ok();
-    if done && kind == Kind::Huge {
+    if done && span.kind() == Kind::Huge {
         let _ = os::advise_huge(span.address(), span.bytes()); // without it they are slower, no more
     }
     done

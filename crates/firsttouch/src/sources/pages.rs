@@ -54,7 +54,7 @@ impl Pages {
     /// # Safety
     /// The owner is not moved until the pages are dropped.
     unsafe fn owned_by(owner: *const dyn Allocator, huge: bool) -> Self {
-        let heap = Heap::new();
+        let heap = Heap::new(None);
         // SAFETY: the owner is not moved until the pages are dropped (`of` above and `new`).
         unsafe { heap.set_owner(owner) };
         Self { huge, heap }
@@ -125,24 +125,24 @@ unsafe impl Allocator for Pages {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        if let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) {
-            self.heap.give_back(kind, span);
+        if let Some(span) = heap::span_at(address.as_ptr() as usize) {
+            self.heap.give_back(span);
         }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        heap::span_at(address.as_ptr() as usize).map_or(0, |(_, span)| span.bytes())
+        heap::span_at(address.as_ptr() as usize).map_or(0, |span| span.bytes())
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return false };
+        let Some(span) = heap::span_at(address.as_ptr() as usize) else { return false };
         if size > span.bytes() {
             return false;
         }
-        let page = kind.page();
+        let page = span.kind().page();
         let keep = size.max(1).next_multiple_of(page);
         if span.bytes().saturating_sub(keep) >= CUT_MIN.max(span.bytes() / 8) {
-            self.heap.shrink(kind, span, (keep >> span.segment.unit_shift()) as u32);
+            self.heap.shrink(span, (keep >> span.segment.unit_shift()) as u32);
             self.heap.purge(0, usize::MAX);
         }
         span.segment.set_occupant(span.start, Occupant::new(size, 0, 0));

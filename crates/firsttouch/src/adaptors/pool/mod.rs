@@ -24,8 +24,8 @@ use crate::heap::Heap;
 use crate::heap::growing::Span;
 use crate::heap::purger::{self, Clock, DeferredTrim, Purgeable};
 use crate::heap::purging::{self, look_at_mappings};
+use crate::heap::segment::Side;
 use crate::heap::segment::{Fresh, Kind, Occupant, huge_page, ticks_since};
-use crate::heap::spans::Side;
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::round_up;
 use crate::numa::local_nodes::{LocalNodes, Place};
@@ -127,7 +127,7 @@ impl Pool {
             max_idle: options.max_idle.unwrap_or(total / 4),
             for_arrays,
             heaps,
-            shards: (0..shards).map(|_| Padded(Lock::new(Shard::new()))).collect(),
+            shards: (0..shards).map(|_| Padded(Lock::new(Shard::default()))).collect(),
             meter: Meter::default(),
             clock,
             evidence: Lock::new(Evidence::new()),
@@ -224,7 +224,7 @@ impl Pool {
         let span = take(kind).or_else(|| if smaller { take(Kind::Huge) } else { None })?;
         if span.address() & (request.align() - 1) != 0 {
             let epoch = self.heaps.epoch();
-            let _ = shard.put(Recent { kind: span.kind(), span, epoch }); // there is room: a span was just removed
+            let _ = shard.put(Recent { span, epoch }); // there is room: a span was just removed
             return None;
         }
         shard.counts.recycled += 1;
@@ -271,7 +271,7 @@ impl Pool {
         let (kind, fresh, origin) = match idle {
             Some(span) if exchanged => {
                 self.meter.purged.fetch_add(span.bytes() as u64, Relaxed);
-                heap.give_back(Kind::Small, span);
+                heap.give_back(span);
                 (Kind::Huge, Fresh::Huge, Origin::Exchanged)
             }
             Some(span) => {
@@ -376,7 +376,7 @@ impl Pool {
                 return Ok(span);
             }
             self.meter.purged.fetch_add(span.dirty as u64, Relaxed);
-            heap.give_back(Kind::Huge, span);
+            heap.give_back(span);
         }
         take()
     }
@@ -420,7 +420,7 @@ impl Pool {
 
     /// The bytes that were asked for the live block at `address`.
     pub fn asked(&self, address: NonNull<u8>) -> usize {
-        heap::span_at(address.as_ptr() as usize).map_or(0, |(_, span)| span.segment.occupant(span.start).asked())
+        heap::span_at(address.as_ptr() as usize).map_or(0, |span| span.segment.occupant(span.start).asked())
     }
 
     /// Resizes the block at `address` to at least `size` bytes, moving it if it cannot grow in place; `None`, and the
@@ -463,7 +463,8 @@ impl Pool {
     /// As for [`Allocator::reallocate`].
     unsafe fn carry(&self, address: NonNull<u8>, room: usize, request: Request) -> Option<NonNull<u8>> {
         let size = request.size();
-        let (kind, span) = heap::span_at(address.as_ptr() as usize)?;
+        let span = heap::span_at(address.as_ptr() as usize)?;
+        let kind = span.kind();
         let old = span.segment.occupant(span.start);
         if span.bytes() < CARRY_MIN || size < span.bytes() || self.heaps.local_nodes.is_some() {
             return None;
@@ -479,8 +480,8 @@ impl Pool {
         let behind = (to.start + span.len, to.len - span.len);
         let (dirty, huge) = (to.segment.dirty_bytes(behind.0, behind.1), to.segment.on_fresh_huge(behind.0, behind.1));
         // SAFETY: the block is its owner's, who resizes it, and nobody knows of the other span yet.
-        if !unsafe { heap.carry(kind, span, to) } {
-            heap.give(kind, to, heap.epoch());
+        if !unsafe { heap.carry(span, to) } {
+            heap.give(to, heap.epoch());
             return None;
         }
         to.segment.set_occupant(to.start, Occupant::new(size, old.offset(), Origin::Carried as u8));
@@ -530,7 +531,7 @@ impl Pool {
         loop {
             let recent = shard.lock().pop_oldest(old);
             let Some(recent) = recent else { return count };
-            self.heaps.of(recent.span).give(recent.kind, recent.span, recent.epoch);
+            self.heaps.of(recent.span).give(recent.span, recent.epoch);
             count += 1;
         }
     }
@@ -538,8 +539,8 @@ impl Pool {
     /// Moves the large spans that this processor's shard remembers to the heaps, which are about to be searched.
     fn flush_large(&self) {
         let large = self.shard(self.here()).lock().pop_large();
-        for Recent { kind, span, epoch } in large.into_iter().flatten() {
-            self.heaps.of(span).give(kind, span, epoch);
+        for Recent { span, epoch } in large.into_iter().flatten() {
+            self.heaps.of(span).give(span, epoch);
         }
     }
 
@@ -786,19 +787,19 @@ unsafe impl Allocator for Pool {
 
     #[inline]
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return };
+        let Some(span) = heap::span_at(address.as_ptr() as usize) else { return };
         let asked = span.segment.occupant(span.start).asked() as isize;
         span.segment.set_occupant(span.start, Occupant::NONE);
         let here = self.here();
         let mut shard = self.shard(here).lock();
         shard.counts.blocks -= 1;
         self.meter.note(&mut shard.counts, -asked, -(span.bytes() as isize));
-        let recent = Recent { kind, span, epoch: self.heaps.epoch() };
+        let recent = Recent { span, epoch: self.heaps.epoch() };
         let stays = span.bytes() <= SHARD_MAX && span.segment.local_node == here.local_node;
         let oldest = if stays { shard.put(recent) } else { Some(recent) };
         drop(shard);
-        if let Some(Recent { kind, span, epoch }) = oldest {
-            self.heaps.of(span).give(kind, span, epoch);
+        if let Some(Recent { span, epoch }) = oldest {
+            self.heaps.of(span).give(span, epoch);
         }
         let idle_space = self.idle_space.load(Relaxed);
         if idle_space != usize::MAX {
@@ -807,7 +808,7 @@ unsafe impl Allocator for Pool {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        heap::span_at(address.as_ptr() as usize).map_or(0, |(_, span)| span.usable())
+        heap::span_at(address.as_ptr() as usize).map_or(0, |span| span.usable())
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
@@ -829,20 +830,20 @@ unsafe impl Allocator for Pool {
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some((kind, span)) = heap::span_at(address.as_ptr() as usize) else { return false };
+        let Some(span) = heap::span_at(address.as_ptr() as usize) else { return false };
         let old = span.segment.occupant(span.start);
         let Some(need) = round_up(size.saturating_add(old.offset()), span.segment.unit()) else { return false };
         let (mut change, mut fresh, mut huge) = (0, 0, 0);
         if need > span.bytes() {
             let (_, pages, _) = self.pages_for(Request::bytes(size), self.for_arrays);
-            let Some(added) = self.extend(kind, span, need, pages) else { return false };
+            let Some(added) = self.extend(span, need, pages) else { return false };
             (change, fresh) = ((need - span.bytes()) as isize, added);
             huge = span
                 .segment
                 .on_fresh_huge(span.start + span.len, (need >> span.segment.unit_shift()) as u32 - span.len);
             self.evidence.lock().grown(huge);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
-            self.heaps.of(span).shrink(kind, span, (need >> span.segment.unit_shift()).max(1) as u32);
+            self.heaps.of(span).shrink(span, (need >> span.segment.unit_shift()).max(1) as u32);
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
         span.segment.set_occupant(span.start, Occupant::new(size, old.offset(), old.note()));

@@ -9,7 +9,7 @@ use super::{Pool, zero};
 use crate::allocator::{Allocator, Request};
 use crate::heap::growing::Span;
 use crate::heap::purging;
-use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Segment, huge_page};
+use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Segment, huge_page};
 use crate::heap::{Heap, Held};
 use crate::numa::local_nodes::{LocalNodes, Place};
 use crate::os::{self, Errno};
@@ -17,28 +17,25 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// A pool's heaps: one, or one for each local node.
 pub(super) struct Heaps {
-    first: Heap,
-    others: Box<[Heap]>,
+    /// By local node.
+    all: Box<[Heap]>,
     /// `None` if all memory is equally near.
     pub local_nodes: Option<&'static LocalNodes>,
 }
 
 impl Heaps {
     pub(super) fn new(local_nodes: Option<&'static LocalNodes>) -> Self {
-        let Some(several) = local_nodes else {
-            return Self { first: Heap::new(), others: Box::default(), local_nodes };
+        let all = match local_nodes {
+            None => Box::new([Heap::new(None)]) as Box<[Heap]>,
+            Some(several) => (0..several.count()).map(|local_node| Heap::new(Some(local_node as u8))).collect(),
         };
-        Self {
-            first: Heap::at(0),
-            others: (1..several.count()).map(|local_node| Heap::at(local_node as u8)).collect(),
-            local_nodes,
-        }
+        Self { all, local_nodes }
     }
 
     /// The heap of one local node.
     #[inline]
     pub(super) fn at(&self, local_node: u8) -> &Heap {
-        if local_node == 0 { &self.first } else { &self.others[usize::from(local_node) - 1] }
+        &self.all[usize::from(local_node)]
     }
 
     /// The heap that a span belongs to.
@@ -57,7 +54,7 @@ impl Heaps {
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Heap> + Clone {
-        std::iter::once(&self.first).chain(&self.others)
+        self.all.iter()
     }
 
     /// # Safety
@@ -70,7 +67,7 @@ impl Heaps {
     /// The epoch of all heaps.
     #[inline]
     pub(super) fn epoch(&self) -> u8 {
-        self.first.epoch()
+        self.at(0).epoch()
     }
 
     pub(super) fn held(&self) -> Held {
@@ -136,13 +133,13 @@ impl Pool {
     }
 
     /// Grows a used span in place, with memory local to this thread. Returns the fresh bytes of the addition.
-    pub(super) fn extend(&self, kind: Kind, span: Span, bytes: usize, fresh: Fresh) -> Option<usize> {
+    pub(super) fn extend(&self, span: Span, bytes: usize, fresh: Fresh) -> Option<usize> {
         let segment = span.segment;
         if self.heaps.local_nodes.is_some() && self.here().local_node != segment.local_node {
             return None;
         }
         self.flush_large();
-        let (dirty, fresh) = self.heaps.of(span).extend(kind, span, bytes, fresh)?;
+        let (dirty, fresh) = self.heaps.of(span).extend(span, bytes, fresh)?;
         if let Some(local_nodes) = self.heaps.local_nodes {
             let (start, len) = (span.start + span.len, segment.span_len(span.start) - span.len);
             if !segment.is_known_local(start, len) {

@@ -21,7 +21,6 @@ pub(super) const MAX: usize = (4096 + 64) << 10;
 /// A freed span that has not been joined with its neighbors yet.
 #[derive(Clone, Copy)]
 pub(super) struct Recent {
-    pub kind: Kind,
     pub span: Span,
     /// When it was freed.
     pub epoch: u8,
@@ -42,6 +41,7 @@ pub(super) struct Counts {
 
 pub(super) type Large = [Option<Recent>; LARGE_ROOM];
 
+#[derive(Default)]
 pub(super) struct Shard {
     recent: [Option<Recent>; ROOM],
     count: usize,
@@ -51,19 +51,6 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    pub(super) const fn new() -> Self {
-        const ZERO: Counts = Counts {
-            allocations: 0,
-            recycled: 0,
-            allocated_bytes: 0,
-            recycled_bytes: 0,
-            blocks: 0,
-            in_use: 0,
-            active: 0,
-        };
-        Self { recent: [None; ROOM], count: 0, large: [None; LARGE_ROOM], counts: ZERO }
-    }
-
     /// Takes the warmest span of `kind` that holds `bytes` and wastes at most a sixteenth, or no unit of a large one.
     #[inline]
     pub(super) fn take(&mut self, kind: Kind, bytes: usize) -> Option<Span> {
@@ -73,7 +60,7 @@ impl Shard {
         for at in (0..self.count).rev() {
             let recent = self.recent[at]?;
             let has = recent.span.bytes();
-            if recent.kind == kind && has >= bytes && has - bytes < (bytes >> 4) + recent.span.segment.unit() {
+            if recent.span.kind() == kind && has >= bytes && has - bytes < (bytes >> 4) + recent.span.segment.unit() {
                 self.remove(at);
                 return Some(recent.span);
             }
@@ -85,7 +72,7 @@ impl Shard {
     fn take_large(&mut self, kind: Kind, bytes: usize) -> Option<Span> {
         let fits = |recent: &Recent| {
             let has = recent.span.bytes();
-            recent.kind == kind && has >= bytes && has - bytes < recent.span.segment.unit()
+            recent.span.kind() == kind && has >= bytes && has - bytes < recent.span.segment.unit()
         };
         let at = self.large.iter().position(|large| large.as_ref().is_some_and(fits))?;
         let found = self.large[at].take();
