@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import demo.__main__ as compare
-from demo.measure import CommandError, Cost, middle, run
+from demo.measure import CommandError, Cost, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,16 +38,6 @@ def test_faults_memory_and_time_are_those_of_the_process() -> None:
 def test_a_command_that_fails_says_what_it_said() -> None:
     with pytest.raises(CommandError, match=r"ended with status 3:\nit broke"):
         run([sys.executable, "-c", "import sys; sys.stderr.write('it broke'); sys.exit(3)"], dict(os.environ))
-
-
-def test_a_command_killed_by_a_signal_is_a_failure() -> None:
-    with pytest.raises(CommandError, match="status -9"):
-        run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], dict(os.environ))
-
-
-def test_the_middle_is_taken_of_each_figure_by_itself() -> None:
-    runs = [Cost(1.0, 1.1, 0.3, 10, 5.0), Cost(2.0, 1.3, 0.1, 30, 4.0), Cost(9.0, 1.2, 0.2, 20, 3.0)]
-    assert middle(runs) == Cost(2.0, 1.2, 0.2, 20, 4.0)
 
 
 def test_a_gain_is_claimed_only_where_all_rounds_agree() -> None:
@@ -106,11 +96,3 @@ def test_equal_output_is_shown_with_a_table(
     assert "Medians of 2 alternating runs of each" in said
     assert "\npython " in said
     assert "\nfirsttouch run " in said
-
-
-def test_the_real_programs_are_those_that_people_see(tmp_path: Path) -> None:
-    ways = compare.commands(tmp_path / "report.json")
-    assert ways[compare.PLAIN] == [sys.executable, str(compare.PROGRAM)]
-    assert ways[compare.POOLED][1:4] == ["-m", "firsttouch", "run"]
-    assert ways[compare.POOLED][-1] == str(compare.PROGRAM)
-    assert "firsttouch" not in compare.PROGRAM.read_text().split('"""', 2)[2]

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.programs import run
+from tests.programs import ask, run
 
 pytestmark = pytest.mark.quick
 
@@ -181,3 +181,24 @@ def test_idle_memory_returns_to_the_system_in_both_processes_after_a_fork() -> N
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """)
     assert printed == "7\n"
+
+
+def test_freed_memory_is_not_copied_when_written_again() -> None:
+    """Recycled as it was, it would cost a copy of every page; given back before the fork it costs none."""
+    shared = ask("""
+        import json, os
+        ft.install(ft.pool(decay=None))
+        array = np.ones(100 << 20, np.uint8)
+        del array
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            with open("/proc/self/smaps_rollup") as file:
+                rollup = dict(line.split(":") for line in file.read().splitlines()[1:])
+            resident = int(rollup["Rss"].split()[0]) - int(rollup["Pss_File"].split()[0] if "Pss_File" in rollup else 0)
+            os.write(writer, json.dumps(resident).encode())
+            os._exit(0)
+        os.wait()
+        print(os.read(reader, 100).decode())
+    """)
+    assert shared < 80 << 10  # KiB: none of the 100 MiB

@@ -1,1 +1,0 @@
-"""fork, and the processes that multiprocessing starts."""
