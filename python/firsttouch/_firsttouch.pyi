@@ -152,7 +152,6 @@ class scratch(typing.Generic[_P, _R]):
         /,
         *,
         warn: bool = False,
-        debug: bool = False,
     ) -> scratch[[_Undecorated], _Undecorated]: ...
     @typing.overload
     def __new__(
@@ -161,7 +160,6 @@ class scratch(typing.Generic[_P, _R]):
         /,
         *,
         warn: bool = False,
-        debug: bool = False,
     ) -> scratch[_P, _R]: ...
     def __enter__(self) -> Scope: ...
     def __exit__(self, kind: object, error: object, traceback: object, /) -> typing.Literal[False]: ...

@@ -150,8 +150,8 @@ def _report(function: Callable[..., Any], left: list[tuple[int, int, str | None]
         arrays, they, them = (f"{len(left)} arrays", "they stay valid and keep", "them")
     message = (
         f"{arrays} made in {name}() outlived it in {buffer}: {'; '.join(shown)}"
-        f"{'' if left[0][2] else ' (debug=True names the lines that made them)'}; {they} a chunk of the buffer: return "
-        f"{them}, or copy {them} before storing"
+        f"{'' if left[0][2] else ' (a buffer with debug=True names the lines that made them)'}; {they} a chunk of the "
+        f"buffer: return {them}, or copy {them} before storing"
     )
     warnings.warn(message, EscapeWarning, stacklevel=_outside())
 

@@ -117,7 +117,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "run_on": lambda: _alone(ft.placement.run_on(ft.placement.current_node())),
     "scratch": lambda: _alone(ft.scratch(BUFFER)),
     "scratch default": lambda: _alone(ft.scratch()),
-    "scratch debug": lambda: _alone(ft.scratch(debug=True)),
+    "scratch debug": lambda: _alone(ft.scratch(ft.ScratchBuffer(debug=True))),
     "scratch decorated": lambda: _decorated(),
     "scratch escaping": lambda: _within(ft.scratch(BUFFER)),
     "share": lambda: ft.sharing.share(np.ones(1000)),

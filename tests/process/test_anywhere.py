@@ -77,14 +77,14 @@ def measured():
     return str(m), m.assert_at_most(peak="1 GiB")
 
 def scoped():
-    with ft.scratch(debug=True) as s: return s.empty(3000).sum()
+    with ft.scratch(ft.ScratchBuffer(debug=True)) as s: return s.empty(3000).sum()
 
 @ft.scratch
 def decorated(): return {"a": [np.ones(3000)]}
 
 kept = []
 
-@ft.scratch(warn=True, debug=True)
+@ft.scratch(ft.ScratchBuffer(debug=True), warn=True)
 def escaping():
     kept.append(np.ones(3000))
     return np.ones(3000)[1:]

@@ -1,8 +1,14 @@
-"""use() as a block and as a decorator."""
+"""use() as a block and as a decorator, in threads, coroutines, tasks and generators."""
 
+import asyncio
 import contextlib
+import contextvars
 import gc
+import sys
+import threading
 import weakref
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,6 +20,8 @@ from tests.programs import ask
 pytestmark = pytest.mark.quick
 
 NUMPY = ft.numpy_default()
+#: From Python 3.14 on that can be asked for; free-threaded builds do it always.
+INHERITS = bool(getattr(sys.flags, "thread_inherit_context", 0))
 
 
 def test_the_block_and_no_more() -> None:
@@ -167,3 +175,205 @@ def test_a_pool_whose_arrays_are_gone_leaves_nothing_behind() -> None:
     """)
     assert rss < 4 << 20
     assert mapped < 64 << 20
+
+
+def test_a_decorated_coroutine_keeps_it_over_awaits() -> None:
+    pool = ft.pool()
+
+    @ft.use(pool)
+    async def made() -> list[ft.Allocator | None]:
+        seen = [ft.get_allocator(np.empty(MIB))]
+        await asyncio.sleep(0.01)
+        return [*seen, ft.get_allocator(np.empty(MIB))]
+
+    async def main() -> tuple[list[ft.Allocator | None], ft.Allocator | None]:
+        return await made(), ft.get_allocator()
+
+    assert asyncio.iscoroutinefunction(made)
+    assert asyncio.run(main()) == ([pool, pool], NUMPY)
+
+
+def test_tasks_do_not_see_each_others() -> None:
+    async def task(allocator: ft.Allocator) -> bool:
+        right = True
+        for _ in range(5):
+            with ft.use(allocator):
+                await asyncio.sleep(0.001)
+                right &= ft.get_allocator(np.empty(MIB)) == allocator
+            right &= ft.get_allocator(np.empty(MIB)) == NUMPY
+            await asyncio.sleep(0.001)
+        return right
+
+    async def main() -> list[bool]:
+        return await asyncio.gather(*(task(ft.pool()) for _ in range(8)))
+
+    assert asyncio.run(main()) == [True] * 8
+
+
+def test_the_same_object_in_many_tasks() -> None:
+    scope = ft.use(ft.pool())
+
+    async def task(delay: float) -> bool:
+        with scope as pool:
+            await asyncio.sleep(delay)
+            inside = ft.get_allocator() == pool
+        return inside and ft.get_allocator() == NUMPY
+
+    async def main() -> list[bool]:
+        return await asyncio.gather(*(task(delay) for delay in (0.03, 0.01, 0.02, 0.0)))
+
+    assert asyncio.run(main()) == [True] * 4
+    assert ft.get_allocator() == NUMPY
+
+
+def test_a_child_task_may_outlive_the_block() -> None:
+    """It keeps the context it was started in; its arrays are valid whatever the parent does."""
+
+    async def child(go: asyncio.Event) -> np.ndarray:
+        await go.wait()
+        return np.full(MIB, 7.0)
+
+    async def main() -> np.ndarray:
+        go = asyncio.Event()
+        with ft.use(ft.pool()):
+            task = asyncio.create_task(child(go))
+        go.set()
+        return await task
+
+    assert (asyncio.run(main()) == 7).all()
+
+
+def test_to_thread_takes_the_context_along() -> None:
+    async def main(pool: ft.Allocator) -> ft.Allocator | None:
+        with ft.use(pool):
+            return await asyncio.to_thread(lambda: ft.get_allocator(np.empty(MIB)))
+
+    pool = ft.pool()
+    assert asyncio.run(main(pool)) == pool
+
+
+def test_generators_are_refused_as_functions() -> None:
+    def numbers() -> Iterator[int]:
+        yield 1
+
+    async def later() -> AsyncIterator[int]:
+        yield 1
+
+    for function in (numbers, later):
+        with pytest.raises(TypeError, match=rf"use\(\) cannot decorate the generator {function.__name__}: "):
+            ft.use()(function)
+
+
+def test_a_generator_closed_after_the_blocks_around_it() -> None:
+    """Its block is open between its yields, which nothing can help; it ends without harm, in whatever order."""
+    first, second = ft.pool(), ft.pool()
+
+    def suspended() -> Generator[None]:
+        with ft.use(second):
+            yield
+
+    with ft.use(first):
+        generator = suspended()
+        next(generator)
+    assert ft.get_allocator() == second
+    generator.close()
+    assert ft.get_allocator() == NUMPY
+
+
+def test_a_block_that_ends_in_another_context_changes_nothing_there() -> None:
+    scope = ft.use(ft.pool())
+    contextvars.copy_context().run(scope.__enter__)
+    with ft.use(ft.calloc()) as current:
+        scope.__exit__(None, None, None)
+        assert ft.get_allocator() == current
+    assert ft.get_allocator() == NUMPY
+
+
+def in_thread(body: Callable[[], None]) -> None:
+    errors: list[BaseException] = []
+
+    def caught() -> None:
+        try:
+            body()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=caught)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.skipif(INHERITS, reason="threads inherit their starter's context here")
+def test_a_new_thread_does_not_inherit_it() -> None:
+    def body() -> None:
+        assert ft.get_allocator() == NUMPY
+        with ft.use(ft.calloc()) as calloc:
+            assert ft.get_allocator() == calloc
+
+    with ft.use() as pool:
+        in_thread(body)
+        assert ft.get_allocator() == pool
+
+
+def test_the_same_object_open_in_two_threads() -> None:
+    scope = ft.use(ft.pool())
+    entered, left = threading.Barrier(2), threading.Event()
+    right: list[bool] = []
+
+    def body() -> None:
+        with scope as pool:
+            entered.wait()
+            left.wait()
+            right.append(ft.get_allocator() == pool)
+        right.append(ft.get_allocator() == NUMPY)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    with scope:
+        entered.wait()
+    here = ft.get_allocator()
+    left.set()
+    thread.join()
+    assert here == NUMPY
+    assert right == [True, True]
+
+
+def test_many_threads_in_and_out() -> None:
+    pools = [ft.pool(decay=0.1), ft.pool(ft.pages()), ft.pages(), ft.calloc(), NUMPY]
+
+    def body(seed: int) -> bool:
+        right = True
+        for turn in range(100):
+            allocator = pools[(seed + turn) % len(pools)]
+            with ft.use(allocator):
+                array = np.full(40_000 + turn * 1000, turn % 200, np.uint8)
+                right &= ft.get_allocator(array) == allocator
+            right &= bool((array == turn % 200).all()) and ft.get_allocator() == NUMPY
+        return right
+
+    with ThreadPoolExecutor(4) as executor:
+        assert all(executor.map(body, range(8)))
+
+
+def test_arrays_are_freed_in_other_threads() -> None:
+    with ft.use(ft.pool()) as pool:
+        arrays = [np.ones(MIB, np.uint8) for _ in range(50)]
+    assert ft.stats(pool).blocks == 50
+    in_thread(arrays.clear)
+    assert ft.stats(pool).blocks == 0
+    assert ft.stats(pool).in_use == 0
+
+
+def test_a_use_wins_over_install_in_its_thread_only() -> None:
+    ft.install()
+    installed = ft.get_allocator()
+
+    def body() -> None:
+        assert ft.get_allocator(np.empty(MIB)) == (own if INHERITS else installed)
+
+    with ft.use(ft.pool()) as own:
+        in_thread(body)
+        assert ft.get_allocator(np.empty(MIB)) == own
+    assert ft.get_allocator(np.empty(MIB)) == installed

@@ -413,7 +413,7 @@ def test_a_warning_names_how_many_and_points_to_the_line_of_the_call() -> None:
 
 
 def test_the_line_that_made_it_in_debug_mode() -> None:
-    @ft.scratch(warn=True, debug=True)
+    @ft.scratch(ft.ScratchBuffer(debug=True), warn=True)
     def step() -> None:
         CACHE["a"] = np.ones(1_000)
 

@@ -51,7 +51,6 @@ ft: Any = firsttouch  # what types forbid is tried here
         (lambda: ft.scratch(ft.pool()), TypeError, r"scratch\(\) takes a buffer"),
         (lambda: ft.scratch(ft.ScratchBuffer), TypeError, r"did you mean ScratchBuffer\(\)"),
         (lambda: ft.scratch(warn=True).__enter__(), ValueError, "warn=True needs the decorator.*local name.*alive"),
-        (lambda: ft.scratch(ft.ScratchBuffer("1 MiB"), debug=True), ValueError, "debug=True"),
         (lambda: ft.scratch()(1, 2), TypeError, "decorates one function"),
         (lambda: ft.scratch(lambda: 1).__enter__(), TypeError, "decorated function"),
     ],
@@ -164,16 +163,7 @@ def test_whoever_writes_to_it_is_found(buffer: Any, when: str) -> None:
     buffer.reset()
 
 
-def test_the_default_buffers_debug_mode_is_another_buffer() -> None:
-    with ft.scratch(debug=True) as s:
-        assert s.buffer is not ft.buffers.default_buffer()
-        assert "debug=True" in repr(s.buffer)
-        with ft.scratch(debug=True) as again:
-            assert again.buffer is s.buffer
-    assert "debug=False" in repr(ft.buffers.default_buffer())
-
-
-@firsttouch.scratch(debug=True)
+@firsttouch.scratch(firsttouch.ScratchBuffer("1 MiB", debug=True))
 def wrong(kept: list[int]) -> None:
     array = np.ones(MIDDLE, np.uint8)
     kept.append(array.ctypes.data)

@@ -264,7 +264,7 @@ ENDINGS = {
             views = [memoryview(np.ones(50_000)), s.alloc(50_000), s.alloc(0)]
     """,
     "under an installed pool": "ft.install()\nwith ft.scratch(): array = np.ones(50_000); big = np.ones(10**6)",
-    "in debug mode": "s = ft.scratch(debug=True); s.__enter__(); array = np.ones(50_000); del array",
+    "in debug mode": "s = ft.scratch(ft.ScratchBuffer(debug=True)); s.__enter__(); array = np.ones(50_000); del array",
 }
 
 

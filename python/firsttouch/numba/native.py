@@ -66,10 +66,10 @@ BYTES = ir.IntType(8).as_pointer()
 INFO = types.MemInfoPointer(types.voidptr)
 
 
-TOP, END, FRAME, OWNER, CHUNK, CHANGES, CURSOR_INFO, NOTHING = range(0, 64, 8)
+TOP, END, FRAME, OWNER, PLACE, CURSOR_INFO, NOTHING = range(0, 56, 8)
 
 
-FRAME_INFO, FRAME_TOP, FRAME_CHUNK, FRAME_CHANGES, GENERATION, OUTER, INNER = range(0, 56, 8)
+FRAME_INFO, FRAME_TOP, FRAME_PLACE, GENERATION, OUTER, INNER = range(0, 48, 8)
 
 
 # The address space of the segment register fs, whose first word is the thread's own address.
@@ -164,8 +164,7 @@ def mark(context: Any, builder: Any, cursor: Any) -> tuple[Any, Any, Any, Any]:
     with builder.if_else(builder.and_(known, mine), likely=True) as (quick, slow):
         with quick:
             put(builder, inner, FRAME_TOP, top)
-            put(builder, inner, FRAME_CHUNK, get(builder, cursor, CHUNK))
-            put(builder, inner, FRAME_CHANGES, get(builder, cursor, CHANGES))
+            put(builder, inner, FRAME_PLACE, get(builder, cursor, PLACE))
             next_generation = builder.add(get(builder, inner, GENERATION), WORD(1))
             put(builder, inner, GENERATION, next_generation)
             put(builder, cursor, FRAME, inner)
@@ -196,7 +195,7 @@ def rewind(context: Any, builder: Any, cursor: Any, mark: Any) -> None:
     start = builder.block
     with builder.if_then(innermost, likely=True):
         count = builder.load_atomic(place(builder, get(builder, frame, FRAME_INFO, BYTES), 0), "acquire", 8)
-        plain = builder.icmp_unsigned("==", get(builder, frame, FRAME_CHANGES), get(builder, cursor, CHANGES))
+        plain = builder.icmp_unsigned("==", get(builder, frame, FRAME_PLACE), get(builder, cursor, PLACE))
         same = builder.icmp_unsigned("==", get(builder, frame, GENERATION), generation)
         alone = builder.icmp_unsigned("==", count, WORD(1))
         looked = builder.and_(builder.and_(plain, same), alone)

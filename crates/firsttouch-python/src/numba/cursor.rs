@@ -22,6 +22,8 @@ const CHUNK: usize = 64 << 10;
 const LARGE: usize = CHUNK / 4;
 /// Where the arrays of so many marks keep chunks, every array has memory of its own until some of them are gone.
 const LEFT: usize = 2;
+/// One change, in the place of a cursor: more than there are chunks.
+const CHANGE: u64 = 1 << 24;
 /// Smaller chunks are not worth it.
 const SMALLEST: usize = 4 << 10;
 
@@ -109,18 +111,17 @@ impl Drop for Count {
 pub struct MarkFrame {
     /// The count of the arrays made here.
     info: *mut MemInfo,
-    /// The cursor's position, chunk and number of changes when it was opened.
+    /// The cursor's position and place when it was opened.
     top: usize,
-    chunk: usize,
-    changes: usize,
+    place: u64,
     /// Incremented whenever the frame is opened; a mark holds the value of its own.
     generation: usize,
     /// The frame around it.
     outer: *mut MarkFrame,
     /// The next one in, once there was one; it stays for the next mark.
     inner: *mut MarkFrame,
-    /// Its place in the cursor's list.
-    place: usize,
+    /// The number of frames around it.
+    depth: usize,
     count: Count,
     /// Arrays that have memory and a count of their own.
     apart: Vec<Count>,
@@ -137,10 +138,9 @@ pub struct Cursor {
     frame: *mut MarkFrame,
     /// The thread whose compiled code uses this, as compiled code identifies it; zero for none.
     pub owner: usize,
-    /// The current chunk's place in the list.
-    chunk: usize,
-    /// Incremented where going back to a frame that is open takes more than setting the position.
-    changes: usize,
+    /// The current chunk's number in the list, and above it a count of changes: of what makes going back to a frame that is
+    /// open more than setting the position. A frame with the same place needs no more.
+    place: u64,
     /// The count of the last array that was made by a call.
     info: *mut MemInfo,
     /// Always null, though the compiler cannot know that.
@@ -166,8 +166,7 @@ impl Cursor {
             end: 0,
             frame: null_mut(),
             owner: 0,
-            chunk: 0,
-            changes: 0,
+            place: 0,
             info: null_mut(),
             nothing: null_mut(),
             object,
@@ -183,23 +182,27 @@ impl Cursor {
     /// The number of open frames.
     pub fn depth(&self) -> usize {
         // SAFETY: an open frame of ours, if any.
-        unsafe { self.frame.as_ref() }.map_or(0, |frame| frame.place + 1)
+        unsafe { self.frame.as_ref() }.map_or(0, |frame| frame.depth + 1)
+    }
+
+    /// The number of the current chunk in the list.
+    fn chunk(&self) -> usize {
+        (self.place % CHANGE) as usize
     }
 
     /// Opens a frame.
     pub fn open(&mut self) -> Result<*mut MarkFrame, Failure> {
-        let place = self.depth();
-        if place == self.frames.len() {
+        let depth = self.depth();
+        if depth == self.frames.len() {
             let count = Count::new(Kept::default()).ok_or_else(|| Failure::memory("no memory is left for a mark"))?;
             let made = Box::into_raw(Box::new(MarkFrame {
                 info: count.info.as_ptr(),
                 top: 0,
-                chunk: 0,
-                changes: 0,
+                place: 0,
                 generation: self.frames.len() << 40, // no other frame's
                 outer: self.frame,
                 inner: null_mut(),
-                place,
+                depth,
                 count,
                 apart: Vec::new(),
             }));
@@ -209,10 +212,10 @@ impl Cursor {
             }
             self.frames.push(made);
         }
-        self.frame = self.frames[place];
+        self.frame = self.frames[depth];
         // SAFETY: a frame of ours, which nothing else accesses meanwhile.
         let frame = unsafe { &mut *self.frame };
-        (frame.top, frame.chunk, frame.changes) = (self.top, self.chunk, self.changes);
+        (frame.top, frame.place) = (self.top, self.place);
         frame.generation += 1;
         Ok(self.frame)
     }
@@ -240,7 +243,7 @@ impl Cursor {
         let count = Count::new((vec![chunk], None));
         let count = count.ok_or_else(|| Failure::memory("no memory is left to count an array"))?;
         self.info = count.info.as_ptr();
-        self.changes += 1;
+        self.place = self.place.wrapping_add(CHANGE);
         // SAFETY: compiled code runs in an open frame.
         unsafe { (*self.frame).apart.push(count) };
         Ok(address)
@@ -248,7 +251,7 @@ impl Cursor {
 
     /// Goes on in the next chunk, if there is one with room.
     fn enter_spare(&mut self, size: usize) -> bool {
-        let next = self.chunk + 1;
+        let next = self.chunk() + 1;
         let fits = self.chunks.get(next).is_some_and(|chunk| chunk.size >= size);
         if fits {
             self.enter(next);
@@ -266,22 +269,26 @@ impl Cursor {
                 Err(_) => return false,
             }
         };
-        let place = if self.chunks.is_empty() { 0 } else { self.chunk + 1 };
-        self.chunks.insert(place, chunk);
-        self.enter(place);
+        let next = if self.chunks.is_empty() { 0 } else { self.chunk() + 1 };
+        self.chunks.insert(next, chunk);
+        self.enter(next);
         true
     }
 
     /// Goes on at the beginning of a chunk that no array needs.
-    fn enter(&mut self, place: usize) {
-        self.changes += 1;
-        self.chunk = place;
-        (self.top, self.end) = (self.chunks[place].start(), self.chunks[place].end());
+    fn enter(&mut self, at: usize) {
+        self.set_chunk(at);
+        self.place = self.place.wrapping_add(CHANGE);
+        (self.top, self.end) = (self.chunks[at].start(), self.chunks[at].end());
+    }
+
+    fn set_chunk(&mut self, at: usize) {
+        self.place = self.place - self.place % CHANGE + at as u64;
     }
 
     /// Rewinds to a mark, if it is one of this cursor's that is open.
     pub fn rewind(&mut self, frame: *mut MarkFrame, generation: usize) -> Result<(), Failure> {
-        let Some(place) = self.frames[..self.depth()].iter().position(|&open| open == frame) else {
+        let Some(depth) = self.frames[..self.depth()].iter().position(|&open| open == frame) else {
             return Err(Failure::mark(
                 "this mark is not open: the buffer was rewound to it or to an earlier one, or another buffer made it",
             ));
@@ -290,13 +297,13 @@ impl Cursor {
         if unsafe { (*frame).generation } != generation {
             return Err(Failure::mark("the buffer was already rewound to this mark, or to an earlier one"));
         }
-        self.close(place);
+        self.close(depth);
         Ok(())
     }
 
-    /// Closes the frame that was opened as the one before `place` others, and all in it.
-    pub fn close(&mut self, place: usize) {
-        while self.depth() > place {
+    /// Closes frames until so many are open.
+    pub fn close(&mut self, depth: usize) {
+        while self.depth() > depth {
             // SAFETY: an open frame of ours, which nothing else accesses meanwhile.
             let frame = unsafe { &mut *self.frame };
             self.frame = frame.outer;
@@ -304,13 +311,14 @@ impl Cursor {
             if !frame.count.is_alone() {
                 self.leave_to_arrays(frame);
             }
-            self.go_back(frame.chunk, frame.top);
+            self.go_back((frame.place % CHANGE) as usize, frame.top);
         }
     }
 
     /// Leaves the chunks since a frame was opened to the arrays on them.
     fn leave_to_arrays(&mut self, frame: &mut MarkFrame) {
-        let chunks = self.chunks[frame.chunk.min(self.chunks.len())..].iter().take(self.chunk + 1 - frame.chunk);
+        let first = (frame.place % CHANGE) as usize;
+        let chunks = self.chunks.iter().take(self.chunk() + 1).skip(first);
         let kept = (chunks.cloned().collect(), Some(self.left.clone()));
         match Count::new(Kept::default()) {
             Some(fresh) => {
@@ -320,19 +328,19 @@ impl Cursor {
             // Without memory for another count, this one keeps its chunks for ever.
             None => std::mem::forget(kept),
         }
-        self.changes += 1;
+        self.place = self.place.wrapping_add(CHANGE);
     }
 
     /// Sets the position. Where arrays keep the chunk, nothing more is cut off it.
-    fn go_back(&mut self, place: usize, top: usize) {
+    fn go_back(&mut self, at: usize, top: usize) {
         let mut number = 0;
         self.chunks.retain_mut(|chunk| {
             number += 1;
-            number <= place + 1 || Arc::get_mut(chunk).is_some()
+            number <= at + 1 || Arc::get_mut(chunk).is_some()
         });
-        let was_further = self.chunk > place;
-        self.chunk = place;
-        (self.top, self.end) = match self.chunks.get_mut(place) {
+        let was_further = self.chunk() > at;
+        self.set_chunk(at);
+        (self.top, self.end) = match self.chunks.get_mut(at) {
             Some(chunk) => {
                 let top = top.max(chunk.start());
                 (top, if Arc::get_mut(chunk).is_some() { chunk.end() } else { top })
@@ -340,15 +348,16 @@ impl Cursor {
             None => (0, 0),
         };
         // A loop that needs more than this would otherwise change chunks twice in every iteration.
-        if was_further && self.end - self.top < CHUNK / 2 && self.chunks.len() > place + 1 {
-            self.enter(place + 1);
+        if was_further && self.end - self.top < CHUNK / 2 && self.chunks.len() > at + 1 {
+            self.enter(at + 1);
         }
     }
 
     /// Gives all chunks back, but those that arrays need; with no frame open.
     pub fn empty(&mut self) {
         self.chunks.clear();
-        (self.top, self.end, self.chunk) = (0, 0, 0);
+        (self.top, self.end) = (0, 0);
+        self.set_chunk(0);
     }
 }
 

@@ -216,16 +216,9 @@ fn chosen(
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct ScratchBuffer;
 
-/// Bytes of a chunk of the default buffer that checks: large arrays are to be checked, too, up to an eighth of this.
-const CHECKED: usize = 16 << 20;
-
 /// The default buffer of a thread or a task.
-pub fn default(py: Python<'_>, debug: bool) -> PyResult<Py<PyBuffer>> {
-    let mut options = BufferOptions { debug, site: site(debug), ..BufferOptions::default() };
-    if debug {
-        options.chunk_size = CHECKED;
-    }
-    let made = Py::new(py, growing(py, process_pool().clone(), options)?)?;
+pub fn default_growing(py: Python<'_>) -> PyResult<Py<PyBuffer>> {
+    let made = Py::new(py, growing(py, process_pool().clone(), BufferOptions::default())?)?;
     Ok(made.into_bound(py).into_super().unbind())
 }
 

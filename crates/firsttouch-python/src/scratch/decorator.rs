@@ -28,16 +28,13 @@ use std::ptr::NonNull;
 /// warn : bool, optional
 ///     Of a decorated function: whether arrays that outlive the call, and are not in its result, are warned of with a
 ///     :exc:`firsttouch.buffers.EscapeWarning`. Each call then collects garbage first.
-/// debug : bool, optional
-///     Whether the scope is on a buffer that checks for writes to freed memory and records the line that made each
-///     array.
 ///
 /// Raises
 /// ------
 /// TypeError
 ///     If an argument is not one of the above, or the function is a generator or coroutine function.
 /// ValueError
-///     If `warn` is given to a block, or `debug` with a buffer that was made without.
+///     If `warn` is given to a block.
 ///
 /// See Also
 /// --------
@@ -67,7 +64,6 @@ pub struct Scratch {
     buffer: Option<Py<PyBuffer>>,
     function: Option<Py<PyAny>>,
     warn: bool,
-    debug: bool,
     entered: Guarded<Vec<EnteredScope>>,
 }
 
@@ -76,15 +72,14 @@ pub struct Scratch {
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     py.import(Name("gc"))?;
     let (buffer, function, entered) = (None, None, Guarded::default());
-    Py::new(py, Scratch { buffer, function, warn: false, debug: false, entered }).map(drop)
+    Py::new(py, Scratch { buffer, function, warn: false, entered }).map(drop)
 }
 
 impl Scratch {
     fn enter(&self, py: Python<'_>) -> PyResult<EnteredScope> {
-        let kind = if self.debug { Kind::Debug } else { Kind::Plain };
         match &self.buffer {
             Some(buffer) => enter(buffer.bind(py)),
-            None => enter(&DefaultBuffers::here(py)?.get().buffer(py, kind)?),
+            None => enter(&DefaultBuffers::here(py)?.get().buffer(py, Kind::Growing)?),
         }
     }
 
@@ -105,7 +100,6 @@ impl Scratch {
             buffer: self.buffer.as_ref().map(|buffer| buffer.clone_ref(py)),
             function: Some(function.clone().unbind()),
             warn: self.warn,
-            debug: self.debug,
             entered: Guarded::default(),
         };
         let made = Py::new(py, made)?;
@@ -130,25 +124,14 @@ impl Drop for Scratch {
 #[pymethods]
 impl Scratch {
     #[new]
-    #[pyo3(signature = (buffer_or_function=None, /, *, warn=false, debug=false))]
-    fn new(
-        py: Python<'_>,
-        buffer_or_function: Option<&Bound<'_, PyAny>>,
-        warn: bool,
-        debug: bool,
-    ) -> PyResult<Py<Self>> {
-        let mut made = Self { buffer: None, function: None, warn, debug, entered: Guarded::default() };
+    #[pyo3(signature = (buffer_or_function=None, /, *, warn=false))]
+    fn new(py: Python<'_>, buffer_or_function: Option<&Bound<'_, PyAny>>, warn: bool) -> PyResult<Py<Self>> {
+        let mut made = Self { buffer: None, function: None, warn, entered: Guarded::default() };
         let Some(given) = buffer_or_function else { return Py::new(py, made) };
         let Ok(buffer) = given.cast::<PyBuffer>() else {
             callback(py, "function")?.call1((given,))?;
             return made.decorated(given);
         };
-        if debug && !buffer.get().debug {
-            return Err(PyValueError::new_err(format!(
-                "debug=True needs a buffer that was made with debug=True, and {} was not",
-                buffer.repr()?
-            )));
-        }
         made.buffer = Some(buffer.clone().unbind());
         Py::new(py, made)
     }

@@ -50,8 +50,7 @@ fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 
 #[derive(Default)]
 struct BufferSlots {
-    plain: Option<Py<PyBuffer>>,
-    debug: Option<Py<PyBuffer>>,
+    growing: Option<Py<PyBuffer>>,
     fixed: Option<Py<PyBuffer>>,
     /// Those that `using_buffer` put in the default's place, the innermost last.
     instead: Vec<Py<PyBuffer>>,
@@ -60,16 +59,14 @@ struct BufferSlots {
 /// Which of the default buffers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    Plain,
-    Debug,
+    Growing,
     Fixed,
 }
 
 impl BufferSlots {
     fn place(&mut self, kind: Kind) -> &mut Option<Py<PyBuffer>> {
         match kind {
-            Kind::Plain => &mut self.plain,
-            Kind::Debug => &mut self.debug,
+            Kind::Growing => &mut self.growing,
             Kind::Fixed => &mut self.fixed,
         }
     }
@@ -133,7 +130,7 @@ impl DefaultBuffers {
     pub fn buffer<'py>(&self, py: Python<'py>, kind: Kind) -> PyResult<Bound<'py, PyBuffer>> {
         {
             let mut own = self.own.lock(py);
-            let instead = if kind == Kind::Plain { own.instead.last() } else { None };
+            let instead = if kind == Kind::Growing { own.instead.last() } else { None };
             if let Some(found) = instead
                 .map(|found| found.clone_ref(py))
                 .or_else(|| own.place(kind).as_ref().map(|found| found.clone_ref(py)))
@@ -143,7 +140,7 @@ impl DefaultBuffers {
         }
         let made = match kind {
             Kind::Fixed => buffer::default_fixed(py)?,
-            Kind::Plain | Kind::Debug => buffer::default(py, kind == Kind::Debug)?,
+            Kind::Growing => buffer::default_growing(py)?,
         };
         let mut own = self.own.lock(py);
         Ok(own.place(kind).get_or_insert(made).bind(py).clone())
@@ -159,7 +156,7 @@ pub fn look_up(py: Python<'_>) -> PyResult<()> {
 /// The default buffer of this thread or task, of a fixed size or one that grows.
 #[pyfunction]
 fn home_buffer(py: Python<'_>, fixed: bool) -> PyResult<Bound<'_, PyBuffer>> {
-    DefaultBuffers::here(py)?.get().buffer(py, if fixed { Kind::Fixed } else { Kind::Plain })
+    DefaultBuffers::here(py)?.get().buffer(py, if fixed { Kind::Fixed } else { Kind::Growing })
 }
 
 /// Puts `buffer` in the place of the default one of this thread or task; its home, for `home_leave`.

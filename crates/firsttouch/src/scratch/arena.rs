@@ -37,7 +37,7 @@
 //! does not grow. In a [checked](Arena::checked) one each block is the upstream's own, so that one like
 //! `guarded(keep="1 MiB")` stops who uses it after its scope.
 
-use super::chunk::GRANULE;
+use super::buffer::GRANULE;
 use crate::allocator::{AllocError, Allocator, Limit, Request};
 use crate::failure;
 use crate::layout::{LayoutError, MAX_ALIGN, MAX_SIZE, checked_align, round_up};

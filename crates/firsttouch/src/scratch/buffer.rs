@@ -3,7 +3,6 @@
 //! One lock guards everything; the upstream is never called under it. Requests of at least an eighth of a chunk go to the
 //! upstream, which knows their blocks: one that outlives its scope keeps no other memory.
 
-use super::chunk::{Chunk, Cut, Damage, GRANULE, Survivor};
 use crate::adaptors::Limited;
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
@@ -19,6 +18,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
+/// Blocks begin and end at multiples of this, the least alignment of a request.
+pub(super) const GRANULE: usize = 64;
+/// What the bytes of freed blocks hold in a checked chunk.
+const FREED: u8 = 0xDB;
 /// Blocks of at least this fraction of a chunk are the upstream's.
 const LARGE: usize = 8;
 /// The largest chunk size allowed.
@@ -83,6 +86,241 @@ impl fmt::Display for BufferOptionsError {
 }
 
 impl std::error::Error for BufferOptionsError {}
+
+/// A live block that outlived something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survivor {
+    /// Its address.
+    pub address: usize,
+    /// Its size in bytes, which may be a little more than requested.
+    pub size: usize,
+    /// The number of the source line that requested it; zero if none was recorded.
+    pub site: u64,
+}
+
+/// A write to freed memory, found in a checked buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The address of the freed block.
+    pub address: usize,
+    /// Its size in bytes.
+    pub size: usize,
+    /// The first byte that was overwritten, as an offset into the block.
+    pub offset: usize,
+    /// The number of the source line that requested the block; zero if none was recorded.
+    pub site: u64,
+}
+
+/// A block, by its offset in the chunk.
+struct Record {
+    start: usize,
+    size: usize,
+    live: bool,
+    /// The number of the request among all of the buffer's.
+    serial: u64,
+    site: u64,
+}
+
+impl Record {
+    fn end(&self) -> usize {
+        self.start + self.size
+    }
+}
+
+/// What a block is requested for.
+#[derive(Clone, Copy)]
+struct Cut {
+    /// A multiple of [`GRANULE`].
+    size: usize,
+    align: usize,
+    serial: u64,
+    site: u64,
+}
+
+/// A piece of a buffer's memory, and the blocks that were cut off it.
+///
+/// Blocks are cut off by moving the top up. Each has a record, out of band, so that nothing is read from the memory to know
+/// whose it is (law 4). A block that is freed at the top moves the top down, past the blocks below that were freed before
+/// it. A chunk without live blocks starts again.
+struct Chunk {
+    start: NonNull<u8>,
+    size: usize,
+    /// The offset of the free memory behind the last block.
+    top: usize,
+    /// In the order of their addresses. Those of freed blocks are dropped once the top passes them.
+    records: Vec<Record>,
+    live: usize,
+    /// Whether freed blocks hold a pattern, and stay until that was verified.
+    checked: bool,
+    /// Ticks of the background purger since it was last used.
+    quiet: u8,
+}
+
+// SAFETY: its memory belongs to no thread.
+unsafe impl Send for Chunk {}
+
+impl Chunk {
+    /// A chunk in `size` bytes.
+    ///
+    /// # Safety
+    /// As long as the chunk is used, they are readable and writable, and nobody else's.
+    unsafe fn new(start: NonNull<u8>, size: usize, checked: bool) -> Self {
+        Self { start, size, top: 0, records: Vec::new(), live: 0, checked, quiet: 0 }
+    }
+
+    fn range(&self) -> std::ops::Range<usize> {
+        self.address(0)..self.address(self.size)
+    }
+
+    /// Bytes above the last block.
+    fn room(&self) -> usize {
+        self.size - self.top
+    }
+
+    fn address(&self, offset: usize) -> usize {
+        self.start.addr().get() + offset
+    }
+
+    /// The lowest offset from `from` on at which a block may begin.
+    #[inline]
+    fn aligned(&self, from: usize, align: usize) -> usize {
+        let base = self.address(0);
+        ((base + from + align - 1) & !(align - 1)) - base
+    }
+
+    fn pointer(&self, offset: usize) -> NonNull<u8> {
+        // SAFETY: the offset of a record, which lies in the chunk.
+        unsafe { self.start.add(offset) }
+    }
+
+    /// Cuts a block off at the top. `None` if there is no room for it, or for its record.
+    #[inline]
+    fn take(&mut self, cut: Cut) -> Option<NonNull<u8>> {
+        let start = self.aligned(self.top, cut.align);
+        if cut.size > self.size.checked_sub(start)? {
+            return None;
+        }
+        self.insert(self.records.len(), start, cut)
+    }
+
+    #[inline]
+    fn insert(&mut self, at: usize, start: usize, cut: Cut) -> Option<NonNull<u8>> {
+        let Cut { size, serial, site, .. } = cut;
+        self.records.try_reserve(1).ok()?;
+        self.records.insert(at, Record { start, size, live: true, serial, site });
+        self.top = self.top.max(start + size);
+        self.live += 1;
+        self.quiet = 0;
+        Some(self.pointer(start))
+    }
+
+    /// Cuts a block off in the first gap between live blocks that is large enough.
+    fn take_in_gap(&mut self, cut: Cut) -> Option<NonNull<u8>> {
+        let mut from = 0;
+        for at in 0..=self.records.len() {
+            let start = self.aligned(from, cut.align);
+            let end = self.records.get(at).map_or(self.size, |next| next.start);
+            if start <= end && end - start >= cut.size {
+                return self.insert(at, start, cut);
+            }
+            from = self.records.get(at)?.end();
+        }
+        None
+    }
+
+    /// The largest number of free bytes between live blocks.
+    fn largest_gap(&self) -> usize {
+        let mut from = 0;
+        let ends = self.records.iter().map(|record| (record.start, record.end())).chain([(self.size, self.size)]);
+        let gaps = ends.map(|(start, end)| start - std::mem::replace(&mut from, end));
+        gaps.max().unwrap_or(0)
+    }
+
+    /// The position of the record of the live block at `address`.
+    #[inline]
+    fn find(&self, address: usize) -> Option<usize> {
+        let start = address.wrapping_sub(self.address(0));
+        let last = self.records.len().checked_sub(1)?;
+        // What was cut off last is freed first as a rule.
+        let at = if self.records[last].start == start {
+            last
+        } else {
+            self.records.binary_search_by_key(&start, |record| record.start).ok()?
+        };
+        self.records[at].live.then_some(at)
+    }
+
+    /// Frees the live block at `address`; returns its size.
+    #[inline]
+    fn give(&mut self, address: usize) -> Option<usize> {
+        let at = self.find(address)?;
+        self.records[at].live = false;
+        self.live -= 1;
+        let Record { start, size, .. } = self.records[at];
+        if self.checked {
+            // SAFETY: the block was live until now, and nobody uses it any more.
+            unsafe { self.pointer(start).write_bytes(FREED, size) };
+        } else if self.live == 0 {
+            self.records.clear();
+            self.top = 0;
+        } else if at + 1 == self.records.len() {
+            self.lower();
+        }
+        Some(size)
+    }
+
+    /// Drops the records of freed blocks at the top.
+    fn lower(&mut self) {
+        while self.records.pop_if(|record| !record.live).is_some() {}
+        self.top = self.records.last().map_or(0, Record::end);
+    }
+
+    /// Drops the records of all freed blocks. Returns the first damage that a checked chunk finds in them.
+    fn compact(&mut self) -> Option<Damage> {
+        let damage = if self.checked { self.damage() } else { None };
+        self.records.retain(|record| record.live);
+        self.lower();
+        damage
+    }
+
+    fn damage(&self) -> Option<Damage> {
+        self.records.iter().filter(|record| !record.live).find_map(|record| {
+            // SAFETY: the bytes of a freed block, which holds the pattern and is not handed out again before this.
+            let bytes = unsafe { std::slice::from_raw_parts(self.pointer(record.start).as_ptr(), record.size) };
+            let offset = bytes.iter().position(|&byte| byte != FREED)?;
+            let (address, size, site) = (self.address(record.start), record.size, record.site);
+            Some(Damage { address, size, offset, site })
+        })
+    }
+
+    /// The usable size of the live block at `address`, and the number of its request.
+    #[inline]
+    fn block(&self, address: usize) -> Option<(usize, u64)> {
+        self.find(address).map(|at| (self.records[at].size, self.records[at].serial))
+    }
+
+    /// Resizes the live block at `address` to `size`, a multiple of [`GRANULE`], if the memory behind it is free. Returns
+    /// whether it was, and the old size.
+    fn resize(&mut self, address: usize, size: usize) -> Option<(bool, usize)> {
+        let at = self.find(address)?;
+        let limit = self.records.get(at + 1).map_or(self.size, |next| next.start);
+        let Record { start, size: old, .. } = self.records[at];
+        let fits = size <= limit - start;
+        if fits {
+            self.records[at].size = size;
+            if at + 1 == self.records.len() {
+                self.top = start + size;
+            }
+        }
+        Some((fits, old))
+    }
+
+    /// The live blocks whose requests have at least this number.
+    fn survivors(&self, since: u64) -> impl Iterator<Item = Survivor> {
+        let live = self.records.iter().filter(move |record| record.live && record.serial >= since);
+        live.map(|&Record { start, size, site, .. }| Survivor { address: self.address(start), size, site })
+    }
+}
 
 /// Where the memory comes from.
 enum Source {
@@ -166,10 +404,10 @@ impl State {
         for step in 1..=count {
             let at = (self.current + step) % count;
             let chunk = &mut self.chunks[at];
-            if chunk.live() == 0 {
+            if chunk.live == 0 {
                 self.damage = self.damage.or(chunk.compact());
             }
-            if chunk.room() >= chunk.size() / 2 {
+            if chunk.room() >= chunk.size / 2 {
                 let before = std::mem::replace(&mut self.current, at);
                 if let Some(taken) = self.take(cut) {
                     return Some(taken);
@@ -178,25 +416,25 @@ impl State {
             }
         }
         // Before more is held of which little lives, gaps between survivors are used.
-        let is_wasteful = self.held > WASTE * (self.used + self.chunks.last()?.size());
+        let is_wasteful = self.held > WASTE * (self.used + self.chunks.last()?.size);
         let looks = if is_wasteful { count.min(LOOKS) } else { 0 };
         (0..looks).find_map(|step| self.take_in_gap((self.current + step) % count, cut))
     }
 
     fn insert(&mut self, chunk: Chunk) {
-        let at = self.chunks.partition_point(|other| other.start() < chunk.start());
+        let at = self.chunks.partition_point(|other| other.start < chunk.start);
         address_map::note_outside_all(chunk.range());
-        self.held += chunk.size();
+        self.held += chunk.size;
         self.chunks.insert(at, chunk);
         self.current = at;
     }
 
     /// Removes a chunk without live blocks that was unused for `patience` ticks.
     fn remove(&mut self, patience: u8) -> Option<Chunk> {
-        let at = self.chunks.iter().position(|chunk| chunk.live() == 0 && chunk.quiet >= patience)?;
+        let at = self.chunks.iter().position(|chunk| chunk.live == 0 && chunk.quiet >= patience)?;
         let mut chunk = self.chunks.remove(at);
         self.damage = self.damage.or(chunk.compact());
-        self.held -= chunk.size();
+        self.held -= chunk.size;
         self.current = self.current.min(self.chunks.len().saturating_sub(1));
         Some(chunk)
     }
@@ -268,7 +506,7 @@ impl Buffer {
             if let Some(taken) = state.take_in_gap(0, cut) {
                 return block(taken);
             }
-            let (gap, blocks) = state.chunks.first().map_or((0, 0), |chunk| (chunk.largest_gap(), chunk.live() as u32));
+            let (gap, blocks) = state.chunks.first().map_or((0, 0), |chunk| (chunk.largest_gap(), chunk.live as u32));
             return Err(AllocError::new(asked, Limit::Full { capacity: state.held, used: state.used, gap, blocks }));
         };
         if let Some(taken) = state.advance(cut) {
@@ -321,9 +559,9 @@ impl Buffer {
         let mut bytes = 0;
         loop {
             let Some(chunk) = self.state.lock().remove(patience) else { return bytes };
-            bytes += chunk.size();
+            bytes += chunk.size;
             // SAFETY: no block lies in it, and it is no longer listed.
-            unsafe { upstream.deallocate(chunk.start()) };
+            unsafe { upstream.deallocate(chunk.start) };
         }
     }
 
@@ -546,7 +784,7 @@ impl Purgeable for Buffer {
         let upstream = self.upstream()?;
         let mut state = self.state.lock();
         let mut due = false;
-        for chunk in state.chunks.iter_mut().filter(|chunk| chunk.live() == 0) {
+        for chunk in state.chunks.iter_mut().filter(|chunk| chunk.live == 0) {
             chunk.quiet = chunk.quiet.saturating_add(1);
             due |= chunk.quiet >= PATIENCE;
         }
@@ -555,7 +793,7 @@ impl Purgeable for Buffer {
     }
 
     fn is_idle(&self) -> bool {
-        self.upstream().is_none() || self.state.lock().chunks.iter().all(|chunk| chunk.live() > 0)
+        self.upstream().is_none() || self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
     }
 
     fn trim_idle(&self) {

@@ -7,8 +7,6 @@
 
 mod arena;
 mod buffer;
-mod chunk;
 
 pub use arena::{Arena, ArenaError, Mark, Scope, Scratch, Zeroable};
-pub use buffer::{Buffer, BufferOptions, BufferOptionsError};
-pub use chunk::{Damage, Survivor};
+pub use buffer::{Buffer, BufferOptions, BufferOptionsError, Damage, Survivor};
