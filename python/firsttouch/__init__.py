@@ -87,6 +87,7 @@ if TYPE_CHECKING or not _start.is_command_line():
         )
     import numpy as _numpy  # noqa: F401 (first: the native module looks up once where NumPy lies)
 
+    from firsttouch import _firsttouch as _firsttouch  # it brings the next with it
     from firsttouch import custom as custom
     from firsttouch._allocators import *  # noqa: F403 (those of the declaration)
     from firsttouch._firsttouch import __version__ as __version__  # where it is missing, this says so
@@ -100,7 +101,7 @@ if TYPE_CHECKING or not _start.is_command_line():
     from firsttouch.profiling import measure
     from firsttouch.sharing import shared
 
-    __all__ += _import_module("firsttouch._allocators").__all__
+    __all__ += _firsttouch._allocators.__all__
 
 if not TYPE_CHECKING:
 

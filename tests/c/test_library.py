@@ -137,15 +137,6 @@ def test_fortran_pointer_arrays(prefix: Path, tmp_path: Path) -> None:
     assert "cannot allocate" in refused, refused
 
 
-def test_pkg_config_finds_it(prefix: Path, tmp_path: Path) -> None:
-    if shutil.which("pkg-config") is None:
-        pytest.skip("needs pkg-config")
-    environment = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "PATH": "/usr/bin:/bin"}
-    flags = run("pkg-config", "--cflags", "--libs", "firsttouch", env=environment).split()
-    run("cc", EXAMPLES / "temporaries.c", *flags, "-o", tmp_path / "found")
-    assert "pool" in run(tmp_path / "found", env={"LD_LIBRARY_PATH": str(prefix / "lib")})
-
-
 def test_the_commands_of_the_how_to(prefix: Path, tmp_path: Path) -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("needs pkg-config")

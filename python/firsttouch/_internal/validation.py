@@ -21,13 +21,6 @@ def size(name: str, value: object) -> int:
     return _firsttouch.size_argument(name, value)
 
 
-def flag(name: str, value: object) -> bool:
-    """Return ``True`` or ``False``; no other value is accepted in their place."""
-    if isinstance(value, bool):
-        return value
-    raise TypeError(f"{name}={value!r:.40} is {_kind(value)}: give True or False")
-
-
 def threads(name: str, value: object, others: str) -> int:
     """Return a number of threads; ``others`` names what else is accepted."""
     wanted = f"{others} a number of threads from 1 to 1024"

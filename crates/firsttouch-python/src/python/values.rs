@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)] // Safety: calls that return a new reference or null with an error.
 
-use firsttouch::reserve::{self, WithReserve, inject, is_ready};
+use firsttouch::reserve::{WithReserve, inject, is_ready};
 use pyo3::exceptions::{self, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyList, PyString, PyTuple};
@@ -280,14 +280,7 @@ fn fail_allocation(n: i64, onwards: bool) -> bool {
     inject(n, onwards)
 }
 
-/// Bytes of the reserve in use. For tests.
-#[pyfunction]
-fn reserve_used() -> ToPython<usize> {
-    ToPython(reserve::used())
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
-    module.add_function(wrap_pyfunction!(fail_allocation, module)?)?;
-    module.add_function(wrap_pyfunction!(reserve_used, module)?)
+    module.add_function(wrap_pyfunction!(fail_allocation, module)?)
 }

@@ -90,12 +90,6 @@ fn trace_end(py: Python<'_>, start: [f64; 7]) -> PyResult<Option<(u64, u64, Stri
     }
 }
 
-/// Whether a trace is being written.
-#[pyfunction]
-fn trace_is_on() -> bool {
-    recorder::is_recording()
-}
-
 /// Reads a whole trace and summarizes it by line: its facts and totals, the lines that requested large blocks, what these
 /// cost, and what a pool would save of it.
 #[pyfunction]
@@ -141,6 +135,5 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace_begin, module)?)?;
     module.add_function(wrap_pyfunction!(trace_end, module)?)?;
-    module.add_function(wrap_pyfunction!(trace_is_on, module)?)?;
     module.add_function(wrap_pyfunction!(trace_summary, module)?)
 }
