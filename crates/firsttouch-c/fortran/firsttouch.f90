@@ -1,36 +1,28 @@
-! The memory behind arrays, for Fortran 2008: pointer arrays on any allocator of firsttouch.
+! The memory behind arrays, for Fortran 2008: pointer arrays of any type and shape on any allocator of firsttouch.
 !
 !     use firsttouch
 !     type(ft_allocator) :: pool
-!     real(8), pointer :: x(:), y(:, :)
+!     real(8), pointer :: x(:, :)
 !     pool = ft_parse("pool()")
-!     call ft_allocate(pool, x, 1000000)
-!     y(1:1000, 1:1000) => x       ! any shape: a pointer to the same items
+!     call c_f_pointer(ft_allocate(pool, 1000000_8, c_sizeof(1d0)), x, [1000, 1000])
 !     ...
-!     call ft_deallocate(pool, x)
+!     call ft_deallocate(pool, c_loc(x))
 !     call ft_release(pool)
 !
 ! Failures stop the program with a message, unless `stat` is given: 0 where all is well, as for `allocate`.
-! Arrays are uninitialized; with `zeroed=.true.` they are zero, and not touched for that where memory is fresh.
+! Memory is uninitialized; with `zeroed=.true.` it is zero, and not touched for that where it is fresh.
 module firsttouch
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: error_unit
     implicit none
     private
     public :: ft_allocator, ft_parse, ft_release, ft_allocate, ft_deallocate, ft_last_error, ft_trim
+    public :: c_ptr, c_loc, c_f_pointer, c_sizeof
 
     !> A reference to an allocator; without a value it is the pool that the whole process shares.
     type :: ft_allocator
         type(c_ptr) :: handle = c_null_ptr
     end type
-
-    interface ft_allocate
-        module procedure allocate_r4, allocate_r8, allocate_c8, allocate_i4, allocate_i8
-    end interface
-
-    interface ft_deallocate
-        module procedure deallocate_r4, deallocate_r8, deallocate_c8, deallocate_i4, deallocate_i8
-    end interface
 
     interface
         function c_parse(expression, handle) bind(c, name="firsttouch_parse") result(status)
@@ -121,8 +113,8 @@ contains
         end if
     end subroutine
 
-    !> Memory for items; the address is null, and `stat` not 0, where there is none.
-    function memory(allocator, count, item, zeroed, stat) result(block)
+    !> Memory for `count` items of `item` bytes each; the address is null, and `stat` not 0, where there is none.
+    function ft_allocate(allocator, count, item, zeroed, stat) result(block)
         type(ft_allocator), intent(in) :: allocator
         integer(c_size_t), intent(in) :: count, item
         logical, intent(in), optional :: zeroed
@@ -141,99 +133,11 @@ contains
         call report(merge(0, 1, c_associated(block)), stat)
     end function
 
-    subroutine allocate_r4(allocator, array, n, zeroed, stat)
+    !> Gives memory back, by its address.
+    subroutine ft_deallocate(allocator, block)
         type(ft_allocator), intent(in) :: allocator
-        real(c_float), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, int(n, c_size_t), 4_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
-    end subroutine
-
-    subroutine deallocate_r4(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_float), pointer, intent(inout) :: array(:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_r8(allocator, array, n, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_double), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, int(n, c_size_t), 8_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
-    end subroutine
-
-    subroutine deallocate_r8(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        real(c_double), pointer, intent(inout) :: array(:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_c8(allocator, array, n, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        complex(c_double_complex), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, int(n, c_size_t), 16_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
-    end subroutine
-
-    subroutine deallocate_c8(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        complex(c_double_complex), pointer, intent(inout) :: array(:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_i4(allocator, array, n, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        integer(c_int32_t), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, int(n, c_size_t), 4_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
-    end subroutine
-
-    subroutine deallocate_i4(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        integer(c_int32_t), pointer, intent(inout) :: array(:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
-    end subroutine
-
-    subroutine allocate_i8(allocator, array, n, zeroed, stat)
-        type(ft_allocator), intent(in) :: allocator
-        integer(c_int64_t), pointer, intent(out) :: array(:)
-        integer, intent(in) :: n
-        logical, intent(in), optional :: zeroed
-        integer, intent(out), optional :: stat
-        type(c_ptr) :: block
-        nullify(array)
-        block = memory(allocator, int(n, c_size_t), 8_c_size_t, zeroed, stat)
-        if (c_associated(block)) call c_f_pointer(block, array, [max(n, 0)])
-    end subroutine
-
-    subroutine deallocate_i8(allocator, array)
-        type(ft_allocator), intent(in) :: allocator
-        integer(c_int64_t), pointer, intent(inout) :: array(:)
-        if (associated(array)) call c_free(allocator%handle, c_loc(array))
-        nullify(array)
+        type(c_ptr), intent(in) :: block
+        call c_free(allocator%handle, block)
     end subroutine
 
 end module
