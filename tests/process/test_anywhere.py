@@ -34,7 +34,7 @@ USES = {
     "ones": "ft.ones(10, allocator=ft.pool())",
     "ones_like": "ft.ones_like(A, allocator=ft.pool())",
     "pages": "ft.pages(populate=True).empty(10), refused(lambda: ft.pages(hugs=1))",
-    "pool": "ft.pool(\"pages(huge='thp')\").empty(10), refused(lambda: ft.pool('pole()')), ft.pool()._repr_html_()",
+    "pool": "ft.pool(\"pages(huge='thp')\").empty(10), refused(lambda: ft.pool('pole()'))",
     "receipt": "ft.receipt(ft.pages(populate=True).empty(10))",
     "scratch": "scoped(), decorated(), escaping()",
     "shared": "refused(lambda: pickle.loads(pickle.dumps(ft.shared(10))))",
