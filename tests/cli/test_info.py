@@ -12,7 +12,7 @@ import pytest
 
 from firsttouch.tools.cli import info
 from firsttouch.tools.measuring import machine
-from firsttouch.tools.measuring.machine import Watch, available, caches, cautions, describe, look
+from firsttouch.tools.measuring.machine import Watch, available, cautions, describe, look
 
 from .conftest import Start, clean_environment
 
@@ -107,7 +107,6 @@ def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
     assert not any("no transparent huge pages" in sentence for sentence in said)
     assert cautions(tmp_path) == []
     assert Watch(tmp_path).finish() == []
-    assert caches(tmp_path) == {}
 
 
 def test_files_with_unexpected_content(tree: Tree) -> None:
@@ -207,24 +206,6 @@ def test_hosts_that_take_free_memory(tree: Tree, device: str, features: str, tak
     root = tree({f"{balloon}/device": f"{device}\n", f"{balloon}/features": features + "0" * 58})
     assert ("reusing memory saves more here" in meaning(root)) == takes
     assert any("comes back from the host" in each for each in cautions(root)) == takes
-
-
-def test_kernels(tree: Tree) -> None:
-    root = tree({"proc/cmdline": "quiet init_on_alloc=1 ro", "proc/sys/kernel/osrelease": "5.10.0-28-amd64\n"})
-    assert look(root)["kernel"]["kernel"] == "5.10.0-28-amd64"
-    assert "clears every page twice" in meaning(root)
-
-
-def test_caches_are_read_as_the_kernel_writes_them(tree: Tree) -> None:
-    rows = [("Data", 1, "48K"), ("Instruction", 1, "64K"), ("Unified", 2, "2M"), ("Unified", 3, "")]
-    root = tree(
-        {
-            f"sys/devices/system/cpu/cpu0/cache/index{at}/{name}": f"{text}\n"
-            for at, row in enumerate(rows)
-            for name, text in zip(("type", "level", "size"), map(str, row), strict=True)
-        }
-    )
-    assert caches(root) == {"L1": 48 << 10, "L2": 2 << 20}
 
 
 # --- what disturbs a measurement

@@ -178,11 +178,6 @@ def test_last_failure_is_told(firsttouch: Start, tmp_path: Path) -> None:
     assert " ".join(told["reason"].split()) in done.stderr
 
 
-def test_work_in_child_processes_is_pointed_at(firsttouch: Start) -> None:
-    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(10**7))'])"
-    assert "--json with %p" in firsttouch("run", "-c", code).stderr
-
-
 def test_quiet(firsttouch: Start, write: Write) -> None:
     for option in ("-q", "--quiet"):
         assert firsttouch("run", option, write("work.py", WORK)).stderr == ""

@@ -147,7 +147,7 @@ def run(settings: Settings) -> Section:
     names = [who.name for who in everyone]
     for threads in cores:
         title = "In the main thread" if threads == 1 else f"In {threads} threads at once"
-        table = Table(f"{title}: time / time with out=", ["expression", "arrays", "out=", *names])
+        table = Table(f"{title}: time / time with out= (page faults)", ["expression", "arrays", "out=", *names])
         for expression, size in product(EXPRESSIONS, sizes):
             replies = {who: found[threads, who, expression, size] for who in names}
             if len({reply["result"] for each in replies.values() for reply in each}) > 1:

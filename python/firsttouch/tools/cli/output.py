@@ -138,12 +138,12 @@ def _check_ending(command: str, name: str) -> None:
         raise BadUsageError(f"{command}: --plot {name}: {got}; use .png, .svg or .pdf")
 
 
-def console(stream: TextIO | None = None, width: int = 120) -> Console:
-    """Return a console of rich's; `width` is that of a stream that is no terminal."""
+def console(stream: TextIO | None = None) -> Console:
+    """Return a console of rich's; a stream that is no terminal is as wide as COLUMNS says, or 120."""
     from rich.console import Console
 
-    terminal = (sys.stdout if stream is None else stream).isatty()
-    return Console(file=stream, width=None if terminal else width, highlight=False, markup=False, emoji=False)
+    known = (sys.stdout if stream is None else stream).isatty() or "COLUMNS" in os.environ
+    return Console(file=stream, width=None if known else 120, highlight=False, markup=False, emoji=False)
 
 
 def wrapped(sentence: str, stream: TextIO | None) -> str:

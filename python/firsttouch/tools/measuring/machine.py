@@ -6,11 +6,9 @@ machine does not report.
 
 from __future__ import annotations
 
-import gzip
 import mmap
 import os
 import platform
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -94,7 +92,6 @@ def _machine(root: Path) -> Facts:
     return {
         "CPU": f"{cpu.get('model name') or platform.processor() or platform.machine()} ({family})",
         "cores": f"{usable} usable of {os.cpu_count()}",
-        "caches": " ".join(f"{name} {units.size(size)}" for name, size in caches(root).items()) or None,
         "memory_bytes": _kib(memory.get("MemTotal")),
         "available_bytes": _kib(memory.get("MemAvailable")),
         "swap_bytes": _kib(memory.get("SwapTotal")),
@@ -111,16 +108,6 @@ def _version_of(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def caches(root: Path = Path("/")) -> dict[str, int]:
-    """Return the sizes of the first processor's data caches, by name (`L1`, `L2`, ...); empty if unknown."""
-    found: dict[str, int] = {}
-    for index in sorted((root / _CPU / "cpu0/cache").glob("index*")):
-        kind, level, size = (read(index / name) or "" for name in ("type", "level", "size"))
-        if kind != "Instruction" and re.fullmatch(r"\d+[KM]", size):
-            found[f"L{level}"] = int(size[:-1]) << (20 if size.endswith("M") else 10)
-    return dict(sorted(found.items()))
 
 
 def _pages(root: Path) -> Facts:
@@ -169,13 +156,11 @@ def _lines(path: Path) -> list[str]:
 
 
 def _kernel(root: Path) -> Facts:
-    release = read(root / "proc/sys/kernel/osrelease") or platform.release()
     return {
-        "kernel": release,
+        "kernel": read(root / "proc/sys/kernel/osrelease") or platform.release(),
         "system": f"{platform.system()} on {platform.machine()}",
         "populates_on_request": _populates(),
         "pagemap": "readable" if os.access(root / "proc/self/pagemap", os.R_OK) else "not readable",
-        "init_on_alloc": _init_on_alloc(root, release),
         "free_memory": "reported to the host" if takes_free_memory(root) else "kept",
         "governor": ", ".join(_governors(root)) or None,
     }
@@ -195,18 +180,6 @@ def _populates() -> str | None:
             return "yes"
     except (AttributeError, OSError, ValueError):
         return None
-
-
-def _init_on_alloc(root: Path, release: str) -> str | None:
-    """Return whether the kernel clears every page that it allocates, in addition to when it maps it."""
-    if told := re.findall(r"\binit_on_alloc=(\w+)", read(root / "proc/cmdline") or ""):
-        return "on" if told[-1].lower() in ("1", "on", "y", "yes", "true") else "off"
-    config = read(root / f"boot/config-{release}")
-    try:
-        config = config or gzip.decompress((root / "proc/config.gz").read_bytes()).decode()
-    except (OSError, ValueError, EOFError):
-        return None
-    return "on" if "CONFIG_INIT_ON_ALLOC_DEFAULT_ON=y" in config else "off"
 
 
 _BALLOON, _REPORTING = "0x0005", 5  # the number of memory balloons among virtio devices, and that of the feature
@@ -317,8 +290,6 @@ def _of_pages(pages: Facts, pools: Facts, kernel: Facts, known: bool) -> Iterato
     for size, pool in pools.items():
         if pool["free"]:
             yield f"{pool['free']:,} huge pages of {size} are reserved and free: no other program can use that memory"
-    if kernel["init_on_alloc"] == "on":
-        yield "init_on_alloc is on: the kernel clears every page twice, so reusing memory saves even more here"
     if kernel["free_memory"] != "kept":
         yield (
             "memory that has been free for seconds goes back to the host of this virtual machine, and is slow to touch"

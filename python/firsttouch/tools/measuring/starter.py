@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # importing typing would take memory
     from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
-_GRACE = 1.0
 _prctl = getattr(ctypes.CDLL(None), "prctl", None)  # looked up now, because a forked child should do little
 
 
@@ -68,7 +67,7 @@ def main() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the command would inherit that
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         os.execvp(command[0], command)
-    signal.signal(signal.SIGTERM, _asked_to_end)
+    signal.signal(signal.SIGTERM, lambda *_: _end_group())
     end_with(int(sys.argv[1]), signal.SIGTERM)
     json.dump(_run(json.load(sys.stdin)), sys.stdout)
     sys.stdout.flush()
@@ -125,35 +124,6 @@ def _become(order: dict[str, Any], starter: int, saying: int) -> NoReturn:
         os.write(saying, f"{line}{reason}".encode())
     finally:
         os._exit(127)
-
-
-def _asked_to_end(_number: int, _frame: object) -> NoReturn:
-    """Ask the whole group to end, and then end it by force."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.killpg(0, signal.SIGTERM)
-    until = time.monotonic() + _GRACE
-    while time.monotonic() < until and _others():
-        time.sleep(0.01)
-    _end_group()
-
-
-def _others() -> bool:
-    """Return whether the group has another process that has not ended."""
-    me, group = os.getpid(), os.getpgrp()
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return True
-    for name in names:
-        if name.isdecimal() and int(name) != me:
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    state, _, its = file.read().rpartition(b")")[2].split()[:3]
-            except OSError:
-                continue
-            if int(its) == group and state not in b"ZX":
-                return True
-    return False
 
 
 def _end_group() -> NoReturn:

@@ -18,7 +18,7 @@ class Estimate:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.value:.3f}" + (f" [{self.low:.3f}, {self.high:.3f}]" if self.low < self.high else "")
 
 
 def estimate(figures: Sequence[float]) -> Estimate:
