@@ -144,9 +144,7 @@ def _open(pattern: str) -> None:
     global _traced
     _traced = ""
     file = settings.filled(pattern)
-    allocator = "pool()" if hook.allocator is None else repr(hook.allocator)
     facts = {
-        "allocator": allocator if hook.installed else "numpy_default()",
         "numpy": sys.modules["numpy"].__version__,
         "python": sys.version.split()[0],
         "command": repr(sys.orig_argv),

@@ -145,13 +145,13 @@ def _install() -> None:
     if "limit" in options:
         upstream = module.default_pool() if allocator is None else allocator
         allocator = module._allocators.limited(upstream, options["limit"])
-    if "trace" not in options or allocator is not None:  # a trace is of NumPy's own memory by default
-        module.install(allocator)
-        installed = True
-    if "trace" in options:
+    if "trace" in options:  # of NumPy's own memory
         from _firsttouch_start import ending
 
         ending.begin_trace(options)
+    else:
+        module.install(allocator)
+        installed = True
 
 
 def _refused(why: str) -> None:

@@ -39,7 +39,6 @@ def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
         (["triad", "--qick"], "did you mean --quick?"),
         (["triad", "--plot", "no/such/x.png"], "no such directory"),
         (["triad", "--plot", "x.doc"], "unknown picture format .doc"),
-        (["triad", "--allocator", "poool"], "did you mean pool?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -168,7 +168,8 @@ impl Summary {
         } else {
             self.pooled.take(size, self.micros)
         };
-        let line = (size >= LARGE_SIZE).then(|| if (site as usize) < self.lines.len() { site as usize } else { 0 });
+        let site = if (site as usize) < self.lines.len() { site as usize } else { 0 };
+        let line = (size >= LARGE_SIZE).then_some(site);
         if let Some(line) = line {
             let line = &mut self.lines[line];
             line.count += 1;

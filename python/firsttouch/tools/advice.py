@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _NOTHING, _LITTLE = 0.01, 0.05
 #: Processor time of child processes, as a fraction of the program's, from which on it is worth mentioning.
 _CHILDREN = 0.1
+#: Letters of a path: a table with it fits 80 columns.
+_LONG = 36
 #: Waiting for a processor, as a fraction of the run time, from which on it is worth mentioning.
 _WAITED = 0.2
 
@@ -41,8 +43,9 @@ class Line:
 
     @property
     def place(self) -> str:
-        """File and line, or what stands for them."""
-        return output.place(self.file, self.line) if self.file else "(no Python code)"
+        """File and line, of a long path its end; or what stands for them."""
+        place = output.place(self.file, self.line) if self.file else "(no Python code)"
+        return place if len(place) <= _LONG else f"...{place[3 - _LONG :]}"
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ class Summary:
         """Return what was recorded, and what it cost."""
         facts, known = self.facts, "" if self.facts["complete"] else "as far as was recorded, "
         arrays = f"{facts['allocations']:,} arrays, at most {units.size(facts['peak_in_use'])} at once"
-        said = [f"{arrays}; on {facts['facts'].get('allocator', 'unknown memory')} in {units.seconds(self.wall)}"]
+        said = [f"{arrays}, in {units.seconds(self.wall)}"]
         part = units.share(self.seconds, self.processor)
         about = f"about {part} of the processor time in the kernel for arrays of 64 KiB or more (estimated)"
         said.append(about if self.lines else f"{known}no array had 64 KiB or more")

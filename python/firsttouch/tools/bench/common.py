@@ -46,8 +46,6 @@ class Settings:
     """Run with few sizes and rounds, in ten to twenty seconds."""
     sizes: tuple[int, ...] | None = None
     """Array sizes in bytes; `None` for those that suit the experiment and the machine."""
-    allocators: tuple[str, ...] = ()
-    """Further allocators for experiments that compare allocators, as expressions that `install` accepts."""
     progress: Callable[[float], None] = lambda _done: None
     """Called with the completed fraction, from 0 to 1."""
 

@@ -36,7 +36,7 @@ from firsttouch.tools.bench.common import (
     middle,
     name,
 )
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
@@ -130,7 +130,6 @@ def run(settings: Settings) -> Section:
         "nothing; in brackets, the page faults of one evaluation. *firsttouch* is its installed pool.",
     )
     everyone = [NUMPY, FIRSTTOUCH, TUNED_GLIBC]
-    everyone += [Contender(expression, install=expression) for expression in settings.allocators]
     cores = sorted({1, len(os.sched_getaffinity(0))})
     sizes, section.notes = settings.chosen(SIZES, QUICK, ARRAYS * cores[-1])
     sizes = sorted({max(2, -(-size // (8 * ROW))) * 8 * ROW for size in sizes})  # whole rows, of which two are used

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean, parse_size
 from firsttouch.tools.bench import NAMES
-from firsttouch.tools.cli import output, program
+from firsttouch.tools.cli import output
 from firsttouch.tools.cli.output import Output, Progress
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
@@ -49,13 +49,11 @@ def main(words: Sequence[str]) -> int:
         print(_listing(), end="")
         return 0
     out = output.checked(given, "bench", "numpy", "rich")
-    for expression in given.allocator:
-        program.checked(expression, "bench")
 
     from firsttouch.tools.bench.common import Settings
     from firsttouch.tools.measuring.machine import Watch, cautions
 
-    settings = Settings(given.quick, given.sizes, tuple(given.allocator))
+    settings = Settings(given.quick, given.sizes)
     for name in names:
         _check(name, settings)  # now, not after minutes
     sections: list[Section] = []
@@ -83,13 +81,6 @@ def _parser() -> Parser:
         help='array sizes, as in 4KiB,1MiB,"2 GiB" (default: chosen by each experiment)',
     )
     add("--quick", action="store_true", help="few sizes and rounds: shows the trend only")
-    add(
-        "--allocator",
-        metavar="EXPRESSION",
-        action="append",
-        default=[],
-        help="add an allocator, such as mimalloc, to experiments that compare allocators; repeatable",
-    )
     output.add(parser, plot=True)
     return parser
 

@@ -28,7 +28,6 @@ for example:
   firsttouch trace script.py data.csv           writes trace.ft
   firsttouch trace -o heat.ft -m package.heat
   firsttouch trace -o 'heat-%p.ft' script.py    a file for each process
-  firsttouch trace --allocator 'pool()' script.py
   firsttouch trace --summary script.py          large arrays by source line
   firsttouch trace --summary -o heat.ft script.py
   firsttouch trace --summary heat.ft            of an existing trace
@@ -43,7 +42,7 @@ _DEFAULT = "trace.ft"
 
 def main(words: Sequence[str]) -> int:
     """Check what can be checked, then record a trace or summarize one."""
-    given, found = program.parse(_parser(), words, ("-o", "--output", "--allocator", "--lines", *output.WITH_VALUE))
+    given, found = program.parse(_parser(), words, ("-o", "--output", "--lines", *output.WITH_VALUE))
     if any(value is not None for value in (given.json, given.html, given.plot)) and not given.summary:
         raise BadUsageError("trace: --json, --html and --plot are for --summary")
     if not given.summary:
@@ -76,7 +75,6 @@ def _parser() -> Parser:
         metavar="FILE",
         help=f"file for the trace; %%p stands for the process, %%r for the rank (default: {_DEFAULT})",
     )
-    add("--allocator", metavar="EXPRESSION", help="allocator to run the program on (default: NumPy's own)")
     add("--summary", action="store_true", help="summarize large arrays by source line")
     add("--lines", type=program.lines, default=20, metavar="N", help="lines that --summary shows (default: 20)")
     output.add(parser, plot=True)
@@ -84,15 +82,14 @@ def _parser() -> Parser:
 
 
 def _record(given: Any, found: Program, file: str) -> int:
-    settings = _settings(given, file)
-    command = _command()
-    program.become([*command, *found.words], program.environment(settings, found))
+    settings = {"trace": file, "quiet": given.quiet}
+    program.become([*_command(), *found.words], program.environment(settings, found))
 
 
 def _both(given: Any, found: Program, pattern: str, out: Output) -> int:
-    settings, file = _settings(given, pattern), files.fill(pattern)
+    file = files.fill(pattern)
     before = _version(file)
-    status = program.run_and_wait(_command(), settings, found)
+    status = program.run_and_wait(_command(), {"trace": pattern, "quiet": given.quiet}, found)
     if _version(file) not in (None, before):
         _sum_up(file, given.lines, out)
     return status
@@ -105,13 +102,6 @@ def _version(file: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns
-
-
-def _settings(given: Any, file: str) -> dict[str, Any]:
-    settings: dict[str, Any] = {"trace": file, "quiet": given.quiet}
-    if given.allocator is not None:
-        settings["allocator"] = program.checked(given.allocator, "trace")
-    return settings
 
 
 def _command() -> list[str]:
