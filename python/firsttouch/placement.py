@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-import warnings
-from _thread import get_ident  # threading would be imported for it
 from itertools import starmap
-from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +26,6 @@ __all__ = [
     "highest_node",
     "migrate",
     "receipt",
-    "run_on",
     "topology",
     "touch",
 ]
@@ -328,7 +323,7 @@ def _owner(a: np.ndarray) -> np.ndarray:
     return a
 
 
-# ---- NUMA nodes: the topology, and a block of code on one of them ----------------------------------------------------
+# ---- NUMA nodes ----------------------------------------------------
 
 
 class Node(NamedTuple):
@@ -405,84 +400,6 @@ def topology() -> Topology:
 def _node(number: int, processors: list[int], memory: tuple[int, int, int] | None, distances: list[int]) -> Node:
     total, free, available = memory or (0, 0, 0)
     return Node(number, tuple(processors), total, free, available, tuple(distances))
-
-
-class run_on:
-    """Run the current thread on a node's processors, with a preference for its memory; restore both afterwards.
-
-    Parameters
-    ----------
-    node : int
-        Number of the node.
-
-    Raises
-    ------
-    TypeError
-        If `node` is not an integer.
-    ValueError
-        If there is no such node, or none of its processors may be used.
-    RuntimeError
-        If the block ends in another thread.
-
-    Warns
-    -----
-    RuntimeWarning
-        If the thread's memory policy has to stay as it is.
-
-    See Also
-    --------
-    placement.topology : The nodes.
-
-    Notes
-    -----
-    Only the current thread is affected; threads that it starts inherit both. A memory policy that confines the process
-    to certain nodes (numactl, Slurm) is kept, and processors outside the present affinity are not used.
-
-    Examples
-    --------
-    >>> with ft.placement.run_on(0):
-    ...     ft.placement.current_node()
-    0
-
-    """
-
-    def __init__(self, node: int) -> None:
-        try:
-            number = -1 if isinstance(node, bool) else operator.index(node)
-        except TypeError:
-            raise TypeError(f"run_on() takes a node's number, not {type(node).__name__}: {node!r:.40}") from None
-        if not 0 <= number < 1024:
-            raise ValueError(f"node={node!r}: this machine's nodes are 0 to {highest_node()}")
-        self._node = number
-        self._before: dict[int, list[_firsttouch.ThreadPlace]] = {}  # by thread, because an object may be shared
-
-    def __enter__(self) -> run_on:
-        before = _firsttouch.run_on_node(self._node)
-        try:
-            if before.why_not is not None:
-                warnings.warn(
-                    f"run_on({self._node}): the thread's memory policy stays as it was: {before.why_not}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-            self._before.setdefault(get_ident(), []).append(before)
-        except BaseException:  # warnings may be errors; no block is open then
-            before.restore()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        before = self._before.get(get_ident())
-        if not before:
-            raise RuntimeError(
-                "run_on() ends in another thread than it began in: processors and memory policies belong to threads"
-            )
-        before.pop().restore()
-
-    def __repr__(self) -> str:
-        return f"run_on({self._node})"
 
 
 def _ranges(numbers: tuple[int, ...]) -> str:

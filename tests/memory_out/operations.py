@@ -114,7 +114,6 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "pool repr": lambda: repr(POOL),
     "pool equal": lambda: (ft.calloc() == POOL, len({POOL, OVER})),
     "receipt": lambda: type(ft.receipt(ARRAY)),
-    "run_on": lambda: _alone(ft.placement.run_on(ft.placement.current_node())),
     "scratch": lambda: _alone(ft.scratch(BUFFER)),
     "scratch default": lambda: _alone(ft.scratch()),
     "scratch debug": lambda: _alone(ft.scratch(ft.ScratchBuffer(debug=True))),

@@ -30,6 +30,7 @@ def tests() -> None:
 
     import firsttouch as ft
     from firsttouch import _firsttouch
+    from firsttouch.tools.bench.numa import on
 
     def nodes(a: np.ndarray) -> list[int]:
         found = _firsttouch.nodes_of_range(a.ctypes.data, a.nbytes)
@@ -49,7 +50,7 @@ def tests() -> None:
         assert receipt.numa == f"bind:{node}"
         assert not receipt.why_not
         assert set(nodes(ft.numa(node, populate=2).empty(1 << 20))) == {node}
-        with ft.placement.run_on(node):
+        with on(node):
             assert ft.placement.current_node() == node
             assert set(nodes(ft.pages().full(1 << 20, 2.0))) == {node}
 

@@ -1,8 +1,6 @@
-"""Nodes, and blocks of code that run on one of them."""
+"""Nodes, and policies from outside."""
 
 import os
-import threading
-from typing import Any
 
 import pytest
 
@@ -26,55 +24,8 @@ def test_the_topology_is_the_kernels() -> None:
     assert "processors" in table[0]
 
 
-def test_a_block_on_a_node_restores_what_was() -> None:
-    before = os.sched_getaffinity(0)
-    one = {min(before)}
-    os.sched_setaffinity(0, one)
-    try:
-        node = ft.placement.current_node()
-        with ft.placement.run_on(node) as outer, ft.placement.run_on(node):
-            assert os.sched_getaffinity(0) == one
-            assert ft.placement.current_node() == node
-        assert os.sched_getaffinity(0) == one
-        assert repr(outer) == f"run_on({node})"
-        with pytest.raises(ZeroDivisionError), outer:
-            raise ZeroDivisionError
-        assert os.sched_getaffinity(0) == one
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-@pytest.mark.parametrize("node", [99, -1, True, 10**30])
-def test_nodes_that_are_not_there(node: int) -> None:
-    with pytest.raises(ValueError, match="node"), ft.placement.run_on(node):
-        pass
-
-
-@pytest.mark.parametrize("node", ["0", 0.0, None])
-def test_what_is_no_number_of_a_node(node: Any) -> None:
-    with pytest.raises(TypeError, match=r"run_on\(\) takes a node's number, not"):
-        ft.placement.run_on(node)
-
-
-def test_a_block_ends_in_its_own_thread() -> None:
-    block = ft.placement.run_on(0)
-    block.__enter__()
-    raised: list[BaseException] = []
-
-    def leave() -> None:
-        try:
-            block.__exit__(None, None, None)
-        except RuntimeError as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=leave)
-    thread.start()
-    thread.join()
-    assert "another thread" in str(raised[0])
-
-
 REFUSED = """
-    import ctypes, struct, warnings
+    import ctypes, struct
     import firsttouch as ft
     libc = ctypes.CDLL(None, use_errno=True)
     # As containers do: EPERM for mbind (237) and set_mempolicy (238), whatever else is asked.
@@ -97,26 +48,10 @@ def test_a_container_that_refuses_mbind() -> None:
         ft.numa(0, strict=True).zeros(1 << 20)
     except MemoryError as error:
         print(error)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        with ft.placement.run_on(0):
-            pass
-    print(seen[0].message)
-    warnings.simplefilter("error")
-    outside = ft.placement.run_on(0)
-    try:
-        outside.__enter__()
-    except RuntimeWarning:
-        try:
-            outside.__exit__(None, None, None)
-        except RuntimeError as error:
-            print(error)
     """
     printed = run(REFUSED + program).splitlines()
     assert printed[0].startswith("None ('numa: the system does not permit it (EPERM")
     assert "as a strict placement requires: numa: the system does not permit it" in printed[1]
-    assert "memory policy stays as it was: the system does not permit it" in printed[2]
-    assert "ends in another thread" in printed[3], "a block that raises on entry is open no longer"
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program names x86_64's numbers")
@@ -138,31 +73,3 @@ def test_a_policy_from_outside_with_relative_nodes() -> None:
     print(*ft.receipt(ft.pages(numa=f"preferred:{nodes[0]}").zeros(100_000)).why_not)
     """
     assert run(program) == "True () 0\n" * 5 + "numa: the memory policy inherited by the process does not allow it\n"
-
-
-def test_one_object_in_two_threads() -> None:
-    shared, failed = ft.placement.run_on(0), []
-    inside, entered, ended = (threading.Event() for _ in range(3))
-    mine = sorted(os.sched_getaffinity(0))
-
-    def first() -> None:
-        os.sched_setaffinity(0, mine[:1])
-        with shared:
-            inside.set()
-            entered.wait()
-        failed.append(os.sched_getaffinity(0) != set(mine[:1]))
-        ended.set()
-
-    def second() -> None:
-        inside.wait()
-        with shared:
-            entered.set()
-            ended.wait()
-        failed.append(os.sched_getaffinity(0) != set(mine))
-
-    threads = [threading.Thread(target=work) for work in (first, second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == [False, False]

@@ -2,12 +2,11 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::python::interrupts::interruptible;
-use crate::python::values::{Dict, PyMemoryError, PyOSError, PyRuntimeError, PyValueError, ToPython};
+use crate::python::values::{Dict, PyMemoryError, PyOSError, PyValueError, ToPython};
 use firsttouch::adaptors::{Filled, Limited, Origin, Tracked};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::heap::{collapse, migrate};
 use firsttouch::numa::policy::{self, Orders, Outer, Policy};
-use firsttouch::numa::run_on::{self, Before};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os;
 use firsttouch::pages::migration::{self, Axis};
@@ -21,7 +20,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::any::Any;
 use std::sync::Arc;
-use std::thread::{self, ThreadId};
 
 // ---- Placed pages: slabs, and the receipts of what was granted -------------------------------------------------------
 
@@ -194,7 +192,7 @@ fn nodes_of_range(py: Python<'_>, address: usize, nbytes: usize) -> PyResult<ToP
         .map_err(|error| PyOSError::new_err(format!("move_pages: {}", Reason::of(error))))
 }
 
-// ---- The NUMA nodes there are, and the current thread on one of them --------------------------------------------------
+// ---- The NUMA nodes there are --------------------------------------------------
 
 type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
 
@@ -216,7 +214,6 @@ fn numa_nodes() -> ToPython<Vec<NodeRow>> {
 ///
 /// See Also
 /// --------
-/// run_on : Run on another node.
 /// topology : All nodes.
 ///
 /// Examples
@@ -247,37 +244,6 @@ fn highest_node() -> ToPython<usize> {
     ToPython(Topology::read().highest())
 }
 
-/// The previous settings of a thread; restored once.
-#[pyclass(module = "firsttouch", frozen)]
-pub struct ThreadPlace {
-    before: Before,
-    thread: ThreadId,
-    /// Why the memory policy was left unchanged, if it was.
-    #[pyo3(get)]
-    why_not: Option<String>,
-}
-
-#[pymethods]
-impl ThreadPlace {
-    /// Restores the thread's processors and memory policy.
-    fn restore(&self) -> PyResult<()> {
-        if thread::current().id() != self.thread {
-            return Err(PyRuntimeError::new_err(
-                "run_on() ends in another thread than it began in: processors and memory policies belong to threads",
-            ));
-        }
-        run_on::leave(&self.before);
-        Ok(())
-    }
-}
-
-/// Sends the current thread to a node.
-#[pyfunction]
-fn run_on_node(node: usize) -> PyResult<ThreadPlace> {
-    let (before, why_not) = run_on::enter(node).map_err(PyValueError::new_err)?;
-    Ok(ThreadPlace { before, thread: thread::current().id(), why_not: why_not.map(|reason| reason.to_string()) })
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(slab_axis, module)?)?;
     module.add_function(wrap_pyfunction!(expect_axis, module)?)?;
@@ -289,7 +255,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(nodes_of_range, module)?)?;
     module.add_function(wrap_pyfunction!(numa_nodes, module)?)?;
     module.add_function(wrap_pyfunction!(current_node, module)?)?;
-    module.add_function(wrap_pyfunction!(highest_node, module)?)?;
-    module.add_class::<ThreadPlace>()?;
-    module.add_function(wrap_pyfunction!(run_on_node, module)?)
+    module.add_function(wrap_pyfunction!(highest_node, module)?)
 }

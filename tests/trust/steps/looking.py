@@ -39,8 +39,6 @@ def place(world: World, random: Random) -> None:
         case 2:
             ft.migrate(filled.array, 0)
         case _:
-            with ft.placement.run_on(0):
-                ft.touch(filled.array)
             assert ft.placement.current_node() <= ft.placement.highest_node()
             assert ft.placement.topology().nodes
 

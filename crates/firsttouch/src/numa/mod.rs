@@ -4,5 +4,4 @@
 
 pub(crate) mod local_nodes;
 pub mod policy;
-pub mod run_on;
 pub mod topology;

@@ -27,7 +27,7 @@
 //!   [`file_identity`]: whether a descriptor is still the same file's.
 //! - [`is_shared`]: whether forked children would write to the same memory.
 //! - [`map_huge`], [`populate`], [`collapse`], [`lock`], [`bind`], [`move_pages`]: page size, prefaulting and NUMA node of
-//!   a range. [`thread_policy`], [`prefer_node`], [`thread_processors`], [`run_on_processors`]: of a thread.
+//!   a range. [`thread_policy`], [`thread_processors`], [`run_on_processors`]: of a thread.
 //!   [`allowed_nodes`], [`current_node`], [`free_memory_of`], [`explicit_huge_pages`], [`free_huge_pages`],
 //!   [`transparent_huge_pages`], [`lock_limit`], [`system_file`]: what is available. Any of them may be refused; placement
 //!   reports that in its receipt.

@@ -37,8 +37,6 @@ unsupported! {
     lock(usize, usize) -> ();
     bind(usize, usize, Mode, &Nodes, bool) -> ();
     thread_policy() -> ThreadPolicy;
-    prefer_node(usize) -> ();
-    restore_policy(&ThreadPolicy) -> ();
     allowed_nodes() -> Nodes;
     move_pages(&[usize], Option<&[i32]>, &mut [i32]) -> ();
     thread_processors() -> Processors;
@@ -206,11 +204,6 @@ impl ThreadPolicy {
     /// Not known.
     pub fn bounds(&self) -> Option<Nodes> {
         None
-    }
-
-    /// Not known.
-    pub fn name(&self) -> &'static str {
-        "unknown"
     }
 }
 

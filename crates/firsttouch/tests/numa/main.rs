@@ -43,8 +43,6 @@ const TESTS: &[Test] = &[
     ("residency: the node of every page", 1, looked::on_every_node),
     ("residency: every state", 1, looked::every_state),
     ("residency: huge pages", 1, looked::huge_pages),
-    ("run_on: processors and memory, restored after", 2, threads::run_on),
-    ("run_on nests", 2, threads::nested),
     ("a pool on a node", 2, threads::pool_on_a_node),
     ("a forked child places too", 2, threads::forked),
     ("pools: blocks that threads hand each other", 2, pools::handed_over),

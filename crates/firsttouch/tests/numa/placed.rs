@@ -1,8 +1,7 @@
 //! Where pages come from.
 
-use super::view::{Held, SIZE, all_on, in_a_thread, nodes, numbers, policy, source};
+use super::view::{Held, SIZE, all_on, nodes, numbers, on_node, policy, source};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::numa::run_on;
 use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::pages::receipt::{Outcome, Reason};
@@ -44,11 +43,7 @@ pub fn interleave() {
 pub fn local() {
     let pages = source("local");
     for node in numbers() {
-        in_a_thread(|| {
-            let Ok((before, _)) = run_on::enter(node) else { return }; // a node without processors
-            all_on(&Held::new(&*pages, SIZE).touched(), node);
-            run_on::leave(&before);
-        });
+        on_node(node, || all_on(&Held::new(&*pages, SIZE).touched(), node));
     }
 }
 

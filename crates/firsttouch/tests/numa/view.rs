@@ -84,3 +84,15 @@ pub fn all_on(held: &Held<'_>, node: usize) {
 pub fn in_a_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(body).join()).unwrap()
 }
+
+/// The same on the processors of a node, if it has any.
+pub fn on_node(node: usize, body: impl FnOnce() + Send) {
+    let processors = Topology::read().node(node).unwrap().processors;
+    if !processors.is_empty() {
+        in_a_thread(|| {
+            os::run_on_processors(&processors).unwrap();
+            assert_eq!(os::current_node(), node);
+            body();
+        });
+    }
+}

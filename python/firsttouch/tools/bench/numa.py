@@ -13,7 +13,10 @@ copy is timed twice here: cold, as on the slides, and again once all pages are r
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from itertools import product
 from statistics import median as median_of
@@ -58,10 +61,22 @@ def misplaced(array: Bytes, node: int) -> int:
     return sum(found != node for found in _firsttouch.nodes_of_range(array.ctypes.data, array.nbytes))
 
 
+@contextmanager
+def on(node: int) -> Iterator[None]:
+    """Run this thread on the processors of a node."""
+    before = os.sched_getaffinity(0)
+    (processors,) = (each.processors for each in ft.placement.topology().nodes if each.number == node)
+    os.sched_setaffinity(0, before & set(processors))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def in_a_row(cpu: int, near: int, far: int, nbytes: int) -> dict[str, float]:
     """Time the slides' four copies, each array as new as on the slides; then the same four again."""
     reply: dict[str, float] = {}
-    with ft.placement.run_on(cpu):
+    with on(cpu):
         nodes = {"a0": near, "b0": near, "a1": far, "b1": far}
         arrays: dict[str, Bytes] = {each: memory(node)[0].empty(nbytes, np.uint8) for each, node in nodes.items()}
         for when in ("first", "again"):
@@ -75,7 +90,7 @@ def in_a_row(cpu: int, near: int, far: int, nbytes: int) -> dict[str, float]:
 
 def between(cpu: int, source: int, target: int, nbytes: int) -> dict[str, float]:
     """Time one copy of arrays that were never written, and several once both are resident (the median)."""
-    with ft.placement.run_on(cpu):
+    with on(cpu):
         a, b = (memory(node)[0].empty(nbytes, np.uint8) for node in (source, target))
         cold, cold_faults = timed(b, a)
         a.fill(1)

@@ -54,20 +54,6 @@ impl ThreadPolicy {
             _ => false,
         }
     }
-
-    /// Returns the name of the mode.
-    pub fn name(&self) -> &'static str {
-        match self.mode & !MODE_FLAGS {
-            libc::MPOL_DEFAULT => "default",
-            libc::MPOL_PREFERRED => "preferred",
-            libc::MPOL_BIND => "bind",
-            libc::MPOL_INTERLEAVE => "interleave",
-            libc::MPOL_LOCAL => "local",
-            5 => "preferred-many",
-            6 => "weighted-interleave",
-            _ => "unknown",
-        }
-    }
 }
 
 fn check(result: c_long) -> Result<(), Errno> {
@@ -141,26 +127,6 @@ pub fn thread_policy() -> Result<ThreadPolicy, Errno> {
         libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, nodes.0.as_mut_ptr(), MAX_NODE - 1, 0, 0 as c_ulong)
     })?;
     Ok(ThreadPolicy { mode, nodes })
-}
-
-/// Makes this thread prefer a node (set_mempolicy(2)).
-///
-/// # Errors
-/// If the kernel refuses.
-pub fn prefer_node(node: usize) -> Result<(), Errno> {
-    restore_policy(&ThreadPolicy { mode: libc::MPOL_PREFERRED, nodes: Nodes::one(node) })
-}
-
-/// Sets the policy of this thread to one returned by [`thread_policy`] (set_mempolicy(2)).
-///
-/// # Errors
-/// If the kernel refuses.
-pub fn restore_policy(policy: &ThreadPolicy) -> Result<(), Errno> {
-    let mode = policy.mode & !MODE_FLAGS;
-    let none = mode == libc::MPOL_DEFAULT || mode == libc::MPOL_LOCAL || policy.nodes.is_empty();
-    let (mask, max) = if none { (null(), 0) } else { (policy.nodes.0.as_ptr(), MAX_NODE) };
-    // SAFETY: the kernel reads the set.
-    check(unsafe { libc::syscall(libc::SYS_set_mempolicy, policy.mode, mask, max) })
 }
 
 /// Returns the nodes that the cpuset allows this thread (get_mempolicy(2)).
