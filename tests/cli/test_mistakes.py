@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.bench.common import name
-
 from .conftest import Start
 
 Write = Callable[[str, str], Path]
@@ -31,10 +29,3 @@ def test_without_numpy(python: Start, words: list[str]) -> None:
     done = python("-c", WITHOUT, *words)
     assert done.returncode == 2
     assert done.stderr == f"firsttouch: {words[0]} needs numpy: python -m pip install numpy\n"
-
-
-@pytest.mark.parametrize(
-    ("nbytes", "said"), [(1 << 50, "1 PiB"), (3 << 29, "1.5 GiB"), (7 << 19, "3.5 MiB"), (1000, "1,000 bytes")]
-)
-def test_sizes_are_written_out(nbytes: int, said: str) -> None:
-    assert name(nbytes) == said

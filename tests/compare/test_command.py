@@ -268,13 +268,13 @@ def test_a_mistake_gets_one_line_before_anything_runs(
     assert said in found.err
 
 
-@pytest.mark.parametrize("command", ["compare", "advise", "trace --summary"])
+@pytest.mark.parametrize("command", ["compare -c 1", "advise -c 1", "trace --summary -c 1", "bench triad"])
 def test_without_rich_one_line_says_what_to_install(command: str) -> None:
     code = f"""
         import sys
         sys.modules["rich"] = None
         from firsttouch.tools.cli.main import main
-        sys.exit(main([*{command.split()}, "-c", "1"]))
+        sys.exit(main({command.split()}))
     """
     done = programs.start(code, prologue="")
     assert (done.returncode, done.stdout) == (2, "")

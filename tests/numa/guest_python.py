@@ -112,7 +112,7 @@ def experiment() -> None:
         assert 2 * pages <= reply["cold faults"] <= 2 * pages + 16, reply
         assert reply["warm faults"] <= 16, reply
     reply = numa.in_a_row(0, 0, 1, 1 << 20)
-    cold = [reply[f"{to} {source} cold faults"] // pages for to, source in numa.COPIES]
+    cold = [reply[f"{to} {source} first faults"] // pages for to, source in numa.COPIES]
     assert cold == [2, 1, 1, 0], reply
 
 

@@ -18,5 +18,5 @@ mod summary;
 mod tests;
 
 pub use format::{Encoder, Event, EventKind, LARGE_SIZE, Metadata, TraceError};
-pub use reader::{Reader, Totals};
+pub use reader::Reader;
 pub use summary::{LineSummary, Summary};

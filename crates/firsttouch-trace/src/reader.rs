@@ -8,39 +8,15 @@ use std::io::{BufReader, ErrorKind, Read};
 /// Small, since a source may look for signals whenever it is read: these are some hundred events of large blocks.
 const BUFFER_SIZE: usize = 4 << 10;
 
-/// The totals of the events read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Number of events, sites included.
-    pub events: u64,
-    /// Number of blocks allocated.
-    pub allocations: u64,
-    /// Bytes allocated, growth by resizing included.
-    pub allocated_bytes: u64,
-    /// Largest number of bytes that were live at once.
-    pub peak_in_use: u64,
-    /// Bytes live at the end.
-    pub in_use: u64,
-}
-
-impl Totals {
-    /// Counts a change of size; freeing is a change to zero.
-    fn on_resize(&mut self, old: u64, new: u64) {
-        self.allocated_bytes = self.allocated_bytes.saturating_add(new.saturating_sub(old));
-        self.in_use = self.in_use.saturating_add(new).saturating_sub(old);
-        self.peak_in_use = self.peak_in_use.max(self.in_use);
-    }
-}
-
 /// A streaming decoder. [`end`](Self::end) is available after the last event.
 pub struct Reader<R> {
     source: BufReader<R>,
     metadata: Metadata,
     ids: BlockIds,
-    /// Size of each live block, by block number.
-    live_sizes: Vec<Option<u64>>,
+    /// Whether a block is live, by block number.
+    live: Vec<bool>,
     micros: u64,
-    totals: Totals,
+    events: u64,
     end: Option<(u64, Metadata)>,
 }
 
@@ -54,9 +30,9 @@ impl<R: Read> Reader<R> {
             source: BufReader::with_capacity(BUFFER_SIZE, source),
             metadata: Metadata::new(),
             ids: BlockIds::default(),
-            live_sizes: Vec::new(),
+            live: Vec::new(),
             micros: 0,
-            totals: Totals::default(),
+            events: 0,
             end: None,
         };
         for (at, expected) in MAGIC.into_iter().enumerate() {
@@ -85,9 +61,9 @@ impl<R: Read> Reader<R> {
         self.end.as_ref()
     }
 
-    /// Returns the totals of the events read so far.
-    pub fn totals(&self) -> &Totals {
-        &self.totals
+    /// Returns the number of events read so far, sites included.
+    pub fn events(&self) -> u64 {
+        self.events
     }
 
     /// Returns the next event, or `None` at the end mark.
@@ -110,7 +86,7 @@ impl<R: Read> Reader<R> {
             return Ok(None);
         }
         let kind = self.event_kind(kind, tag & format::ZEROED != 0)?;
-        self.totals.events += 1;
+        self.events += 1;
         Ok(Some(Event { kind, micros: self.micros }))
     }
 
@@ -120,27 +96,17 @@ impl<R: Read> Reader<R> {
                 let size = self.number()?;
                 let site = if size >= LARGE_SIZE { self.number_u32()? } else { 0 };
                 let block = self.ids.acquire();
-                if self.live_sizes.len() <= block as usize {
-                    self.live_sizes.push(None);
-                }
-                self.live_sizes[block as usize] = Some(size);
-                self.totals.allocations += 1;
-                self.totals.on_resize(0, size);
+                self.live.resize(self.live.len().max(block as usize + 1), false);
+                self.live[block as usize] = true;
                 EventKind::Allocate { block, size, zeroed, site }
             }
             format::FREE => {
                 let block = self.live_block()?;
-                let size = self.live_sizes[block as usize].take().unwrap_or(0);
-                self.totals.on_resize(size, 0);
+                self.live[block as usize] = false;
                 self.ids.release(block);
                 EventKind::Free { block }
             }
-            format::RESIZE => {
-                let (block, size) = (self.live_block()?, self.number()?);
-                let old = self.live_sizes[block as usize].replace(size).unwrap_or(0);
-                self.totals.on_resize(old, size);
-                EventKind::Resize { block, size }
-            }
+            format::RESIZE => EventKind::Resize { block: self.live_block()?, size: self.number()? },
             format::SITE => {
                 let line = self.number_u32()?;
                 EventKind::Site { file: self.string()?, line }
@@ -151,8 +117,8 @@ impl<R: Read> Reader<R> {
 
     fn live_block(&mut self) -> Result<u32, TraceError> {
         let block = self.number()?;
-        match self.live_sizes.get(usize::try_from(block).unwrap_or(usize::MAX)) {
-            Some(Some(_)) => Ok(block as u32),
+        match self.live.get(usize::try_from(block).unwrap_or(usize::MAX)) {
+            Some(true) => Ok(block as u32),
             _ => Err(TraceError::Corrupt("an event refers to a block that is not live")),
         }
     }
@@ -196,7 +162,7 @@ impl<R: Read> Reader<R> {
         let mut byte = [0];
         match self.source.read_exact(&mut byte) {
             Ok(()) => Ok(byte[0]),
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(TraceError::Truncated(self.totals.events)),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(TraceError::Truncated(self.events)),
             Err(error) => Err(TraceError::Io(error)),
         }
     }

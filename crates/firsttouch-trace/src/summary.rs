@@ -6,7 +6,7 @@
 //! them.
 
 use crate::format::{EventKind, LARGE_SIZE, Metadata, TraceError};
-use crate::reader::{Reader, Totals};
+use crate::reader::Reader;
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::glibc::{self, Simulation};
 use firsttouch::os;
@@ -105,8 +105,16 @@ pub struct Summary {
     pub metadata: Metadata,
     /// Whether the trace has its end mark.
     pub complete: bool,
-    /// The totals.
-    pub totals: Totals,
+    /// Number of events.
+    pub events: u64,
+    /// Number of blocks allocated.
+    pub allocations: u64,
+    /// Bytes allocated, growth by resizing included.
+    pub allocated_bytes: u64,
+    /// Largest number of bytes that were live at once.
+    pub peak_in_use: u64,
+    /// Bytes live at the end.
+    pub in_use: u64,
     /// Number of events that were lost.
     pub lost: u64,
     /// Time of the last event in microseconds.
@@ -149,10 +157,11 @@ impl Summary {
                 EventKind::Resize { block, size } => summary.on_resize(block, size),
             }
         }
+        let in_use = summary.in_use;
         for block in 0..summary.blocks.len() as u32 {
             summary.on_free(block); // live at the end
         }
-        summary.totals = *reader.totals();
+        (summary.events, summary.in_use) = (reader.events(), in_use);
         if let Some((lost, metadata)) = reader.end() {
             summary.complete = true;
             summary.lost = *lost;
@@ -161,7 +170,16 @@ impl Summary {
         Ok(summary)
     }
 
+    /// Counts a change of a block's size.
+    fn changed(&mut self, old: u64, new: u64) {
+        self.allocated_bytes = self.allocated_bytes.saturating_add(new.saturating_sub(old)); // of a damaged trace, any number
+        self.in_use = self.in_use.saturating_add(new).saturating_sub(old);
+        self.peak_in_use = self.peak_in_use.max(self.in_use);
+    }
+
     fn on_alloc(&mut self, number: u32, size: u64, zeroed: bool, site: u32) {
+        self.allocations += 1;
+        self.changed(0, size);
         let plainly = self.plainly.allocated(number as usize + 1, size as usize);
         let had = if zeroed && size >= CLEARED_MAX || size < SMALL_LIMIT as u64 {
             0
@@ -173,7 +191,7 @@ impl Summary {
         if let Some(line) = line {
             let line = &mut self.lines[line];
             line.count += 1;
-            line.bytes = line.bytes.saturating_add(size); // of a damaged trace, any number
+            line.bytes = line.bytes.saturating_add(size);
             line.plainly += glibc::pages(plainly, size as usize, true);
             let whole_pages = os::huge_page_size().is_some_and(|huge| size >= huge as u64);
             line.pooled.add(size - had, whole_pages || !zeroed); // zeroed blocks that fill no huge page may be sparse
@@ -193,6 +211,7 @@ impl Summary {
         let block = &mut self.blocks[number as usize];
         let old = std::mem::replace(&mut block.size, size);
         let line = block.line;
+        self.changed(old, size);
         self.plainly.freed(number as usize + 1, old as usize);
         let plainly = self.plainly.allocated(number as usize + 1, size as usize);
         let grown = size.saturating_sub(old);
@@ -207,6 +226,7 @@ impl Summary {
 
     fn on_free(&mut self, number: u32) {
         let block = std::mem::take(&mut self.blocks[number as usize]);
+        self.changed(block.size, 0);
         self.plainly.freed(number as usize + 1, block.size as usize);
         if block.size >= SMALL_LIMIT as u64 {
             self.pooled.give(block.size, self.micros);

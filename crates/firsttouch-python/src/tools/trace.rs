@@ -102,13 +102,12 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
     found.set_item("facts", summary.metadata.iter().cloned().collect::<BTreeMap<_, _>>())?;
     found.set_item("complete", summary.complete)?;
     found.set_item("seconds", summary.micros as f64 / 1e6)?;
-    let totals = summary.totals;
     let figures = [
-        ("events", totals.events),
-        ("allocations", totals.allocations),
-        ("allocated_bytes", totals.allocated_bytes),
-        ("peak_in_use", totals.peak_in_use),
-        ("in_use_at_end", totals.in_use),
+        ("events", summary.events),
+        ("allocations", summary.allocations),
+        ("allocated_bytes", summary.allocated_bytes),
+        ("peak_in_use", summary.peak_in_use),
+        ("in_use_at_end", summary.in_use),
         ("lost", summary.lost),
         ("small_blocks", summary.small_blocks),
         ("small_bytes", summary.small_bytes),

@@ -159,27 +159,10 @@ def _kernel(root: Path) -> Facts:
     return {
         "kernel": read(root / "proc/sys/kernel/osrelease") or platform.release(),
         "system": f"{platform.system()} on {platform.machine()}",
-        "populates_on_request": _populates(),
         "pagemap": "readable" if os.access(root / "proc/self/pagemap", os.R_OK) else "not readable",
         "free_memory": "reported to the host" if takes_free_memory(root) else "kept",
         "governor": ", ".join(_governors(root)) or None,
     }
-
-
-_MADV_POPULATE_WRITE = 23
-
-
-def _populates() -> str | None:
-    """Return whether the kernel accepts that advice on a fresh mapping; None if there is no mapping."""
-    try:
-        with mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
-            try:
-                fresh.madvise(_MADV_POPULATE_WRITE)
-            except OSError:
-                return "no"
-            return "yes"
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 _BALLOON, _REPORTING = "0x0005", 5  # the number of memory balloons among virtio devices, and that of the feature
@@ -295,8 +278,6 @@ def _of_pages(pages: Facts, pools: Facts, kernel: Facts, known: bool) -> Iterato
             "memory that has been free for seconds goes back to the host of this virtual machine, and is slow to touch"
             " again: reusing memory saves more here, and measurements vary more"
         )
-    if kernel["populates_on_request"] == "no":
-        yield "the kernel cannot populate memory on request (it can since 5.14): pages are touched one by one"
 
 
 def _of_numa(numa: Facts) -> Iterator[str]:
