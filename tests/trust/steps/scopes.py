@@ -131,7 +131,7 @@ def scratch(world: World, random: Random) -> None:
 
 
 def scratch_function(world: World, random: Random) -> None:
-    @ft.scratch(result=random.choice(("copy", "keep")), debug=random.random() < 0.2)
+    @ft.scratch
     def work(count: int, deeper: int) -> Any:
         a = np.arange(count)
         if deeper:
