@@ -3,11 +3,13 @@
 import contextlib
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import firsttouch as ft
 from firsttouch._internal import resolve
+
+pytest.importorskip("hypothesis", reason="not in every lock")
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 sizes = st.integers(1, 2**40)
 bytes_or_none = st.none() | st.integers(0, 255)
