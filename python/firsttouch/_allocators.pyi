@@ -75,4 +75,4 @@ def pool(
     """Return a pool, which keeps freed blocks and reuses the most recently freed."""
 
 def tracked(upstream: AllocatorLike | None = None, *, lines: bool = False) -> Allocator:
-    """Return an allocator that counts its blocks and bytes, with their peak, total and size distribution."""
+    """Return an allocator that counts its blocks and bytes, with their peak and total, for :func:`stats`."""

@@ -66,13 +66,13 @@ def test_resize_pickle_buffer_and_dlpack(kind: str, size: int) -> None:
 def test_nothing_is_left_behind(name: str) -> None:
     allocator = ft.tracked(ft.malloc())
     kept = [getattr(allocator, name)(*arguments, **named) for arguments, named in calls(name)]
-    living = _firsttouch.tally(allocator)
-    assert living["live_blocks"] >= len(kept)
-    assert living["live_bytes"] >= sum(array.nbytes for array in kept)
+    living = ft.stats(allocator)
+    assert living.blocks >= len(kept)
+    assert living.in_use >= sum(array.nbytes for array in kept)
     del kept
     gc.collect()
-    after = _firsttouch.tally(allocator)
-    assert (after["live_blocks"], after["live_bytes"]) == (0, 0)
+    after = ft.stats(allocator)
+    assert (after.blocks, after.in_use) == (0, 0)
     assert _firsttouch.living(allocator) == []
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch import _firsttouch
 from tests.creation.kinds import ALLOCATORS
 
 pytestmark = pytest.mark.quick
@@ -67,4 +66,4 @@ def test_a_failing_iterator_gives_everything_back() -> None:
     things.clear()
     gc.collect()
     assert [ref for ref in gone if ref() is not None] == []
-    assert _firsttouch.tally(allocator)["live_blocks"] == 0
+    assert ft.stats(allocator).blocks == 0

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch import _firsttouch
 from tests.probe import MIB, Bytes, fill, intact, wait_until
 
 pytestmark = pytest.mark.quick
@@ -74,12 +73,12 @@ def test_statistics_of_tracked_agree_with_each_other_at_any_moment() -> None:
     tracked = ft.tracked()
 
     def look() -> None:
-        now = _firsttouch.tally(tracked)
-        assert now["live_bytes"] <= now["peak_bytes"] <= now["allocated_bytes"], now
-        assert now["live_blocks"] <= now["allocations"] == sum(now["histogram"]), now
+        now = ft.stats(tracked)
+        assert now.in_use <= now.peak_in_use <= now.allocated_bytes, now
+        assert now.blocks <= now.allocations, now
 
     while_threads_work(tracked, look)
-    assert _firsttouch.tally(tracked)["live_blocks"] == 0
+    assert ft.stats(tracked).blocks == 0
 
 
 def test_a_budget_is_never_exceeded_by_threads_together() -> None:
@@ -89,7 +88,6 @@ def test_a_budget_is_never_exceeded_by_threads_together() -> None:
 
     def look() -> None:
         assert ft.stats(inner).in_use <= 12 * MIB
-        assert _firsttouch.tally(inner)["live_bytes"] <= 12 * MIB
 
     while_threads_work(limited, look, resizing=False)  # a block that moves is there twice for a moment
     assert ft.last_failure() != refused, "the budget was never reached"

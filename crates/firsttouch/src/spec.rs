@@ -367,7 +367,7 @@ pool(pages(huge='thp'), max_idle='1 GiB', decay=5.0)",
     },
     Spec {
         name: "tracked",
-        summary: "an allocator that counts its blocks and bytes, with their peak, total and size distribution.",
+        summary: "an allocator that counts its blocks and bytes, with their peak and total, for :func:`stats`.",
         options: &[
             ON_A_POOL,
             opt("lines", Kind::Flag, NO, "Whether the line of Python that made each request is recorded."),
@@ -375,7 +375,7 @@ pool(pages(huge='thp'), max_idle='1 GiB', decay=5.0)",
         positional: 1,
         notes: "",
         example: "\
->>> tracker = ft.tracked()
+>>> tracker = ft.tracked(ft.malloc())
 >>> a = tracker.zeros(1000)
 >>> ft.stats(tracker).in_use
 8000",

@@ -1,8 +1,8 @@
-//! Allocators as Python objects, and the levels of a stack of adaptors: the tally of `tracked`, the overruns that `guarded`
+//! Allocators as Python objects, and the levels of a stack of adaptors: the blocks of `tracked`, the overruns that `guarded`
 //! found, each upstream.
 
 use crate::python::call_sites;
-use crate::python::values::{Dict, PyRuntimeError, PyTypeError, ToPython, out_of_memory};
+use crate::python::values::{PyRuntimeError, PyTypeError, ToPython, out_of_memory};
 use crate::scratch::scope::Opening;
 use firsttouch::adaptors::{Guarded, Tracked};
 use firsttouch::allocator::{Allocator, find};
@@ -11,7 +11,6 @@ use firsttouch::owners;
 use firsttouch::sources::PlacedPages;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -163,20 +162,6 @@ fn found<'a, T: Any>(allocator: &'a PyAllocator, name: &str) -> PyResult<&'a T> 
     })
 }
 
-/// The counts of the outermost `tracked` in a stack.
-#[pyfunction]
-fn tally<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyDict>> {
-    let tally = found::<Tracked>(allocator, "tracked")?.tally();
-    let dict = Dict::new(py)?;
-    dict.set_item("live_blocks", tally.live_blocks)?;
-    dict.set_item("live_bytes", tally.live_bytes)?;
-    dict.set_item("peak_bytes", tally.peak_bytes)?;
-    dict.set_item("allocations", tally.allocations)?;
-    dict.set_item("allocated_bytes", tally.allocated_bytes)?;
-    dict.set_item("histogram", tally.sizes.to_vec())?;
-    Ok(dict.done())
-}
-
 /// Address, bytes, file and line.
 type LiveBlock = (usize, usize, Option<String>, i32);
 
@@ -220,7 +205,6 @@ fn has_expression(allocator: &PyAllocator) -> bool {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyAllocator>()?;
-    module.add_function(wrap_pyfunction!(tally, module)?)?;
     module.add_function(wrap_pyfunction!(living, module)?)?;
     module.add_function(wrap_pyfunction!(overruns, module)?)?;
     module.add_function(wrap_pyfunction!(is_foreign, module)?)?;

@@ -5,6 +5,7 @@
 use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::heap::ledger::Ledger;
+use crate::stats::Stats;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -28,8 +29,6 @@ pub struct Tally {
     pub allocations: u64,
     /// Bytes ever served, including those that blocks grew by.
     pub allocated_bytes: u64,
-    /// Number of requests served by size: entry `n` counts those from `2^n` to `2^(n+1) - 1` bytes.
-    pub sizes: [u64; 64],
 }
 
 /// A live block.
@@ -51,8 +50,8 @@ pub struct Tracked {
     blocks: AtomicUsize,
     bytes: AtomicUsize,
     peak: AtomicUsize,
+    allocations: AtomicU64,
     allocated: AtomicU64,
-    sizes: [AtomicU64; 64],
 }
 
 impl Tracked {
@@ -65,8 +64,8 @@ impl Tracked {
             blocks: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
+            allocations: AtomicU64::new(0),
             allocated: AtomicU64::new(0),
-            sizes: [const { AtomicU64::new(0) }; 64],
         })
     }
 
@@ -74,14 +73,12 @@ impl Tracked {
     /// allocated, and is at most the peak, because the totals are raised first and read last.
     pub fn tally(&self) -> Tally {
         let (live_blocks, live_bytes) = (self.blocks.load(Acquire), self.bytes.load(Acquire));
-        let sizes = self.sizes.each_ref().map(|count| count.load(Relaxed));
         Tally {
             live_blocks,
             live_bytes,
             peak_bytes: self.peak.load(Relaxed).max(live_bytes),
-            allocations: sizes.iter().sum(),
+            allocations: self.allocations.load(Relaxed),
             allocated_bytes: self.allocated.load(Relaxed),
-            sizes,
         }
     }
 
@@ -131,7 +128,7 @@ unsafe impl Allocator for Tracked {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let note = Noted { asked: request.size(), site: self.site.map_or(0, |site| site()) };
         let block = list::allocate(&*self.upstream, &self.ledger, request, note)?;
-        self.sizes[request.size().max(1).ilog2() as usize].fetch_add(1, Relaxed);
+        self.allocations.fetch_add(1, Relaxed);
         self.blocks.fetch_add(1, Release);
         self.grew(request.size());
         Ok(block)
@@ -172,6 +169,23 @@ unsafe impl Allocator for Tracked {
                 Err(_) => {}
             }
             result
+        }
+    }
+
+    /// The upstream's, with the counts of the requests that came by here; those alone where it keeps none.
+    fn stats(&self) -> Stats {
+        let (stats, tally) = (self.upstream.stats(), self.tally());
+        let least = if stats == Stats::default() { tally.live_bytes } else { 0 };
+        Stats {
+            in_use: tally.live_bytes,
+            active: stats.active.max(least),
+            mapped: stats.mapped.max(least),
+            peak_in_use: tally.peak_bytes,
+            blocks: tally.live_blocks,
+            allocations: tally.allocations,
+            recycled: stats.recycled.min(tally.allocations),
+            allocated_bytes: tally.allocated_bytes,
+            ..stats
         }
     }
 
