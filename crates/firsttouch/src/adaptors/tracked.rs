@@ -172,14 +172,15 @@ unsafe impl Allocator for Tracked {
         }
     }
 
-    /// The upstream's, with the counts of the requests that came by here; those alone where it keeps none.
+    /// The upstream's, with the counts of the requests that came by here. Blocks that the upstream does not count are
+    /// taken for active and mapped as they are.
     fn stats(&self) -> Stats {
         let (stats, tally) = (self.upstream.stats(), self.tally());
-        let least = if stats == Stats::default() { tally.live_bytes } else { 0 };
+        let uncounted = tally.live_bytes.saturating_sub(stats.active);
         Stats {
             in_use: tally.live_bytes,
-            active: stats.active.max(least),
-            mapped: stats.mapped.max(least),
+            active: stats.active + uncounted,
+            mapped: stats.mapped + uncounted,
             peak_in_use: tally.peak_bytes,
             blocks: tally.live_blocks,
             allocations: tally.allocations,
