@@ -207,21 +207,3 @@ fn many_threads_fork_at_once() {
         living.give_back();
     });
 }
-
-/// A child that keeps on forking, as servers do.
-#[test]
-fn ten_generations() {
-    fn live(pool: &dyn Allocator, depth: u64) {
-        use_it(pool, depth);
-        if depth < 10 {
-            let block = Held::filled(pool, 1 << 20, depth);
-            let child = fork(|| {
-                block.check();
-                live(pool, depth + 1);
-            });
-            child.join();
-            block.give_back();
-        }
-    }
-    alone("ten_generations", || live(&*quick(), 0));
-}

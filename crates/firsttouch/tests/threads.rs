@@ -6,7 +6,7 @@ use common::held::Held;
 use common::process::settles;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
 use firsttouch::os::{Pretence, pretend};
-use firsttouch::sources::{Aligned, Malloc, Pages};
+use firsttouch::sources::{Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -104,11 +104,6 @@ fn a_pool_on_two_nodes() {
 #[test]
 fn pages() {
     storm(&*Pages::new(true), 1.0);
-}
-
-#[test]
-fn aligned() {
-    storm(&*Aligned::new(64).unwrap(), 1.0);
 }
 
 #[test]

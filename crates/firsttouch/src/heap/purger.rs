@@ -307,6 +307,11 @@ impl Clock {
     pub(crate) fn tick(&self) -> bool {
         (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch)
     }
+
+    /// The number of the epoch.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.ticks.load(Relaxed) / self.ticks_per_epoch
+    }
 }
 
 /// What keeps idle memory. All functions are called under the purger's lock, so they must call nothing that could wait

@@ -16,7 +16,6 @@ use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 /// Lists per doubling of the size, and in all.
@@ -151,8 +150,6 @@ pub(super) struct UpstreamPool {
     state: Lock<State>,
     ledger: Arc<Ledger<Living>>,
     clock: Clock,
-    /// Incremented at every tick of the background purger.
-    epoch: AtomicU32,
 }
 
 impl Pool {
@@ -166,7 +163,6 @@ impl Pool {
             state: Lock::new(State::new()),
             ledger: Ledger::new(),
             clock: Clock::new(options.decay),
-            epoch: AtomicU32::new(0),
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: the pool is not moved before it is dropped, which unregisters it.
@@ -212,7 +208,7 @@ impl UpstreamPool {
         let mut state = self.state.lock();
         state.counts.blocks -= 1;
         state.changed((living.asked, living.usable), (0, 0));
-        state.put(address, living, self.epoch.load(Relaxed));
+        state.put(address, living, self.clock.epoch());
     }
 
     /// Returns idle blocks while more is held than the peak justifies, unless the options say what may be idle.
@@ -248,7 +244,7 @@ impl UpstreamPool {
 
     /// Counts a tick; returns whether any block is to be returned.
     fn advance(&self) -> bool {
-        self.epoch.fetch_add(u32::from(self.clock.tick()), Relaxed);
+        self.clock.tick();
         let state = self.state.lock();
         let mut fronts = state.lists.iter().filter_map(|list| list.idle.front());
         fronts.any(|idle| self.is_old(idle.epoch)) || state.idle > idle_limit(self.max_idle, state.idle)
@@ -256,7 +252,7 @@ impl UpstreamPool {
 
     /// Whether a block freed in `epoch` has decayed.
     fn is_old(&self, epoch: u32) -> bool {
-        let age = self.epoch.load(Relaxed).wrapping_sub(epoch);
+        let age = self.clock.epoch().wrapping_sub(epoch);
         self.clock.decay_epochs.is_some_and(|epochs| age >= epochs.into())
     }
 }
