@@ -113,12 +113,12 @@ def _command(words: Sequence[str]) -> tuple[list[str], list[str]]:
         if words[1:] and shutil.which(words[1]) is None:
             raise BadUsageError(f"compare: no command {words[1]}; omit -- for a Python script")
         return list(words[1:]), []
+    if words and words[0] in _UNITS and not os.path.exists(words[0]):
+        raise BadUsageError(f"compare: no program {words[0]}; write a duration as one word, as in 5m")
     _, found = program.split(words, (), "compare")
     if found is None:
         return [], []
     if not found.can_start:
-        if re.fullmatch("(ms|[smh]|min)", found.words[0]):
-            raise BadUsageError(f"compare: no program {found.words[0]}; write a duration as one word, as in 5m")
         raise BadUsageError(f"compare: no program {found.words[0]} here")
     python = program.command("compare")
     program.check(python, "compare")
