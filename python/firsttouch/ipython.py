@@ -9,7 +9,6 @@ import numpy as np
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
-from IPython.display import display
 
 import firsttouch
 from _firsttouch_start import units
@@ -62,7 +61,7 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
         if word == "off":
             firsttouch.uninstall()
         elif word == "stats":
-            display(process.serving() or _firsttouch.default_pool())
+            print("\n".join(f"{name:26}{number:>20,}" for name, number in firsttouch.stats().as_dict().items()))
             return
         elif word == "trim":
             print(f"returned: {units.size(firsttouch.trim())}")
