@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from firsttouch import _firsttouch
 from firsttouch.tools.cli import info
 from firsttouch.tools.measuring import machine
 from firsttouch.tools.measuring.machine import Watch, available, cautions, describe, look
@@ -182,7 +183,7 @@ GIB = 1 << 30
 
 def test_a_control_group_that_is_nearly_full(monkeypatch: pytest.MonkeyPatch) -> None:
     bounds = [(9 * GIB, GIB), (4 * GIB, 4 * GIB - (64 << 20)), None, None]
-    monkeypatch.setattr(machine._firsttouch, "memory_bounds", lambda: bounds)
+    monkeypatch.setattr(_firsttouch, "memory_bounds", lambda: bounds)
     assert look()["limits"]["cgroup_memory_bytes"] == 4 * GIB
     assert "limited to 4 GiB (64 MiB left)" in meaning(Path("/"))
     assert any("the control group's memory is 98 % full" in each for each in cautions())
