@@ -42,11 +42,16 @@ allows_references(::Type{A}) where {A<:AbstractArrayAllocator} = iszeroinit(A)
 
 const Dimension = Union{Integer,AbstractUnitRange}
 
-(::Type{A})(allocator::AbstractArrayAllocator, dims::Dimension...) where {T,A<:AbstractArray{T}} = A(allocator, dims)
+# Every array type, where packages cannot have extensions. A method for all of them is ambiguous with constructors that
+# take anything, so that from Julia 1.9 on an extension (ext/) names the type.
+const Constructed{T} = @static VERSION < v"1.9-" ? AbstractArray{T} : Array{T}
 
-function (::Type{A})(allocator::AbstractArrayAllocator, dims::Tuple{Vararg{Dimension}}) where {T,A<:AbstractArray{T}}
-    return dress(A, new_array(A, allocator, map(ByteCalculators.extent, dims)), dims)
-end
+(::Type{A})(allocator::AbstractArrayAllocator, dims::Dimension...) where {T,A<:Constructed{T}} = make(A, allocator, dims)
+(::Type{A})(allocator::AbstractArrayAllocator, dims::Tuple{Vararg{Dimension}}) where {T,A<:Constructed{T}} =
+    make(A, allocator, dims)
+
+make(::Type{A}, allocator::AbstractArrayAllocator, dims::Tuple) where {A<:AbstractArray} =
+    dress(A, new_array(A, allocator, map(ByteCalculators.extent, dims)), dims)
 
 function new_array(::Type{A}, allocator::AbstractArrayAllocator{B}, dims::Dims{N}) where {T,N,B,A<:AbstractArray{T}}
     # Before anything is allocated, because a failure afterwards would leak.
