@@ -20,6 +20,7 @@ _R2 = typing.TypeVar("_R2")
 
 __version__: str
 BACKEND: bool
+SMALL_LIMIT: int
 
 _allocators: types.ModuleType
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from _firsttouch_start import units
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Buffer, FixedBuffer, Scope, ScratchBuffer, scratch
+from firsttouch._internal import units
 
 __all__ = [
     "Buffer",

@@ -26,10 +26,9 @@ except ImportError as _error:
     raise ImportError(f"firsttouch.dask needs Dask's distributed ({_error}): pip install 'firsttouch[dask]'") from None
 
 import firsttouch
-from _firsttouch_start import units
 from firsttouch import _firsttouch, process, sharing
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal import validation
+from firsttouch._internal import units, validation
 from firsttouch._internal.resolve import FACTORIES, checked
 from firsttouch.custom import AllocatorLike
 

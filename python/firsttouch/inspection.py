@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from _firsttouch_start import units
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
+from firsttouch._internal import units
 from firsttouch.placement import Receipt, receipt
 
 if TYPE_CHECKING:

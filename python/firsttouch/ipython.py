@@ -11,10 +11,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 import firsttouch
-from _firsttouch_start import units
 from firsttouch import _firsttouch, process
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal import process_memory
+from firsttouch._internal import process_memory, units
 
 NAME = "firsttouch"
 

@@ -6,9 +6,8 @@ import contextvars
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from _firsttouch_start import units
 from firsttouch import _firsttouch
-from firsttouch._internal import validation
+from firsttouch._internal import units, validation
 from firsttouch._internal.validation import Size
 
 __all__ = ["Measured", "measure"]

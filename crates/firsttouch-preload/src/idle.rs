@@ -90,7 +90,7 @@ pub fn after_free(pool: &Pool) {
     if runs() {
         return;
     }
-    pool.tick();
+    pool.tick_if_due();
     let keep = || KEEP.max(pool.active() / KEEP_PART);
     if TRIMS.load(Relaxed) && pool.idle() > keep() {
         pool.trim();

@@ -49,7 +49,7 @@ pub unsafe fn begin(
         return;
     }
     let words = (0..count.max(0) as usize).map(|at| {
-        // SAFETY: `words` are as many C strings as `count` says (`start.rs`, which has them from the loader).
+        // SAFETY: `words` are as many C strings as `count` says (`life.rs`, which has them from the loader).
         unsafe { CStr::from_ptr(*words.add(at)) }.to_string_lossy().into_owned()
     });
     if main && !reporting.quiet {

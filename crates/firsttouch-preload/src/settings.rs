@@ -2,7 +2,7 @@
 //!
 //! `firsttouch run` writes them; a word that is not understood is left out, since the library may be younger or older.
 
-use firsttouch::adaptors::Options;
+use firsttouch::adaptors::{Options, SMALL_LIMIT};
 use firsttouch::size;
 use std::ffi::{CStr, OsString, c_char};
 use std::os::unix::ffi::OsStringExt;
@@ -52,7 +52,7 @@ impl Settings {
             reporting: Reporting::default(),
             fills: false,
         };
-        // SAFETY: `environment` is a list of C strings that ends with null (`start.rs`, which has it from the loader).
+        // SAFETY: `environment` is a list of C strings that ends with null (`life.rs`, which has it from the loader).
         unsafe {
             while !environment.is_null() && !(*environment).is_null() {
                 let entry = CStr::from_ptr(*environment).to_bytes();
@@ -88,7 +88,7 @@ impl Settings {
 
     fn set(&mut self, name: &str, value: &str) {
         match name {
-            "threshold" => self.threshold = size::parse(value).unwrap_or(self.threshold).max(LEAST),
+            "threshold" => self.threshold = size::parse(value).unwrap_or(self.threshold).max(SMALL_LIMIT),
             "max_idle" => self.pool.max_idle = size::parse(value).ok().or(self.pool.max_idle),
             "decay" if value == "never" => self.pool.decay = None,
             "decay" => {
@@ -104,9 +104,6 @@ impl Settings {
         }
     }
 }
-
-/// Less than this costs more in the pool than with the C library, and whole pages.
-const LEAST: usize = 16 << 10;
 
 /// The name of a file for a report as JSON. In it `%p` stands for the process and `%%` for a percent sign; `-` is standard output. Names are bytes.
 #[derive(Clone)]

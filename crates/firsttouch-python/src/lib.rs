@@ -55,6 +55,7 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
 fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("BACKEND", firsttouch::os::BACKEND)?;
+    module.add("SMALL_LIMIT", firsttouch::adaptors::SMALL_LIMIT)?;
     module.add_function(wrap_pyfunction!(register_callbacks, module)?)?;
     python::register(module)?;
     allocators::register(module)?;

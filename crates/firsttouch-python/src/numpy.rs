@@ -310,7 +310,7 @@ impl NumPy {
     /// A copy of an array on memory of the current handler, in the order that it has.
     pub fn copy<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         debug_assert!(self.array(array).is_some());
-        // SAFETY: it is an array (`result.rs` asked), and the function gives a new reference or null with an error.
+        // SAFETY: it is an array (`decorator.rs` asked), and the function gives a new reference or null with an error.
         unsafe { Bound::from_owned_ptr_or_err(array.py(), (self.new_copy)(array.as_ptr(), KEEP_ORDER)) }
     }
 

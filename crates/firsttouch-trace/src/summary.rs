@@ -1,21 +1,19 @@
 //! Attributes large blocks to source lines, with an estimate of what they cost in first touches, plainly and on a pool.
 //!
 //! What glibc would have taken fresh from the system is told by the simulation that reports use, too
-//! ([`firsttouch::glibc`]); what a pool would have taken, by the memory that the program had freed less than a second
+//! ([`firsttouch::glibc`]); what a pool would have taken, by the memory that the program had freed less than [`DECAY`]
 //! before. Both assume that all memory is used. The page faults and the kernel time that the run was seen to take bound
 //! them.
 
 use crate::format::{EventKind, LARGE_SIZE, Metadata, TraceError};
 use crate::reader::Reader;
-use firsttouch::adaptors::SMALL_LIMIT;
+use firsttouch::adaptors::{DECAY, SMALL_LIMIT};
 use firsttouch::glibc::{self, Simulation};
 use firsttouch::os;
 use firsttouch::report::{Fresh, Price};
 use std::collections::VecDeque;
 use std::io::Read;
 
-/// Microseconds after which a pool gives idle memory back.
-const DECAY: u64 = 1_000_000;
 /// Zeroed blocks of at least this many bytes come fresh from a pool, because the kernel clears faster.
 const CLEARED_MAX: u64 = 32 << 20;
 /// The kernel counts its time in ticks; from this many seconds on it is reliable.
@@ -73,7 +71,11 @@ impl IdleMemory {
 
     /// Takes up to `wanted` bytes, after giving back what has been idle for long; returns how many there were.
     fn take(&mut self, wanted: u64, now: u64) -> u64 {
-        while self.freed.front().is_some_and(|&(freed_at, _)| now.saturating_sub(freed_at) > DECAY) {
+        while self
+            .freed
+            .front()
+            .is_some_and(|&(freed_at, _)| u128::from(now.saturating_sub(freed_at)) > DECAY.as_micros())
+        {
             self.freed.pop_front();
         }
         let mut missing = wanted;

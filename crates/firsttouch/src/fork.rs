@@ -1,7 +1,7 @@
 //! What happens at a fork, in order. Nothing else in this crate registers fork handlers.
 //!
 //! Other crates have their own: the recorder of traces stops its thread (`recorder` in firsttouch-trace), the preloaded
-//! library serves the thread that forks from the C library (`forks.rs` there), and Python trims what runs Python before, and
+//! library serves the thread that forks from the C library (`life.rs` there), and Python trims what runs Python before, and
 //! lets the purger start again after (`process.rs` in firsttouch-python).
 //!
 //! A child is a copy of the thread that forks: a lock that another thread holds at that moment is never released in it.

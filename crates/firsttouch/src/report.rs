@@ -77,7 +77,7 @@ impl Served {
 /// All that a report says.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Its number.
+    /// The number of the process.
     pub process: u32,
     /// Whether it is the process that was started, and not one that it started.
     pub main: bool,

@@ -6,7 +6,7 @@
 //! reference. To add an option is to add it here, and to use it where the allocator is made, at the end of this file.
 
 use crate::adaptors::{
-    AUTO, Budget, CallSites, Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked,
+    AUTO, Budget, CallSites, DECAY, Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked,
 };
 use crate::allocator::{Allocator, find};
 use crate::description::{Argument, Value};
@@ -348,7 +348,7 @@ True",
             opt(
                 "decay",
                 Kind::Seconds,
-                Default::Is(Value::Float(1.0)),
+                Default::Is(Value::Float(DECAY.as_secs_f64())),
                 "Seconds after which idle memory is returned to the operating system. ``None`` means never.",
             ),
         ],

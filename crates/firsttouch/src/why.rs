@@ -10,9 +10,9 @@ use std::fmt;
 /// Where a block lies, and what decided that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Why {
-    /// The bytes that were asked for, and those that may be used.
+    /// The bytes that were asked for.
     pub asked: usize,
-    /// As above.
+    /// The bytes that may be used.
     pub usable: usize,
     /// The first byte of its span, and the bytes of that, which are whole units.
     pub span: (usize, usize),

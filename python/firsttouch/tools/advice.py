@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from _firsttouch_start import units
 from firsttouch import _firsttouch
+from firsttouch._internal import units
 from firsttouch.tools.cli import output
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@
 use crate::allocator::Allocator;
 use crate::heap::segment::Side;
 use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, Kind, NONE, Segment, Shape, State, UNMAPPED, huge_page};
-use crate::heap::{Heap, claim, purging};
+use crate::heap::{claim, purging};
 use crate::os::{self, Errno};
 use crate::pages::mapping::probe;
 
@@ -403,15 +403,9 @@ impl Region {
     }
 }
 
-impl Heap {
-    /// Allocates a span from what is free and mapped from end to end, also where another free span fits better.
-    pub(crate) fn take_mapped(&self, kind: Kind, bytes: usize, align: usize) -> Option<Span> {
-        self.regions.lock()[kind as usize].take_mapped(bytes, align)
-    }
-}
-
 impl Region {
-    fn take_mapped(&mut self, bytes: usize, align: usize) -> Option<Span> {
+    /// Allocates a span from what is free and mapped from end to end, also where another free span fits better.
+    pub(crate) fn take_mapped(&mut self, bytes: usize, align: usize) -> Option<Span> {
         let len = self.units(bytes)?;
         let found = |segment| Some((segment, mapped_part(segment, len, align)?));
         let (segment, (free, start)) = self.segments().find_map(found)?;

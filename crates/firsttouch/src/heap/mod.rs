@@ -139,6 +139,11 @@ impl Heap {
         self.regions.lock()[kind as usize].take_resident(bytes, align)
     }
 
+    /// Allocates a span that is free and mapped from end to end, also where another free span fits better.
+    pub(crate) fn take_mapped(&self, kind: Kind, bytes: usize, align: usize) -> Option<Span> {
+        self.regions.lock()[kind as usize].take_mapped(bytes, align)
+    }
+
     /// Frees a span, as of `epoch`.
     pub(crate) fn give(&self, span: Span, epoch: u8) {
         self.regions.lock()[span.kind() as usize].give(span, epoch);

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from _firsttouch_start import units
+from firsttouch._internal import units
 from firsttouch.tools.measuring.contenders import NUMPY, Contender
 from firsttouch.tools.measuring.machine import available
 from firsttouch.tools.measuring.processes import TOUCH, Call, Worker

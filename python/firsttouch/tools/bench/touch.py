@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import firsttouch as ft
-from _firsttouch_start import units
+from firsttouch._internal import units
 from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, measured, middle, name
 from firsttouch.tools.measuring.contenders import NUMPY, TUNED, Contender
 from firsttouch.tools.measuring.processes import Call

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
-from _firsttouch_start import units
+from firsttouch._internal import units
 from firsttouch.tools.bench.common import (
     FRESH,
     KINDS,

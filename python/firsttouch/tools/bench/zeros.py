@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
-from _firsttouch_start import units
+from firsttouch._internal import units
 from firsttouch.tools.bench.common import KIB, MIB, Cell, Section, Settings, lines, measured, middle, name
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Picture, Table

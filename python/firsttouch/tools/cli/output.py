@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from _firsttouch_start import speak, units
+from _firsttouch_start import speak
+from firsttouch._internal import units
 from firsttouch.tools.cli import files
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 

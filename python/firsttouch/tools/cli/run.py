@@ -23,9 +23,6 @@ _FLAGS = {"-q": "quiet", "--quiet": "quiet", "--all": "all"}
 _USAGE = """firsttouch run [options] script.py | -m module | -c code | program
            [arguments of the program]"""
 
-#: Smaller arrays stay with NumPy (`SMALL_LIMIT` in crates/firsttouch/src/adaptors/pool).
-_COUNTED = 16 << 10
-
 #: More seconds than this are no time to the native code, which counts them in 64 bits.
 _FOREVER = 2.0**64
 
@@ -135,7 +132,7 @@ def _parser() -> Parser:
     add(
         "--max-idle",
         metavar="SIZE",
-        help='limit on idle memory, as in 512MiB or "4 GiB" (default: a tenth more than the most that arrays used)',
+        help='limit on idle memory, as in 512MiB or "4 GiB" (default: an eighth of the most that arrays used)',
     )
     add(
         "--decay",
@@ -202,10 +199,12 @@ def _size(option: str, text: str) -> int:
 def _limit(text: str) -> int | str:
     if text.strip().lower() == "auto":
         return "auto"
-    limit = _size("--limit", text)
-    if limit < _COUNTED:
+    from firsttouch import _firsttouch
+
+    limit, counted = _size("--limit", text), _firsttouch.SMALL_LIMIT
+    if limit < counted:
         raise BadUsageError(
-            f"run: --limit: {limit:,} bytes would serve no array, as those of 16 KiB and more are counted:"
+            f"run: --limit: {limit:,} bytes would serve no array, as those of {counted >> 10} KiB and more are counted:"
             " give a unit, as in 4GiB, or auto"
         )
     return limit

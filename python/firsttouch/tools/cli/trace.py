@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from _firsttouch_start import units
+from firsttouch._internal import units
 from firsttouch.tools.cli import files, output, program
 from firsttouch.tools.cli.output import Output
 from firsttouch.tools.cli.parser import BadUsageError, Parser

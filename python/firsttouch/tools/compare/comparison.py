@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from _firsttouch_start import units
+from firsttouch._internal import units
 from firsttouch.tools.compare.trial import FailedError, PrepareError, Trial
 from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, Contender
 from firsttouch.tools.measuring.machine import Watch, cautions

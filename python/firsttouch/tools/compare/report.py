@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from _firsttouch_start import units
+from firsttouch._internal import units
 from firsttouch.tools.compare.comparison import FEWEST, Outcome, Row, speedup
 from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, left_out
 from firsttouch.tools.measuring.report import Picture, Table

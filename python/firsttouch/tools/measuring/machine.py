@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from _firsttouch_start import units
 from firsttouch import _firsttouch
+from firsttouch._internal import units
 from firsttouch.tools.measuring.contenders import LIBRARIES, PREFIXES, library
 
 Facts = dict[str, Any]

@@ -35,7 +35,7 @@ use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use nodes::Heaps;
 use policy::{ASK_MIN, Asked, CARRY_MIN, CUT_MIN, Evidence, IDLE_SPACE, WORTH_A_SEARCH};
-pub use policy::{Origin, huge_min};
+pub use policy::{DECAY, Origin, huge_min};
 use shard::{MAX as SHARD_MAX, Meter, Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -56,7 +56,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_idle: None, decay: Some(policy::DECAY), huge: true }
+        Self { max_idle: None, decay: Some(DECAY), huge: true }
     }
 }
 
@@ -110,15 +110,15 @@ pub struct Pool {
 impl Pool {
     /// Creates a pool for arrays.
     pub fn new(options: Options) -> Arc<Self> {
-        Self::make(options, Clock::new(options.decay), true)
+        Self::make(options, true)
     }
 
     /// Creates a pool for any blocks of a program.
     pub fn for_any_blocks(options: Options) -> Arc<Self> {
-        Self::make(options, Clock::new(options.decay), false)
+        Self::make(options, false)
     }
 
-    fn make(options: Options, clock: Clock, for_arrays: bool) -> Arc<Self> {
+    fn make(options: Options, for_arrays: bool) -> Arc<Self> {
         let total = os::memory_total();
         let heaps = Heaps::new(LocalNodes::of_the_machine());
         let shards = heaps.local_nodes.map_or(os::processors().min(64), LocalNodes::shards);
@@ -129,7 +129,7 @@ impl Pool {
             heaps,
             shards: (0..shards).map(|_| Padded(Lock::new(Shard::default()))).collect(),
             meter: Meter::default(),
-            clock,
+            clock: Clock::new(options.decay),
             evidence: Lock::new(Evidence::new()),
             stuck: AtomicUsize::new(0),
             total,
@@ -623,9 +623,9 @@ impl Pool {
         (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
     }
 
-    /// Does the background purger's work if its thread could not be started.
+    /// Does the background purger's work, where it has no thread, if a tick is due.
     #[cold]
-    fn tick_if_due(&self) {
+    pub fn tick_if_due(&self) {
         if self.clock.is_due() {
             self.age();
         }
@@ -709,11 +709,6 @@ impl Pool {
     /// Gives back what is idle in parts of huge pages, which [`Allocator::trim`] leaves whole; bytes given back.
     pub fn trim_parts(&self) -> usize {
         self.purged(self.heaps.purge_parts(0))
-    }
-
-    /// Does the background purger's work, if a tick is due.
-    pub fn tick(&self) {
-        self.tick_if_due();
     }
 
     fn gather(&self) -> Stats {

@@ -55,7 +55,7 @@ const PAGES: usize = 16;
 const KEPT_PART: usize = 8;
 const SLACK: usize = 2 << 20;
 /// How long memory stays idle by default: longer than most pauses between two steps of a computation.
-pub(super) const DECAY: Duration = Duration::from_secs(1);
+pub const DECAY: Duration = Duration::from_secs(1);
 /// With less idle memory than this, the memory available on the machine is not queried.
 pub(super) const ASK_MIN: usize = 16 << 20;
 /// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
