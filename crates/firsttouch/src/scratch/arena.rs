@@ -379,7 +379,7 @@ impl Chunk {
     }
 }
 
-/// A bump allocator; see the [module](self). An arena can move to another thread, but cannot be shared:
+/// A bump allocator, rewound to marks by those who promise. An arena can move to another thread, but cannot be shared:
 ///
 /// ```compile_fail,E0277
 /// fn share<T: Sync>(_: T) {}
