@@ -279,7 +279,7 @@ def test_memory_given_back_too_early_is_told_with_what_would_keep_it(firsttouch:
     work = write(
         "pause.py", "import numpy, time\nfor _ in range(2):\n    numpy.ones((1 << 23) - 512)\n    time.sleep(2.5)\n"
     )
-    line = "given back     64 MiB too early (needed within 8 s)"
+    line = "given back     64 MiB too early (needed again)"
     said = firsttouch("run", work).stderr
     assert f"{line}; --decay 10 keeps it" in said
     assert max(map(len, said.splitlines())) <= 80

@@ -279,7 +279,7 @@ typedef struct firsttouch_stats {
     uint64_t first_touched_small_bytes; /* the part that was fresh, on base pages */
     uint64_t first_touched_huge_bytes;  /* the part for which huge pages were requested */
     uint64_t purged_bytes;              /* returned to the operating system */
-    uint64_t refaulted_bytes;           /* of purged_bytes, what was soon faulted in again: purged too early */
+    uint64_t refaulted_bytes;           /* of purged_bytes, what was needed again: purged too early */
     uint64_t failures;                  /* number of requests that failed */
 } firsttouch_stats;
 firsttouch_status firsttouch_get_stats(const firsttouch_allocator *allocator, firsttouch_stats *stats)

@@ -87,6 +87,6 @@ pub(crate) fn hold() {
 /// [`hold`] was called, as the fork handlers do.
 #[allow(unsafe_code)] // Safety: releases what `hold` acquired.
 pub(crate) unsafe fn release() {
-    // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
+    // SAFETY: `hold` acquired it, as the fork handlers (`fork.rs`) do before they call this.
     unsafe { FAILURES.release() }
 }

@@ -251,7 +251,7 @@ impl Report {
         rows.push((name, format!("at most {} used, {} held", Bytes(pool.peak_in_use), Bytes(pool.peak_held))));
         if pool.refaulted_bytes as f64 > WORTH_KEEPING * pool.allocated_bytes as f64 {
             let keeps = if self.allocator.is_none() { "; --decay 10 keeps it" } else { "" };
-            rows.push(("given back", format!("{} too early (needed within 8 s){keeps}", bytes(pool.refaulted_bytes))));
+            rows.push(("given back", format!("{} too early (needed again){keeps}", bytes(pool.refaulted_bytes))));
         }
     }
 

@@ -36,8 +36,8 @@ pub struct Stats {
     pub first_touched_huge_bytes: u64,
     /// Returned to the operating system.
     pub purged_bytes: u64,
-    /// The part of it that was faulted in again within eight seconds, if a pool over pages purged it on its own:
-    /// because it had decayed, or for fresh memory.
+    /// Fresh bytes of a pool over pages beyond the most that it ever held: what it needed again after it had purged it,
+    /// because that had decayed or was too much. What a request gives back itself, to get fresh memory, does not count.
     pub refaulted_bytes: u64,
     /// Number of requests that failed.
     pub failures: u64,
@@ -55,7 +55,8 @@ impl Stats {
             first_touched_small_bytes: self.first_touched_small_bytes - before.first_touched_small_bytes,
             first_touched_huge_bytes: self.first_touched_huge_bytes - before.first_touched_huge_bytes,
             purged_bytes: self.purged_bytes - before.purged_bytes,
-            refaulted_bytes: self.refaulted_bytes - before.refaulted_bytes,
+            // The peak that it is counted from is measured a moment later, and may rise alone.
+            refaulted_bytes: self.refaulted_bytes.saturating_sub(before.refaulted_bytes),
             failures: self.failures - before.failures,
             ..*self
         }

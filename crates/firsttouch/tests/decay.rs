@@ -294,6 +294,20 @@ fn what_was_given_back_too_early_is_counted() {
     assert_eq!(pool.taken_again(), 0, "growth takes nothing again");
 }
 
+/// Large zeroed requests give dirty memory back themselves, as the kernel clears faster: no decay would have kept it.
+#[test]
+fn what_a_zeroed_request_renews_was_not_given_back_too_early() {
+    let pool = pool(None, None);
+    for turn in 0..4 {
+        let mut block = Held::new(&*pool, Request::zeroed(32 * MIB)).unwrap();
+        block.fill(turn);
+        block.give_back();
+    }
+    let stats = pool.stats();
+    assert!(stats.first_touched_small_bytes + stats.first_touched_huge_bytes >= 4 * 32 * MIB as u64, "{stats:?}");
+    assert_eq!(stats.refaulted_bytes, 0, "{stats:?}");
+}
+
 #[test]
 fn what_survives_here_and_there_holds_no_huge_pages() {
     alone("what_survives_here_and_there_holds_no_huge_pages", || {

@@ -71,7 +71,7 @@ class Stats(NamedTuple):
     purged_bytes: int
     """Returned to the operating system."""
     refaulted_bytes: int
-    """Part of `purged_bytes` that was faulted in again within eight seconds."""
+    """Part of `purged_bytes` that was needed again, and faulted in again: it was returned too early."""
     failures: int
     """Number of requests that failed."""
     small_limit: int

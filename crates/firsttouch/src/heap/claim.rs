@@ -52,7 +52,7 @@ pub(crate) fn hold() {
 /// # Safety
 /// The lock is held by `hold`.
 pub(crate) unsafe fn release() {
-    // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
+    // SAFETY: `hold` acquired it, as the fork handlers (`fork.rs`) do before they call this.
     unsafe { NEXT_SLOT.release() }
 }
 

@@ -234,7 +234,7 @@ impl Heap {
     /// # Safety
     /// The locks are held by `hold`.
     pub(crate) unsafe fn release(&self) {
-        // SAFETY: `hold` acquired it, as the fork handlers (`purger`) do before they call this.
+        // SAFETY: `hold` acquired it, as the fork handlers (`fork.rs`) do before they call this.
         unsafe {
             self.regions.release();
             self.purging.release();

@@ -123,7 +123,7 @@ pub fn resume() {
     }
 }
 
-/// Returns all that is idle to upstreams that may run foreign code, which `before_fork` cannot do: to be called before
+/// Returns all that is idle to upstreams that may run foreign code, which the fork handlers cannot do: to be called before
 /// a fork, without any lock held.
 pub fn trim_deferred() {
     let mut number = 0;

@@ -187,6 +187,7 @@ impl Pool {
                 };
                 if again > 0 {
                     self.touched(kind, again);
+                    self.renewed(again);
                 }
             }
         }
@@ -270,7 +271,7 @@ impl Pool {
         }
         let (kind, fresh, origin) = match idle {
             Some(span) if exchanged => {
-                self.meter.purged.fetch_add(span.bytes() as u64, Relaxed);
+                self.renewed(span.bytes());
                 heap.give_back(span);
                 (Kind::Huge, Fresh::Huge, Origin::Exchanged)
             }
@@ -375,10 +376,16 @@ impl Pool {
             if span.dirty == 0 {
                 return Ok(span);
             }
-            self.meter.purged.fetch_add(span.dirty as u64, Relaxed);
+            self.renewed(span.dirty);
             heap.give_back(span);
         }
         take()
+    }
+
+    /// Counts bytes that go back to the system because the request that finds them is better served by fresh ones.
+    fn renewed(&self, bytes: usize) {
+        self.meter.purged.fetch_add(bytes as u64, Relaxed);
+        self.meter.renewed.fetch_add(bytes as u64, Relaxed);
     }
 
     fn touched(&self, kind: Kind, bytes: usize) {
@@ -701,9 +708,10 @@ impl Pool {
         (self.meter.first_touched_small.load(Relaxed) + self.meter.first_touched_huge.load(Relaxed)) as usize
     }
 
-    /// Of these, bytes beyond the most that was ever held: they had been given back too early.
+    /// Of these, bytes beyond the most that was ever held and what was renewed: they had been given back too early.
     pub fn taken_again(&self) -> usize {
-        self.taken_fresh().saturating_sub(self.meter.peak_held.load(Relaxed).max(0) as usize)
+        let once = self.meter.peak_held.load(Relaxed).max(0) as usize + self.meter.renewed.load(Relaxed) as usize;
+        self.taken_fresh().saturating_sub(once)
     }
 
     /// Gives back what is idle in parts of huge pages, which [`Allocator::trim`] leaves whole; bytes given back.

@@ -129,6 +129,7 @@ impl Pool {
         }
         let dirty = segment.dirty_bytes(span.start, span.len);
         self.touched(span.kind(), before - dirty);
+        self.meter.renewed.fetch_add((before - dirty) as u64, Relaxed);
         (Span { dirty, ..span }, true)
     }
 

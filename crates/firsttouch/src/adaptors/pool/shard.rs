@@ -139,6 +139,9 @@ pub(super) struct Meter {
     pub first_touched_small: AtomicU64,
     pub first_touched_huge: AtomicU64,
     pub purged: AtomicU64,
+    /// Bytes taken fresh in place of idle ones that did not suit the request: what the kernel clears faster, what lay on
+    /// another node, or on base pages.
+    pub renewed: AtomicU64,
     pub failures: AtomicU64,
 }
 
