@@ -194,7 +194,7 @@ class Measured:
         AssertionError
             If a figure exceeds its limit.
         TypeError
-            If there is no such figure, or a limit is not a size.
+            If there is no such figure, a limit is not a size, or no limit is given.
         ValueError
             If a figure is not known, as not all arrays came from pools.
 
@@ -206,6 +206,8 @@ class Measured:
 
         """
         __tracebackhide__ = True  # pytest shows the line that set the limits
+        if not limits:
+            raise TypeError("assert_at_most() needs a limit, as in assert_at_most(peak='10 MiB')")
         found = self.as_dict()
         above = [line for name, limit in checked(limits).items() if (line := _above(name, found, limit))]
         if above:

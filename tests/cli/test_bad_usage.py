@@ -56,6 +56,8 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["run", "--decay", "inf", "script.py"], "never"),
         (["run", "--decay", "1e20", "script.py"], "'1e20' is not a duration"),
         (["run", "--decay", "1e20", "sh"], "'1e20' is not a duration"),
+        (["run", "--all", "--threshold", "1KiB", "script.py"], "--threshold: 1KiB is below 16 KiB"),
+        (["help", "rnu"], "did you mean run?"),
         (["info", "--jsn", "-"], "did you mean --json?"),
         (["info", "more"], "unexpected argument more"),
         (["info", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: no such directory"),
@@ -65,6 +67,10 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 def test_mistake_gets_one_line(firsttouch: Start, write: Write, words: list[str], said: str) -> None:
     write("script.py", "print('it ran')")
     assert said in one_line(firsttouch(*words))
+
+
+def test_help_of_a_command_by_word(firsttouch: Start) -> None:
+    assert firsttouch("help", "run").stdout == firsttouch("run", "--help").stdout
 
 
 def test_refused_size_shows_what_is_accepted(firsttouch: Start) -> None:

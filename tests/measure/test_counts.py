@@ -176,6 +176,8 @@ def test_limits() -> None:
         m.assert_at_most(peek="1 MiB")
     with pytest.raises(ValueError, match="peak"):
         m.assert_at_most(peak="one megabyte")
+    with pytest.raises(TypeError, match="needs a limit"):
+        m.assert_at_most()
     del a
 
 

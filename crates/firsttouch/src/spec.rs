@@ -355,8 +355,8 @@ True",
         positional: 1,
         notes: "\
 Memory that stays idle saves the page faults of the next array, at the price of a larger process: `max_idle` bounds that \
-price, and `decay` limits how long it is paid. Arrays below 16 KiB are not pooled: NumPy's own stay with its allocator, \
-and the pool's constructors take them from the C library.
+price, and `decay` limits how long it is paid. Arrays below 16 KiB are not pooled: they stay with \
+NumPy's own allocator, those of the pool's constructors included.
 
 With both at their defaults, what a pool holds, idle memory included, stays within an eighth more than the largest number of \
 bytes that were ever in use, and idle memory goes after a second. Any other value of either is obeyed literally.",

@@ -86,6 +86,8 @@ def _silence() -> None:
 
 def _dispatch(words: list[str]) -> int:
     command = words[0] if words else ""
+    if command == "help" and words[1:2]:
+        command, words = words[1], [words[1], "--help"]
     if command in COMMANDS:
         module = importlib.import_module(f"firsttouch.tools.cli.{command}")
         status: int = module.main(words[1:])

@@ -184,7 +184,14 @@ def _settings(given: Any) -> dict[str, Any]:
 
 def _of_library(given: Any) -> dict[str, Any]:
     """Return the settings of the preloaded library alone."""
-    return {} if given.threshold is None else {"threshold": _size("--threshold", given.threshold)}
+    if given.threshold is None:
+        return {}
+    from firsttouch import _firsttouch
+
+    threshold, least = _size("--threshold", given.threshold), _firsttouch.SMALL_LIMIT
+    if threshold < least:
+        raise BadUsageError(f"run: --threshold: {given.threshold} is below {least >> 10} KiB, the least that is served")
+    return {"threshold": threshold}
 
 
 def _size(option: str, text: str) -> int:
