@@ -196,11 +196,6 @@ def _function(given: object) -> None:
         )
 
 
-def _dress(decorated: Any, given: Callable[..., Any]) -> None:
-    """Give a decorated function the name, signature and documentation of the one it wraps."""
-    functools.update_wrapper(decorated, given)
-
-
 def _numba_type(_buffer: object) -> Any:
     """Return the Numba type of a buffer. Only Numba asks for it, and only then is support for it loaded."""
     from firsttouch.numba import scratch_buffer
@@ -208,6 +203,6 @@ def _numba_type(_buffer: object) -> Any:
     return scratch_buffer
 
 
-_firsttouch.register(function=_function, dress=_dress, report=_report)
+_firsttouch.register(function=_function, dress=functools.update_wrapper, report=_report)
 if not hasattr(Buffer, "_numba_type_"):
     Buffer._numba_type_ = property(_numba_type)  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import numpy as np
 from firsttouch import _firsttouch
 from firsttouch._constructing import axis_of
 from firsttouch._firsttouch import Allocator, current_node, highest_node
-from firsttouch._internal import validation as arguments
+from firsttouch._internal import units, validation
 from firsttouch._internal.resolve import checked
 from firsttouch._internal.validation import Policy
 
@@ -173,7 +173,7 @@ def touch(
 
     """
     start, nbytes = _range("touch()", a)
-    threads = None if threads is None else arguments.threads("threads", threads, "None, or")
+    threads = None if threads is None else validation.threads("threads", threads, "None, or")
     return Touched(nbytes, *_firsttouch.touch_range(start, nbytes, a.flags.writeable, threads))
 
 
@@ -370,7 +370,7 @@ class Topology:
         for node in self.nodes:
             distances = " ".join(f"{distance:>4}" for distance in node.distances)
             processors = _ranges(node.processors) or "none"
-            sizes = f"{_size(node.memory):>10} {_size(node.free):>10}"
+            sizes = f"{units.size(node.memory, 1):>10} {units.size(node.free, 1):>10}"
             lines.append(f"{node.number:>4}  {processors:<16} {sizes}          {distances}")
         return "\n".join(lines)
 
@@ -410,10 +410,6 @@ def _ranges(numbers: tuple[int, ...]) -> str:
         else:
             found.append([number, number])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
-
-
-def _size(nbytes: int) -> str:
-    return f"{nbytes / 2**30:,.1f} GiB" if nbytes >= 2**30 else f"{nbytes / 2**20:,.0f} MiB"
 
 
 # ---- `numa=` of scratch buffers: the pages that they stand on --------------------------------------------------------

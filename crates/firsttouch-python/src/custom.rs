@@ -10,7 +10,7 @@ use crate::allocators::allocator::PyAllocator;
 use crate::python::values::{self, Name, PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
-use firsttouch::heap::ledger::Ledger;
+use firsttouch::ledger::Ledger;
 use firsttouch::size::Bytes;
 use pyo3::exceptions::{self, PyRecursionError};
 use pyo3::ffi;

@@ -6,8 +6,8 @@
 
 use firsttouch::adaptors::is_pool;
 use firsttouch::allocator::Allocator;
-use firsttouch::heap::ledger::Part;
 use firsttouch::heap::purger::{self, Purgeable};
+use firsttouch::ledger::Part;
 use firsttouch::stats::Stats;
 use firsttouch::sync::lock::Lock;
 use firsttouch::sync::thread;

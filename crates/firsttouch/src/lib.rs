@@ -7,7 +7,7 @@
 //! [`failure`] keeps the reason of the last failed request;
 //! [`allocator`] is the interface that all allocators share; [`numa`], [`pages`], [`residency`], [`heap`] and
 //! [`shared`] manage the system's memory safely; [`sources`] obtain memory; [`adaptors`] wrap another
-//! allocator; [`scratch`] memory is used again when it is freed, or when its scope ends; [`owners`] find the allocator of any
+//! allocator; a [`ledger`] lists the blocks of one that has to know them; [`scratch`] memory is used again when it is freed, or when its scope ends; [`owners`] find the allocator of any
 //! block; [`spec`] declares all allocators, and a [`factory`] creates them from expressions. [`fork`] lists what
 //! happens at a fork. No other layer imports one above it, and nothing here
 //! depends on Python.
@@ -30,6 +30,7 @@ pub mod fork;
 pub mod glibc;
 pub mod heap;
 pub mod layout;
+pub mod ledger;
 pub mod numa;
 pub mod os;
 pub mod owners;

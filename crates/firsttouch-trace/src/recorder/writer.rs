@@ -2,7 +2,7 @@
 
 use super::{CAPACITY, Record, Recorded};
 use crate::format::{BlockIds, Encoder, Event, EventKind, Metadata, push};
-use firsttouch::heap::ledger::Part;
+use firsttouch::ledger::Part;
 use firsttouch::os;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Write};

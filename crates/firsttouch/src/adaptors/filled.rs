@@ -3,10 +3,9 @@
 
 #![allow(unsafe_code)] // Safety: only unused bytes are written: of blocks just allocated, or about to be freed.
 
-use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
-use crate::heap::ledger::Ledger;
+use crate::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -53,7 +52,7 @@ unsafe impl Allocator for Filled {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let block = list::allocate(&*self.upstream, &self.ledger, request, request.size())?;
+        let block = self.ledger.allocate(&*self.upstream, request, request.size())?;
         self.ledger.set(block.address, block.size);
         let from = if request.is_zeroed() { request.size() } else { 0 };
         // SAFETY: the block was just allocated and is not in use yet.

@@ -13,11 +13,11 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request
 use crate::description::Value;
 use crate::failure;
 use crate::heap;
-use crate::heap::ledger::Ledger;
 use crate::heap::purger::{self, Purgeable};
 use crate::heap::segment;
 use crate::heap::segment::huge_page;
 use crate::layout::{round_down, round_up};
+use crate::ledger::Ledger;
 use crate::os;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;

@@ -3,11 +3,10 @@
 
 #![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
 
-use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
 use crate::failure;
-use crate::heap::ledger::Ledger;
+use crate::ledger::Ledger;
 use crate::os::{self, Bound, MemoryBound};
 use crate::size::Bytes;
 use std::fmt::{self, Write};
@@ -184,7 +183,7 @@ unsafe impl Allocator for Limited {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
         self.charge(request.size(), request.size()).inspect_err(|&error| self.explain(error))?;
-        let block = list::allocate(&*self.upstream, &self.ledger, request, self.note(request.size()));
+        let block = self.ledger.allocate(&*self.upstream, request, self.note(request.size()));
         block.map(|block| exact(block, request)).inspect_err(|_| self.refund(request.size()))
     }
 
@@ -230,7 +229,7 @@ unsafe impl Allocator for Limited {
             let more = request.size().saturating_sub(asked);
             self.charge(more, request.size()).inspect_err(|&error| self.explain(error))?;
             let notes = (old, self.note(request.size()));
-            let (result, listed) = list::reallocate(&*self.upstream, &self.ledger, address, request, notes);
+            let (result, listed) = self.ledger.reallocate(&*self.upstream, address, request, notes);
             let counted = match (&result, listed) {
                 (_, false) => 0,
                 (Ok(_), true) => request.size(),

@@ -3,7 +3,6 @@
 mod filled;
 mod guarded;
 mod limited;
-mod list;
 mod pool;
 mod tracked;
 

@@ -2,9 +2,8 @@
 
 #![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
 
-use super::list;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
-use crate::heap::ledger::Ledger;
+use crate::ledger::Ledger;
 use crate::stats::Stats;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -127,7 +126,7 @@ unsafe impl Allocator for Tracked {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let note = Noted { asked: request.size(), site: self.site.map_or(0, |site| site()) };
-        let block = list::allocate(&*self.upstream, &self.ledger, request, note)?;
+        let block = self.ledger.allocate(&*self.upstream, request, note)?;
         self.allocations.fetch_add(1, Relaxed);
         self.blocks.fetch_add(1, Release);
         self.grew(request.size());
@@ -162,7 +161,7 @@ unsafe impl Allocator for Tracked {
         unsafe {
             let Some(note) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             let notes = (note, Noted { asked: request.size(), ..note });
-            let (result, listed) = list::reallocate(&*self.upstream, &self.ledger, address, request, notes);
+            let (result, listed) = self.ledger.reallocate(&*self.upstream, address, request, notes);
             match &result {
                 _ if !listed => self.on_free(note.asked),
                 Ok(_) => self.changed(note.asked, request.size()),

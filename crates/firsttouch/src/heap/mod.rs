@@ -7,7 +7,6 @@ pub(crate) mod claim;
 pub(crate) mod growing;
 #[cfg(test)]
 mod invariants;
-pub mod ledger;
 pub mod purger;
 pub(crate) mod purging;
 pub(crate) mod segment;

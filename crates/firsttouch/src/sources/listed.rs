@@ -3,7 +3,7 @@
 use super::refused;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::failure;
-use crate::heap::ledger::Ledger;
+use crate::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::Arc;
 

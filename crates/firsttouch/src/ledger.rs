@@ -1,10 +1,14 @@
-//! The ledger: the live blocks of an adaptor by address, each with a note.
+//! The ledger: the live blocks of an allocator by address, each with a note. Adaptors have one, and sources that keep their
+//! blocks outside of our segments.
 //!
 //! It is out of band (law 4), in shards with a lock each. Removing a block allocates nothing (law 5). The locks are held
 //! around forks, so that a child can continue at once (law 6).
 
+#![allow(unsafe_code)] // Safety: each step passes on the promise of the trait's function it is a part of.
+
 use crate::address_map;
-use crate::allocator::{AllocError, Limit};
+use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::failure;
 use crate::heap::purger::{self, Purgeable};
 use crate::sync::lock::Lock;
 use std::collections::HashMap;
@@ -70,6 +74,38 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         part.try_reserve(1).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
         part.insert(address, note);
         Ok(())
+    }
+
+    /// Allocates a block from `upstream` and enters it. If there is no memory for the entry, nothing is allocated.
+    pub(crate) fn allocate(&self, upstream: &dyn Allocator, request: Request, note: T) -> Result<Block, AllocError> {
+        let block = upstream.allocate(request)?;
+        self.enter(block.address, request.size(), note).inspect_err(|&error| {
+            failure::remember(error);
+            // SAFETY: the block was just allocated and is not in use.
+            unsafe { upstream.deallocate(block.address) };
+        })?;
+        Ok(block)
+    }
+
+    /// Lets `upstream` reallocate a listed block. It leaves the ledger meanwhile, because once it has moved another thread
+    /// may get its old address. Also returns whether the resulting block is listed: if there is no memory for that, it
+    /// continues uncounted, like a block that the upstream served itself.
+    ///
+    /// # Safety
+    /// As for [`Allocator::reallocate`]; `old` is the note of the block.
+    pub(crate) unsafe fn reallocate(
+        &self,
+        upstream: &dyn Allocator,
+        address: NonNull<u8>,
+        request: Request,
+        (old, new): (T, T),
+    ) -> (Result<Block, AllocError>, bool) {
+        self.leave(address);
+        // SAFETY: as for `Allocator::reallocate`, a live block (`limited` and `tracked`, which pass theirs on).
+        match unsafe { upstream.reallocate(address, request) } {
+            Ok(block) => (Ok(block), self.enter(block.address, request.size(), new).is_ok()),
+            Err(error) => (Err(error), self.enter(address, request.size(), old).is_ok()),
+        }
     }
 
     /// Whether the ledger contains any block.
