@@ -1,13 +1,18 @@
 //! A block of whole pages that shrinks returns the pages that it no longer needs; one that grows takes its pages along.
 
+#![allow(unsafe_code)] // Safety: pages that were mapped for one test are written by it.
+
 mod common;
 
-use common::held::Held;
+use common::alone::alone;
+use common::held::{Held, check_apart};
 use firsttouch::adaptors::{Options, Origin, Pool};
+use firsttouch::os::{Call, fail_after, map_anywhere, map_at, page_size, remap, unmap};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Aligned, Pages, PlacedPages};
 use firsttouch::why::why;
 use firsttouch::{Allocator, Request};
+use std::ptr::with_exposed_provenance_mut;
 use std::sync::Arc;
 
 const MIB: usize = 1 << 20;
@@ -87,6 +92,62 @@ fn blocks_that_grow_in_turn_take_their_pages_along() {
         pool.trim();
         assert_eq!((pool.stats().active, pool.stats().idle), (0, 0));
     }
+}
+
+/// Linux unmaps the target of a move before it finds that it cannot move the pages, as those in several mappings before
+/// 6.17.
+#[test]
+fn a_move_that_the_system_refuses_loses_nothing() {
+    alone("a_move_that_the_system_refuses_loses_nothing", || {
+        for pass in 0..6 {
+            let pool = Pool::new(Options { decay: None, ..Options::default() });
+            let mut block = Held::filled(&*pool, 2 * MIB, 1);
+            let behind = Held::filled(&*pool, 3 * MIB, 2);
+            let idle = Held::filled(&*pool, 9 * MIB, 3);
+            idle.give_back();
+            fail_after(&[Call::Map], pass, 1);
+            let grown = block.resize(7 * MIB);
+            fail_after(&[], 0, 0);
+            assert!(grown.is_ok());
+            block.check();
+            let others: Vec<_> = (0..60).map(|seed| Held::filled(&*pool, 400_000, seed)).collect();
+            check_apart(others.iter().chain([&block, &behind]));
+            others.into_iter().for_each(Held::give_back);
+            pool.trim();
+            Held::zeros(&*pool, 40 * MIB).give_back();
+            block.give_back();
+            behind.give_back();
+            pool.trim();
+            let stats = pool.stats();
+            assert_eq!((stats.active, stats.idle), (0, 0));
+            assert!(stats.mapped < 4 * MIB, "{stats:?}");
+        }
+    });
+}
+
+/// From 6.17 on it moves the pages of one mapping after the other, and may fail in between.
+#[test]
+fn pages_that_were_moved_before_a_refusal_come_back() {
+    alone("pages_that_were_moved_before_a_refusal_come_back", || {
+        let size = 16 * page_size();
+        let (from, to) = (map_anywhere(size).unwrap(), map_anywhere(size).unwrap());
+        // SAFETY: both were mapped for this test alone.
+        unsafe {
+            unmap(to + 5 * page_size(), size - 5 * page_size()).unwrap();
+            for page in 0..16 {
+                let moved = if page < 5 { to } else { from };
+                with_exposed_provenance_mut::<u8>(moved + page * page_size()).write_bytes(page as u8 + 1, page_size());
+            }
+            fail_after(&[Call::Map], 0, 1);
+            assert!(remap(from, to, size).is_err());
+            fail_after(&[], 0, 0);
+            for page in 0..16 {
+                let first = with_exposed_provenance_mut::<u8>(from + page * page_size());
+                assert_eq!((first.read(), first.add(page_size() - 1).read()), (page as u8 + 1, page as u8 + 1));
+            }
+            assert_eq!(map_at(to, size), Ok(to), "the target is not mapped");
+        }
+    });
 }
 
 #[test]

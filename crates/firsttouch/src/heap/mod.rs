@@ -14,7 +14,7 @@ pub(crate) mod segment;
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
 use crate::heap::segment::Side;
-use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Shape, State, next_epoch};
+use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Shape, State, UNMAPPED, next_epoch};
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
 use crate::pages::mapping;
@@ -156,22 +156,38 @@ impl Heap {
         regions[span.kind() as usize].give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
     }
 
-    /// Moves the pages of a used span to the beginning of another one, in the same heap, and frees the first; whether the
-    /// system moved them.
+    /// Moves the pages of a used span to the beginning of another one, in the same heap, and frees the first; if the system
+    /// does not move them, frees the other one. Returns whether it moved them.
     ///
     /// # Safety
-    /// Nobody uses either span meanwhile, nor the first one afterwards.
+    /// Nobody uses either span meanwhile, nor afterwards the one that was freed.
     pub(crate) unsafe fn carry(&self, from: Span, to: Span) -> bool {
+        let Span { segment, start, .. } = to;
+        // Where all of a claim stays mapped, foreign memory could come to lie in a hole. Elsewhere the pages move into one:
+        // before a kernel refuses, it unmaps the place that they should have come to.
         // SAFETY: both spans are mapped, and used by nobody (`Pool::carry`).
-        if unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_err() {
-            return false;
-        }
-        from.segment.empty(from.start, from.len, CLEAN);
-        to.segment.clear_local(to.start, to.len);
+        let has_hole = segment.claim.has_slots() && unsafe { os::unmap(to.address(), from.bytes()) }.is_ok();
+        // SAFETY: as above.
+        let has_moved = has_hole && unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_ok();
         let mut regions = self.regions.lock();
-        regions[from.kind() as usize].out -= from.bytes();
-        from.segment.give(from.start, from.len, 0);
-        true
+        let region = &mut regions[to.kind() as usize];
+        if has_moved {
+            segment.clear_local(start, to.len);
+            from.segment.empty(from.start, from.len, CLEAN);
+            region.out -= from.bytes();
+            from.segment.give(from.start, from.len, 0);
+            return true;
+        }
+        segment.make_dirty(start, to.len, self.epoch());
+        if has_hole {
+            segment.empty(start, from.len, UNMAPPED);
+            region.mapped -= from.bytes();
+        }
+        let dirty = segment.count_dirty(start, to.len);
+        region.out -= to.bytes();
+        region.dirty += (dirty as usize) << segment.unit_shift();
+        segment.give(start, to.len, dirty);
+        false
     }
 
     /// Extends a used span to `bytes` in place, by fresh memory on `fresh` pages. Returns the dirty and the clean bytes of

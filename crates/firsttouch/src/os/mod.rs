@@ -7,7 +7,7 @@
 //!   not at all, and never over an existing mapping.
 //! - [`unmap`] releases a range. [`discard`] keeps the range, which reads zero afterwards; [`split_huge`] before it lets go
 //!   of parts of huge pages. [`protect`] makes pages inaccessible, or accessible again with their content. [`map_anew`]
-//!   keeps nothing of either. [`remap`] moves pages from one range to another.
+//!   keeps nothing of either. [`remap`] moves pages from one range to another, or moves none.
 //! - [`advise_huge`]: asks for huge pages. A refusal is an error, and harmless. [`unadvise_huge`]: for no more of them.
 //! - [`resident_pages`]: estimates how many pages of a range are resident. Never rely on it for correctness.
 //! - [`PageTable`]: the states of pages, by a scan or, with less detail, entry by entry. [`nodes_of`], [`in_memory`],

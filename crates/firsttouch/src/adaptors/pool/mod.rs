@@ -488,7 +488,6 @@ impl Pool {
         let (dirty, huge) = (to.segment.dirty_bytes(behind.0, behind.1), to.segment.on_fresh_huge(behind.0, behind.1));
         // SAFETY: the block is its owner's, who resizes it, and nobody knows of the other span yet.
         if !unsafe { heap.carry(span, to) } {
-            heap.give(to, heap.epoch());
             return None;
         }
         to.segment.set_occupant(to.start, Occupant::new(size, old.offset(), Origin::Carried as u8));

@@ -73,22 +73,32 @@ pub unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> {
     map(address, size, libc::MAP_FIXED).map(drop) // over what this module mapped, whose owner uses it no more
 }
 
-/// Moves the pages of a range to another range, without copying them; the first is mapped still, and reads zero (mremap(2)
-/// with `MREMAP_DONTUNMAP`, from Linux 5.7 on).
+/// Moves the pages of a range to another range, where nothing is mapped, without copying them. The first is mapped still, and
+/// reads zero (mremap(2) with `MREMAP_DONTUNMAP`, from Linux 5.7 on; of pages in several mappings from 6.17 on).
 ///
 /// # Errors
-/// If the kernel refuses; both ranges are then mapped, and the first is as it was.
+/// If the kernel refuses. The first range is then as it was, and nothing is mapped in the second one.
 ///
 /// # Safety
-/// As for [`unmap`], of the second range. The first was mapped by this module, and is not used meanwhile.
+/// The first range was mapped by this module, and is not used meanwhile. Nobody else maps anything in the second one.
 pub unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> {
-    if injected(Call::Map) {
-        return Err(Errno::NO_MEMORY);
-    }
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-    // SAFETY: this module mapped both ranges, and nobody uses either (`Heap::carry`).
-    let at = unsafe { libc::mremap(from as *mut c_void, size, size, flags, to as *mut c_void) };
-    if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(()) }
+    // SAFETY: this module mapped the first range, and nobody uses either (`Heap::carry`).
+    unsafe {
+        let is_refused = injected(Call::Map)
+            || libc::mremap(from as *mut c_void, size, size, flags, to as *mut c_void) == libc::MAP_FAILED;
+        if !is_refused {
+            return Ok(());
+        }
+        let error = Errno::last();
+        // One mapping is moved after the other, and the last ones may have been refused: what is mapped was moved.
+        let pages = (0..size).step_by(page_size());
+        for at in pages.take_while(|at| libc::madvise((to + at) as *mut c_void, page_size(), libc::MADV_NORMAL) == 0) {
+            std::ptr::copy_nonoverlapping((to + at) as *const u8, (from + at) as *mut u8, page_size());
+        }
+        libc::munmap(to as *mut c_void, size);
+        Err(error)
+    }
 }
 
 /// Splits the huge pages that a range covers in part, so that discarding the range frees its part of them at once; else the
