@@ -71,7 +71,7 @@ def test_large():
 def test_overruns(tmp_path: Path) -> None:
     ended = pytest_run(suite(tmp_path, test_a=TESTS), "--firsttouch=guarded")
     expected = {
-        "test_setup": "something wrote 1 bytes behind an array of 60 bytes",
+        "test_setup": "something wrote 1 byte behind an array of 60 bytes",
         "test_teardown": "something wrote 2 bytes behind an array of 60 bytes",
         "test_living_and_freed": "something wrote right behind an array of 50 bytes",
         "test_before": "something wrote 3 bytes before an array of 60 bytes",

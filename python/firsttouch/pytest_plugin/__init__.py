@@ -11,7 +11,7 @@ import pytest
 import firsttouch
 from firsttouch import Allocator, _firsttouch
 from firsttouch._internal.resolve import parse
-from firsttouch.pytest_plugin.child import Run, reports_of, run
+from firsttouch.pytest_plugin.child import Run, in_bytes, reports_of, run
 
 
 class Installed:
@@ -143,11 +143,12 @@ class Guarded(Forking):
 
 
 def _overrun(address: int, asked: int, at: int) -> str:
-    if at < address:
-        return f"out of bounds: something wrote {address - at} bytes before an array of {asked} bytes"
     beyond = at - address - asked
-    where = "right behind" if beyond == 0 else f"{beyond} bytes behind"
-    return f"out of bounds: something wrote {where} an array of {asked} bytes"
+    if at < address:
+        where = f"{in_bytes(address - at)} before"
+    else:
+        where = "right behind" if beyond == 0 else f"{in_bytes(beyond)} behind"
+    return f"out of bounds: something wrote {where} an array of {in_bytes(asked)}"
 
 
 #: Expressions of the bare words. Freed memory that is kept detects use after free; two fill patterns expose more than

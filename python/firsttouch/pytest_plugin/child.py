@@ -315,14 +315,19 @@ def _sentence(run: Run) -> str:
     did = _DID.get(way, _DID[0])
     if not asked:
         return f"the test's process died of {name}: it {did} at {address:#x}, where there is no memory"
-    array = f"an array of {asked} bytes"
+    array = f"an array of {in_bytes(asked)}"
     if freed:
         return f"use after free: {did} byte {address - begin} of {array} that was freed ({name})"
     if address < begin:
-        return f"out of bounds: {did} {begin - address} bytes before {array} ({name})"
+        return f"out of bounds: {did} {in_bytes(begin - address)} before {array} ({name})"
     beyond = address - begin - asked
-    where = "right behind" if beyond < 64 else f"{beyond} bytes behind"
+    where = "right behind" if beyond < 64 else f"{in_bytes(beyond)} behind"
     return f"out of bounds: {did} {where} {array} ({name})"
+
+
+def in_bytes(number: int) -> str:
+    """Format a distance or size to the byte."""
+    return "1 byte" if number == 1 else f"{number} bytes"
 
 
 def _own_frames(trace: str) -> str:
