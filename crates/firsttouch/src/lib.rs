@@ -4,13 +4,14 @@
 //!
 //! The layers, from the bottom: [`error`], [`description`], [`expression`], [`layout`], [`size`] and [`stats`] are the
 //! vocabulary, and a [`reserve`] serves fronts while memory is out; [`os`] is the only place that names a system call;
-//! [`failure`] keeps the reason of the last failed request;
-//! [`allocator`] is the interface that all allocators share; [`numa`], [`pages`], [`residency`], [`heap`] and
-//! [`shared`] manage the system's memory safely; [`sources`] obtain memory; [`adaptors`] wrap another
-//! allocator; a [`ledger`] lists the blocks of one that has to know them; [`scratch`] memory is used again when it is freed, or when its scope ends; [`owners`] find the allocator of any
-//! block; [`spec`] declares all allocators, and a [`factory`] creates them from expressions. [`fork`] lists what
-//! happens at a fork. No other layer imports one above it, and nothing here
-//! depends on Python.
+//! [`failure`] keeps the reason of the last failed request; [`allocator`] is the interface that all allocators share;
+//! [`numa`], [`pages`], [`residency`], [`heap`] and [`shared`] manage the system's memory safely; a [`ledger`] lists the
+//! blocks of an allocator that has to know them; [`sources`] obtain memory; [`adaptors`] wrap another allocator;
+//! [`scratch`] memory is used again when it is freed, or when its scope ends; [`owners`] find the allocator of any block;
+//! [`spec`] declares all allocators, and a [`factory`] creates them from expressions.
+//!
+//! No layer imports one above it, with two exceptions: a value of [`description`] may be an allocator, and [`fork`], which
+//! lists what happens at a fork, is asked to register that. Nothing here depends on Python.
 
 #[cfg(not(unix))]
 compile_error!(

@@ -11,12 +11,9 @@
 //! A bound on this process's memory may be enforced from outside, such as by a cluster's scheduler ([`set_bound`]); near it,
 //! idle memory is purged.
 
-use crate::allocator::Allocator;
 use crate::sync::lock::Lock;
-use crate::{fork, os, sources};
-use std::cell::Cell;
+use crate::{fork, os};
 use std::ffi::c_void;
-use std::hint::black_box;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -48,8 +45,8 @@ static STOP: AtomicU32 = AtomicU32::new(0);
 static PAUSED: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
-/// Whether the thread has this library's thread-local data: see [`may_call`].
-static HAS_THREAD_DATA: AtomicBool = AtomicBool::new(false);
+/// How many threads were started, one after another.
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// Registers `what`.
 ///
@@ -110,6 +107,11 @@ pub fn runs() -> bool {
     RUNS.load(Relaxed) != 0
 }
 
+/// The number of the thread among all that were started; zero before the first.
+pub(crate) fn thread_number() -> u32 {
+    STARTED.load(Relaxed)
+}
+
 /// Pauses or resumes decay: during a profile, what is recycled must not depend on the clock. Bounds still apply.
 pub fn pause(paused: bool) {
     PAUSED.store(paused, Relaxed);
@@ -167,33 +169,9 @@ fn tick_all(thread: bool) -> bool {
     }
 }
 
-/// The address space that has to be left for thread-local data: eight times what glibc maps for a heap.
-const LEFT: usize = 1 << 30;
-
-/// Whether the thread may call `upstream`: a [`Purgeable::tick`] asks this before it returns a deferred trim.
-///
-/// jemalloc and mimalloc have thread-local data. glibc allocates them when a thread first uses any of them, and ends the
-/// process where there is no memory. Where the thread has none yet, it looks for memory, and allocates them at once.
-/// Without memory, requests and trims return blocks in the program's threads. The first allocation of a thread also costs
-/// address space, for a heap that glibc never gives back, so much of that has to be left.
-pub(crate) fn may_call(upstream: &Arc<dyn Allocator>) -> bool {
-    thread_local! {
-        static USED: Cell<bool> = const { Cell::new(false) };
-    }
-    if !sources::uses_thread_data(upstream) || HAS_THREAD_DATA.load(Relaxed) {
-        return true;
-    }
-    let has_room = os::address_space_left() >= LEFT && sources::has_memory();
-    if has_room {
-        USED.set(black_box(true));
-        HAS_THREAD_DATA.store(true, Relaxed);
-    }
-    has_room
-}
-
 extern "C" fn body(_: *mut c_void) -> *mut c_void {
     os::name_thread(c"firsttouch", &TASK);
-    HAS_THREAD_DATA.store(false, Relaxed); // those of an earlier thread went with it
+    STARTED.fetch_add(1, Relaxed);
     loop {
         os::wait(&STOP, 0, Some(TICK));
         if STOP.load(SeqCst) != 0 || !tick_all(true) {
@@ -317,7 +295,7 @@ impl Clock {
 /// What keeps idle memory. All functions are called under the purger's lock, so they must call nothing that could wait
 /// for it: what has to be returned to an upstream is a [`DeferredTrim`].
 pub trait Purgeable: Sync {
-    /// A tick has passed. Returns what is to be returned to an upstream now.
+    /// A tick has passed. Returns what is to be returned to an upstream now, if the thread may call that.
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         None
     }

@@ -10,6 +10,7 @@ use crate::failure;
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use crate::layout::round_up;
 use crate::size::Bytes;
+use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
 use crate::sync::brief_lock::BriefLock;
 use std::any::Any;
@@ -789,7 +790,7 @@ impl Purgeable for Buffer {
             due |= chunk.quiet >= PATIENCE;
         }
         drop(state);
-        if due && purger::may_call(upstream) { self.trimmer() } else { None }
+        if due && may_be_called_by_purger(upstream) { self.trimmer() } else { None }
     }
 
     fn is_idle(&self) -> bool {

@@ -12,6 +12,7 @@ use crate::heap::purger::{self, Clock, DeferredTrim, Purgeable};
 use crate::layout::DEFAULT_ALIGN;
 use crate::ledger::Ledger;
 use crate::os;
+use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use std::collections::VecDeque;
@@ -367,7 +368,7 @@ impl DeferredTrim for UpstreamPool {
 
 impl Purgeable for UpstreamPool {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        let may_return = self.advance() && purger::may_call(&self.upstream);
+        let may_return = self.advance() && may_be_called_by_purger(&self.upstream);
         if may_return { self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>) } else { None }
     }
 
