@@ -52,7 +52,8 @@ pub fn parse(text: &str) -> Result<usize, String> {
 }
 
 /// A number of bytes, which messages give in the largest unit that is not above it: `76.29 MiB`. What would read as a whole
-/// number of units without being one is given in bytes, so that a message cannot say that 64 MiB exceed 64 MiB.
+/// number of units without being one is given in a unit in which it is one, so that a message cannot say that 64 MiB exceed
+/// 64 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub usize);
 
@@ -63,10 +64,10 @@ impl fmt::Display for Bytes {
         let (unit, name) = (1_u128 << (10 * step), UNITS[step as usize]);
         let hundredths = (self.0 as u128 * 100 + unit / 2) / unit; // not as a `String`: there may be no memory for one
         let (whole, part) = (hundredths / 100, hundredths % 100);
+        let exact = (self.0.trailing_zeros() / 10).min(step); // the unit in which it is a whole number
         match part {
             0 if self.0 == 1 => f.write_str("1 byte"),
-            0 if whole * unit == self.0 as u128 => write!(f, "{whole} {name}"),
-            0 => write!(f, "{} bytes", self.0),
+            0 => write!(f, "{} {}", self.0 >> (10 * exact), UNITS[exact as usize]),
             _ if part.is_multiple_of(10) => write!(f, "{whole}.{} {name}", part / 10),
             _ => write!(f, "{whole}.{part:02} {name}"),
         }
@@ -87,6 +88,7 @@ mod tests {
             (3 << 19, "1.5 MiB"),
             (80_000_000, "76.29 MiB"),
             ((64 << 20) + 8, "67108872 bytes"),
+            ((12 << 20) + 4096, "12292 KiB"),
             ((1 << 20) - 1, "1048575 bytes"),
             (8 << 30, "8 GiB"),
             (1 << 62, "4 EiB"),
