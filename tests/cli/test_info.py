@@ -170,7 +170,8 @@ def test_two_nodes_and_an_inherited_policy(tree: Tree) -> None:
         }
     )
     numa = dict(machine.shown("numa", look(root)["numa"]))
-    assert (numa["from node0"], numa["from node1"]) == ("10 21", "21 10")
+    assert (numa["distances from node0"], numa["distances from node1"]) == ("10 21", "21 10")
+    assert (numa["node numbers"], numa["with memory"]) == ("0-1", "0-1")
     assert numa["memory policies"] == "default interleave:0-1"
     said = meaning(root)
     for words in ("interleave:0-1", "several NUMA nodes", "AutoNUMA is on", "only the memory of nodes 1"):

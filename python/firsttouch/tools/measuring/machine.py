@@ -135,13 +135,13 @@ def _numa(root: Path) -> Facts:
     status, nodes = fields(root / "proc/self/status"), root / _NODES
     balancing = number(root / "proc/sys/kernel/numa_balancing")
     distances = {
-        f"from_{folder.name}": distance
+        f"distances_from_{folder.name}": distance
         for folder in sorted(nodes.glob("node[0-9]*"), key=lambda node: int(node.name[4:]))
         if (distance := read(folder / "distance"))
     }
     policies = sorted({words[1] for line in _lines(root / "proc/self/numa_maps") if len(words := line.split()) > 1})
     return {
-        "nodes": read(nodes / "online"),
+        "node_numbers": read(nodes / "online"),
         "with_memory": read(nodes / "has_memory"),
         **distances,
         "AutoNUMA": None if balancing is None else "on" if balancing else "off",
