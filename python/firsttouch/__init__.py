@@ -124,7 +124,8 @@ if not TYPE_CHECKING:
         for module in modules:
             if name in module.__all__:
                 raise AttributeError(f"module 'firsttouch' has no attribute {name!r}: it is {module.__name__}.{name}")
-        raise AttributeError(f"module 'firsttouch' has no attribute {name!r}")
+        asked = f": import firsttouch.{name}" if name in ("dask", "numba") else ""  # each brings that package
+        raise AttributeError(f"module 'firsttouch' has no attribute {name!r}{asked}")
 
 
 def load_ipython_extension(shell: "Any") -> None:

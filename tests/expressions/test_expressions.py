@@ -23,7 +23,7 @@ PLAIN = repr(ft.pool())
         ("filled(tracked(malloc, lines=True))", "filled(tracked(malloc(), lines=True), on_allocate=255, on_free=None)"),
         (
             "limited(ScratchBuffer('1 MiB', upstream=pool), 10)",
-            f"limited(ScratchBuffer(1048576, upstream={PLAIN}, limit=None, debug=False), 10)",
+            f"limited(ScratchBuffer('1 MiB', upstream={PLAIN}, limit=None, debug=False), 10)",
         ),
     ],
 )

@@ -47,7 +47,7 @@ def test_scratch_buffers_on_nodes_share_a_warm_pool(numa: Any) -> None:
 
 def test_fixed_buffers_on_nodes() -> None:
     buffer = ft.FixedBuffer("1 MiB", numa=0)
-    assert repr(buffer) == "FixedBuffer(1048576, debug=False, numa='bind:0')"
+    assert repr(buffer) == "FixedBuffer('1 MiB', debug=False, numa='bind:0')"
     assert repr(eval(repr(buffer), vars(ft))) == repr(buffer)
     assert buffer.zeros(1000).sum() == 0
     assert repr(ft.FixedBuffer(numa=0)) == repr(buffer)

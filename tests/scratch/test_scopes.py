@@ -214,7 +214,7 @@ def test_what_a_scope_says_of_itself() -> None:
     with ft.scratch(ft.ScratchBuffer("2 MiB", limit="1 GiB")) as s:
         assert isinstance(s, ft.buffers.Scope)
         assert "open" in repr(s)
-        assert "ScratchBuffer(2097152" in repr(s)
+        assert "ScratchBuffer('2 MiB'" in repr(s)
     assert "open" not in repr(s)
     assert repr(ft.scratch()) == "scratch()"
     for buffer in (ft.ScratchBuffer("256 KiB"), ft.FixedBuffer("64 KiB")):

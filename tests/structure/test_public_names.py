@@ -48,6 +48,11 @@ def test_the_error_for_an_unknown_name() -> None:
         getattr(ft, "nothing")  # noqa: B009 (mypy knows, too)
 
 
+def test_modules_that_bring_packages_are_imported_by_name() -> None:
+    said = ask("import json, firsttouch\ntry: firsttouch.dask\nexcept AttributeError as e: print(json.dumps([str(e)]))")
+    assert said == ["module 'firsttouch' has no attribute 'dask': import firsttouch.dask"]
+
+
 def test_an_import_loads_no_tools() -> None:
     """Nor a plugin, nor anything heavier than NumPy."""
     loaded = ask("import json, sys\nprint(json.dumps(sorted(sys.modules)))")

@@ -6,6 +6,7 @@
 use crate::adaptors::Limited;
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use crate::layout::round_up;
@@ -653,11 +654,13 @@ unsafe impl Allocator for Buffer {
     fn describe(&self) -> Description {
         match &self.source {
             Source::Growing { given, options, .. } => Description::of("ScratchBuffer")
-                .with(options.chunk_size)
+                .with(Value::size(options.chunk_size))
                 .named("upstream", given.describe())
-                .named("limit", options.limit)
+                .named("limit", options.limit.map(Value::size))
                 .named("debug", self.debug),
-            Source::Fixed { size, .. } => Description::of("FixedBuffer").with(*size).named("debug", self.debug),
+            Source::Fixed { size, .. } => {
+                Description::of("FixedBuffer").with(Value::size(*size)).named("debug", self.debug)
+            }
         }
     }
 

@@ -32,7 +32,7 @@ fn options_that_contradict_each_other() {
 #[test]
 fn how_it_is_made() {
     let options = BufferOptions { limit: Some(1 << 20), ..chunks_of(4096) };
-    let expression = "ScratchBuffer(4096, upstream=malloc(), limit=1048576, debug=False)";
+    let expression = "ScratchBuffer('4 KiB', upstream=malloc(), limit='1 MiB', debug=False)";
     assert_eq!(Buffer::growing(Arc::new(Malloc), options).unwrap().expression(), expression);
     assert_eq!(fixed(1000, false, true).expression(), "FixedBuffer(1000, debug=True)");
 }
