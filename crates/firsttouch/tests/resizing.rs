@@ -7,7 +7,7 @@ mod common;
 use common::alone::alone;
 use common::held::{Held, check_apart};
 use firsttouch::adaptors::{Options, Origin, Pool};
-use firsttouch::os::{Call, fail_after, map_anywhere, map_at, page_size, remap, unmap};
+use firsttouch::os::{Call, fail_after, map_anywhere, map_at, page_size, protect, remap, unmap};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Aligned, Pages, PlacedPages};
 use firsttouch::why::why;
@@ -58,9 +58,23 @@ fn the_receipt_says_what_is_there() {
     assert!(source.receipt(start + 2 * MIB).is_none());
 }
 
+/// Whether the kernel moves pages that lie in several mappings at once, as from 6.17 on. Others are copied from the second
+/// move on.
+fn moves_several_mappings() -> bool {
+    let size = 2 * page_size();
+    let (from, to) = (map_anywhere(size).unwrap(), map_anywhere(size).unwrap());
+    // SAFETY: both were mapped here, and nobody uses them.
+    unsafe {
+        protect(from, page_size(), false).unwrap();
+        unmap(to, size).unwrap();
+        remap(from, to, size).is_ok()
+    }
+}
+
 /// Buffers that grow in turn stand in each other's way. Copied, each would be there twice at every step.
 #[test]
 fn blocks_that_grow_in_turn_take_their_pages_along() {
+    let moves_all = moves_several_mappings();
     for pool in [Pool::new(Options::default()), Pool::for_any_blocks(Options::default())] {
         let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, 2 * MIB, seed)).collect();
         let mut moves = 0;
@@ -72,14 +86,15 @@ fn blocks_that_grow_in_turn_take_their_pages_along() {
                 if block.address() != before {
                     moves += 1;
                     let moved = why(block.address()).unwrap();
-                    assert_eq!((moved.origin, moved.asked), (Origin::Carried, size));
+                    assert!(moved.origin == Origin::Carried || !moves_all, "{moved:?}");
+                    assert_eq!(moved.asked, size);
                 }
                 block.fill(size as u64);
             }
         }
         assert!(moves > 10, "{moves} moves");
         let stats = pool.stats();
-        assert!(stats.idle < 16 * MIB, "what was left behind is no memory: {stats:?}");
+        assert!(stats.idle < 16 * MIB || !moves_all, "what was left behind is no memory: {stats:?}");
         let counted = stats.recycled_bytes + stats.first_touched_small_bytes + stats.first_touched_huge_bytes;
         assert!(counted >= stats.allocated_bytes, "pages that come along are recycled: {stats:?}");
         let mut aligned = Held::new(&*pool, Request::bytes(4 * MIB).aligned(1 << 20).unwrap()).unwrap();
