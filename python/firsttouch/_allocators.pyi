@@ -74,5 +74,5 @@ def pool(
 ) -> Allocator:
     """Return a pool, which keeps freed blocks and reuses the most recently freed."""
 
-def tracked(upstream: AllocatorLike | None = None, *, lines: bool = False) -> Allocator:
+def tracked(upstream: AllocatorLike | None = None) -> Allocator:
     """Return an allocator that counts its blocks and bytes, with their peak and total, for :func:`stats`."""

@@ -50,7 +50,7 @@ def report(done: subprocess.CompletedProcess[str], path: Path) -> Any:
         ("pages", "pages(huge=False)"),
         ("ft.mimalloc", "mimalloc()"),
         ("jemalloc()", "jemalloc()"),
-        ("tracked(limited(pool, '4 GiB'))", f"tracked(limited({POOL}, '4 GiB'), lines=False)"),
+        ("tracked(limited(pool, '4 GiB'))", f"tracked(limited({POOL}, '4 GiB'))"),
         ("filled(malloc, on_free=0)", "filled(malloc(), on_allocate=255, on_free=0)"),
     ],
 )
@@ -77,7 +77,7 @@ def test_the_default_goes_unnamed(firsttouch: Start, write: Write, tmp_path: Pat
 def test_children_have_it_too(firsttouch: Start, write: Write, kind: str) -> None:
     write("program.py", CHILDREN)
     done = firsttouch("run", "-q", "--allocator=tracked(pages)", "program.py", kind)
-    assert (done.stdout, done.stderr) == ("tracked(pages(huge=False), lines=False)\n", "")
+    assert (done.stdout, done.stderr) == ("tracked(pages(huge=False))\n", "")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ STACKS = (
     "pool(aligned(4096))",
     'pool(limited(pages(), "64 GiB"))',
     "tracked(pool())",
-    "tracked(pool(), lines=True)",
     "tracked(malloc())",
     "tracked(mimalloc())",
     'limited(pool(), "64 GiB")',

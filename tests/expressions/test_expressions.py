@@ -20,7 +20,7 @@ PLAIN = repr(ft.pool())
         ("  ft.pool ( ) ", PLAIN),
         ("numpy_default", "numpy_default()"),
         ("limited('pool()', '4 GiB')", f"limited({PLAIN}, '4 GiB')"),
-        ("filled(tracked(malloc, lines=True))", "filled(tracked(malloc(), lines=True), on_allocate=255, on_free=None)"),
+        ("filled(tracked(malloc))", "filled(tracked(malloc()), on_allocate=255, on_free=None)"),
         (
             "limited(ScratchBuffer('1 MiB', upstream=pool), 10)",
             f"limited(ScratchBuffer('1 MiB', upstream={PLAIN}, limit=None, debug=False), 10)",
@@ -87,7 +87,7 @@ def test_texts_wherever_an_allocator_is_taken() -> None:
     assert ft.stats("pool(decay=2)").mapped >= 0
     assert ft.trim("pool(decay=2)") >= 0
     assert ft.empty(3, allocator="aligned(4096)").ctypes.data % 4096 == 0
-    assert repr(ft.tracked("malloc")) == "tracked(malloc(), lines=False)"
+    assert repr(ft.tracked("malloc")) == "tracked(malloc())"
 
 
 @pytest.mark.parametrize("whole", [4096, "4 KiB", np.int64(4096), np.uint8(64)], ids=repr)

@@ -11,7 +11,7 @@ import firsttouch as ft
 NO_OPERATIONS = {"Allocator", "SharedArrayError", "UnsupportedError", "__version__"}
 
 POOL = ft.pool()
-TRACKED = ft.tracked(ft.pool(), lines=True)
+TRACKED = ft.tracked(ft.pool())
 GUARDED = ft.guarded(ft.pool())
 LIMITED = ft.limited(ft.pool(), 1 << 30)
 FILLED = ft.filled(ft.pool())

@@ -40,7 +40,7 @@ USES = {
     "shared": "refused(lambda: pickle.loads(pickle.dumps(ft.shared(10))))",
     "stats": "ft.stats()",
     "touch": "ft.touch(A)",
-    "tracked": "ft.tracked(ft.pool(), lines=True).empty(10)",
+    "tracked": "ft.tracked(ft.pool()).empty(10)",
     "trim": "ft.trim()",
     "use": "used()",
     "zeros": "ft.zeros((3, 4), order='F')",

@@ -35,7 +35,6 @@ SOURCES = (
 )
 ADAPTORS = (
     "tracked({})",
-    "tracked({}, lines=True)",
     "limited({}, '2 GiB')",
     "guarded({})",
     "guarded({}, side='before', keep='1 MiB')",

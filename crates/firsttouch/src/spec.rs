@@ -368,10 +368,7 @@ pool(pages(huge='thp'), max_idle='1 GiB', decay=5.0)",
     Spec {
         name: "tracked",
         summary: "an allocator that counts its blocks and bytes, with their peak and total, for :func:`stats`.",
-        options: &[
-            ON_A_POOL,
-            opt("lines", Kind::Flag, NO, "Whether the line of Python that made each request is recorded."),
-        ],
+        options: &[ON_A_POOL],
         positional: 1,
         notes: "",
         example: "\
@@ -509,17 +506,13 @@ pub fn upstream_of(caller: &str, given: &Value, numa: Option<Policy>) -> Result<
 /// How the front finds the source line that makes a request.
 static CALL_SITES: OnceLock<CallSites> = OnceLock::new();
 
-/// Registers how source lines are found, for `tracked(lines=True)` and the messages of `limited`. The first is kept.
+/// Registers how source lines are found, for the messages of `limited`. The first is kept.
 pub fn set_call_sites(call_sites: CallSites) {
     let _ = CALL_SITES.set(call_sites);
 }
 
 fn tracked(arguments: &Arguments) -> Made {
-    let site = CALL_SITES.get().filter(|_| arguments.is_set("lines")).map(|sites| sites.site);
-    if site.is_none() && arguments.is_set("lines") {
-        return Err(Error::Value("lines=True: source lines are not available here; give False".into()));
-    }
-    Ok(Tracked::new(arguments.upstream()?, site))
+    Ok(Tracked::new(arguments.upstream()?))
 }
 
 fn limited(arguments: &Arguments) -> Made {

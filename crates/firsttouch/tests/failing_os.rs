@@ -74,7 +74,7 @@ fn allocators() -> Vec<Arc<dyn Allocator>> {
 
 fn adaptors() -> Vec<Arc<dyn Allocator>> {
     let guarded = Guarded::new(Pages::new(true), GuardedOptions { keep: 1 << 20, ..Default::default() });
-    let over = Pool::over(Tracked::new(Pages::new(true), None), Options::default());
+    let over = Pool::over(Tracked::new(Pages::new(true)), Options::default());
     vec![Filled::new(guarded, Some(1), Some(2)), over]
 }
 

@@ -72,10 +72,10 @@ fn a_free_calls_nobody() {
     alone("a_free_calls_nobody", || {
         let pools: [Arc<dyn Allocator>; 5] = [
             Pool::new(FOREVER),
-            Tracked::new(Pool::new(FOREVER), None),
+            Tracked::new(Pool::new(FOREVER)),
             Limited::new(Pool::new(FOREVER), 1 << 40),
             Filled::new(Pool::new(FOREVER), Some(1), Some(2)),
-            Pool::over(Tracked::new(Pages::new(true), None), FOREVER),
+            Pool::over(Tracked::new(Pages::new(true)), FOREVER),
         ];
         for pool in pools {
             for round in 0..3 {

@@ -136,7 +136,7 @@ proptest! {
     #[test]
     fn a_pool_over_a_budget(program in programs()) {
         let limited = Limited::new(Arc::new(Malloc), 1 << 40);
-        let tracked = Tracked::new(limited.clone(), None);
+        let tracked = Tracked::new(limited.clone());
         let quick = Options { decay: Some(Duration::ZERO), ..Options::default() };
         run(&*Pool::over(tracked.clone(), quick), true, &program);
         let nothing_left = || (limited.used(), tracked.tally().live_bytes) == (0, 0);

@@ -108,7 +108,6 @@ fn pool() -> Arc<dyn Allocator> {
 #[test]
 fn allocators() {
     let placement = Placement { populate: Populate::Threads(1), ..Placement::default() };
-    let site: fn() -> u64 = || 1;
     let options = GuardedOptions { side: Side::Before, keep: 8 << 20 };
     let buffer = |upstream| Buffer::growing(upstream, BufferOptions::default()).unwrap();
     let all: [(&str, Arc<dyn Allocator>); 15] = [
@@ -119,8 +118,8 @@ fn allocators() {
         ("placed pages", PlacedPages::new(placement)),
         ("pool", pool()),
         ("pool over malloc", Pool::over(Arc::new(Malloc), Options::default())),
-        ("tracked", Tracked::new(Arc::new(Malloc), Some(site))),
-        ("tracked pool", Tracked::new(pool(), None)),
+        ("tracked", Tracked::new(Arc::new(Malloc))),
+        ("tracked pool", Tracked::new(pool())),
         ("limited", Limited::new(pool(), 1 << 30)),
         ("guarded", Guarded::new(pool(), GuardedOptions::default())),
         ("guarded before", Guarded::new(Arc::new(Malloc), options)),
@@ -132,15 +131,6 @@ fn allocators() {
         assert!(blocks(allocator.as_ref()), "{name}");
         each_failure(name, || blocks(allocator.as_ref()));
     }
-}
-
-#[test]
-fn what_adaptors_know() {
-    let tracked = Tracked::new(pool(), None);
-    let blocks: Vec<_> = (0..100).map(|_| tracked.allocate(Request::bytes(100)).unwrap()).collect();
-    each_failure("living", || tracked.living().is_ok_and(|living| living.len() == 100));
-    // SAFETY: they live.
-    blocks.iter().for_each(|block| unsafe { tracked.deallocate(block.address) });
 }
 
 #[test]

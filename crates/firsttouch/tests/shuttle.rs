@@ -164,7 +164,7 @@ fn two_threads_on_pages() {
 #[test]
 fn two_threads_on_a_pool_over_a_budget() {
     schedules(400, || {
-        let limited = Limited::new(Tracked::new(Pages::new(false), None), 1 << 40);
+        let limited = Limited::new(Tracked::new(Pages::new(false)), 1 << 40);
         play(Pool::over(limited.clone(), options(true)), 2);
         assert_eq!(limited.used(), 0);
     });

@@ -47,7 +47,7 @@ fn what_a_text_makes() {
         ("limited(pool(), '4 GiB')", format!("limited({POOL}, '4 GiB')")),
         ("limited(budget=10)", format!("limited({POOL}, 10)")),
         ("limited('pool()', 10)", format!("limited({POOL}, 10)")),
-        ("tracked", format!("tracked({POOL}, lines=False)")),
+        ("tracked", format!("tracked({POOL})")),
         ("guarded", "guarded(pages(huge=False), side='after', keep=0)".into()),
         ("guarded(malloc, side='before', keep='1 MiB')", "guarded(malloc(), side='before', keep='1 MiB')".into()),
         ("filled", format!("filled({POOL}, on_allocate=255, on_free=None)")),
@@ -183,7 +183,6 @@ fn values_that_are_wrong() {
         ("pages(('thp', 'thp', 'thp', 'thp', 'thp'))", "huge=('thp', 'thp', 'thp', 'thp', 'thp'): give "),
         ("pages(populate=0)", "populate=0: give False, True, or a number of threads from 1 to 1024"),
         ("pages(populate=1025)", "populate=1025: give"),
-        ("tracked(lines=True)", "lines=True: source lines are not available here; give False"),
     ] {
         let error = error(text);
         assert!(matches!(error, Error::Value(_)), "{text}: {error:?}");
@@ -221,7 +220,7 @@ fn types_and_calls_that_are_wrong() {
         ("pool(decay=True)", "decay=True is a bool: give seconds"),
         ("filled(on_free='x')", "on_free='x' is a str: give a byte, 0 to 255, or None"),
         ("guarded(side=1)", "side=1 is an int: give 'after' or 'before'"),
-        ("tracked(lines=1)", "lines=1 is an int: give True or False"),
+        ("pages(strict=1)", "strict=1 is an int: give True or False"),
         ("pages(lock=None)", "lock=None is a NoneType: give True or False"),
         ("pages(populate='all')", "populate='all' is a str: give False, True, or a number of threads"),
         ("numa(None)", "numa=None is a NoneType: give a node's number, or text like \"bind:0-1\""),

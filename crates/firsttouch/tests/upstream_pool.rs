@@ -21,7 +21,7 @@ const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge
 
 /// A pool, and what its upstream sees of it.
 fn pool(options: Options) -> (Arc<dyn Allocator>, Arc<Tracked>) {
-    let upstream = Tracked::new(Arc::new(Malloc), None);
+    let upstream = Tracked::new(Arc::new(Malloc));
     (Pool::over(upstream.clone(), options), upstream)
 }
 
@@ -231,7 +231,7 @@ fn idle_blocks_are_gone_at_a_fork() {
 #[test]
 fn an_upstream_may_use_the_library() {
     alone("an_upstream_may_use_the_library", || {
-        let upstream = Tracked::new(Reentrant::shared(), None);
+        let upstream = Tracked::new(Reentrant::shared());
         let quick = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
         let pool = Pool::over(upstream.clone(), quick);
         for round in 0..3 {

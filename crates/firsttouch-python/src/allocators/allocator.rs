@@ -1,10 +1,8 @@
-//! Allocators as Python objects, and the levels of a stack of adaptors: the blocks of `tracked`, the overruns that `guarded`
-//! found, each upstream.
+//! Allocators as Python objects, and the levels of a stack of adaptors: the overruns that `guarded` found, each upstream.
 
-use crate::python::call_sites;
-use crate::python::values::{PyRuntimeError, PyTypeError, ToPython, out_of_memory};
+use crate::python::values::{PyRuntimeError, PyTypeError, ToPython};
 use crate::scratch::scope::Opening;
-use firsttouch::adaptors::{Guarded, Tracked};
+use firsttouch::adaptors::Guarded;
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::numa::policy::Policy;
 use firsttouch::owners;
@@ -162,21 +160,6 @@ fn found<'a, T: Any>(allocator: &'a PyAllocator, name: &str) -> PyResult<&'a T> 
     })
 }
 
-/// Address, bytes, file and line.
-type LiveBlock = (usize, usize, Option<String>, i32);
-
-/// Live blocks of the outermost `tracked`: address, bytes, and file and line where they are noted.
-#[pyfunction]
-fn living(py: Python<'_>, allocator: &PyAllocator) -> PyResult<ToPython<Vec<LiveBlock>>> {
-    let living = found::<Tracked>(allocator, "tracked")?.living().map_err(|_| out_of_memory(py))?;
-    let each = living.into_iter().map(|block| {
-        let place = call_sites::place(py, block.site);
-        let (file, line) = place.map_or((None, 0), |(file, line)| (Some(file), line));
-        (block.address, block.asked, file, line)
-    });
-    Ok(ToPython(each.collect()))
-}
-
 /// Writes beyond arrays that the outermost `guarded` found in its canaries: address, bytes asked, and where it was hit.
 #[pyfunction]
 fn overruns(allocator: &PyAllocator) -> PyResult<ToPython<Vec<(usize, usize, usize)>>> {
@@ -205,7 +188,6 @@ fn has_expression(allocator: &PyAllocator) -> bool {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyAllocator>()?;
-    module.add_function(wrap_pyfunction!(living, module)?)?;
     module.add_function(wrap_pyfunction!(overruns, module)?)?;
     module.add_function(wrap_pyfunction!(is_foreign, module)?)?;
     module.add_function(wrap_pyfunction!(has_expression, module)?)?;

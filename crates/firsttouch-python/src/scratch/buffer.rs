@@ -230,7 +230,7 @@ fn growing(
     ensure_memory(py)?;
     let debug = options.debug;
     // Large blocks are the upstream's, and have to be found by their address.
-    let upstream = if can_tell(&*upstream) { upstream } else { Tracked::new(upstream, None) };
+    let upstream = if can_tell(&*upstream) { upstream } else { Tracked::new(upstream) };
     let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     Ok(PyBuffer::new(buffer, debug).add_subclass(ScratchBuffer))
 }

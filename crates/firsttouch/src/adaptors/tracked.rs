@@ -1,19 +1,13 @@
-//! Counts live and past allocations, and records where blocks were allocated: cheap enough to leave on.
+//! Counts live and past allocations: cheap enough to leave on.
 
 #![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
 
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::ledger::Ledger;
 use crate::stats::Stats;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-
-#[derive(Clone, Copy)]
-struct Noted {
-    asked: usize,
-    site: u64,
-}
 
 /// The counts of a [`Tracked`]. Bytes are requested bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,22 +24,11 @@ pub struct Tally {
     pub allocated_bytes: u64,
 }
 
-/// A live block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Living {
-    /// Its address.
-    pub address: usize,
-    /// The requested size in bytes.
-    pub asked: usize,
-    /// What the function passed to [`Tracked::new`] returned at the allocation; zero without one.
-    pub site: u64,
-}
-
 /// See the module.
 pub struct Tracked {
     upstream: Arc<dyn Allocator>,
-    site: Option<fn() -> u64>,
-    ledger: Arc<Ledger<Noted>>,
+    /// Bytes asked for, by address.
+    ledger: Arc<Ledger<usize>>,
     blocks: AtomicUsize,
     bytes: AtomicUsize,
     peak: AtomicUsize,
@@ -54,11 +37,10 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// Tracks the requests to `upstream`. `site` is called for every block, and its result is recorded.
-    pub fn new(upstream: Arc<dyn Allocator>, site: Option<fn() -> u64>) -> Arc<Self> {
+    /// Tracks the requests to `upstream`.
+    pub fn new(upstream: Arc<dyn Allocator>) -> Arc<Self> {
         Arc::new(Self {
             upstream,
-            site,
             ledger: Ledger::new(),
             blocks: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
@@ -79,20 +61,6 @@ impl Tracked {
             allocations: self.allocations.load(Relaxed),
             allocated_bytes: self.allocated.load(Relaxed),
         }
-    }
-
-    /// All live blocks, in arbitrary order.
-    ///
-    /// # Errors
-    /// [`Limit::Upstream`] if there is no memory for the list.
-    pub fn living(&self) -> Result<Vec<Living>, AllocError> {
-        let mut living: Vec<Living> = Vec::new();
-        let mut missing = 0;
-        self.ledger.each(|address, Noted { asked, site }| match living.try_reserve(1) {
-            Ok(()) => living.push(Living { address, asked, site }),
-            Err(_) => missing += size_of::<Living>(),
-        });
-        if missing == 0 { Ok(living) } else { Err(AllocError::new(missing, Limit::Upstream)) }
     }
 
     fn grew(&self, more: usize) {
@@ -121,12 +89,11 @@ impl Tracked {
 // SAFETY: the upstream keeps the promises of `Allocator`.
 unsafe impl Allocator for Tracked {
     fn describe(&self) -> Description {
-        Description::of("tracked").with(self.upstream.describe()).named("lines", self.site.is_some())
+        Description::of("tracked").with(self.upstream.describe())
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let note = Noted { asked: request.size(), site: self.site.map_or(0, |site| site()) };
-        let block = self.ledger.allocate(&*self.upstream, request, note)?;
+        let block = self.ledger.allocate(&*self.upstream, request, request.size())?;
         self.allocations.fetch_add(1, Relaxed);
         self.blocks.fetch_add(1, Release);
         self.grew(request.size());
@@ -134,7 +101,7 @@ unsafe impl Allocator for Tracked {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        if let Some(Noted { asked, .. }) = self.ledger.leave(address) {
+        if let Some(asked) = self.ledger.leave(address) {
             self.on_free(asked);
         }
         // SAFETY: the caller's promise.
@@ -149,9 +116,9 @@ unsafe impl Allocator for Tracked {
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise.
         let done = unsafe { self.upstream.resize_in_place(address, size) };
-        if done && let Some(note) = self.ledger.get(address) {
-            self.ledger.set(address, Noted { asked: size, ..note });
-            self.changed(note.asked, size);
+        if done && let Some(asked) = self.ledger.get(address) {
+            self.ledger.set(address, size);
+            self.changed(asked, size);
         }
         done
     }
@@ -159,12 +126,11 @@ unsafe impl Allocator for Tracked {
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
         // SAFETY: the caller's promise.
         unsafe {
-            let Some(note) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
-            let notes = (note, Noted { asked: request.size(), ..note });
-            let (result, listed) = self.ledger.reallocate(&*self.upstream, address, request, notes);
+            let Some(asked) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
+            let (result, listed) = self.ledger.reallocate(&*self.upstream, address, request, (asked, request.size()));
             match &result {
-                _ if !listed => self.on_free(note.asked),
-                Ok(_) => self.changed(note.asked, request.size()),
+                _ if !listed => self.on_free(asked),
+                Ok(_) => self.changed(asked, request.size()),
                 Err(_) => {}
             }
             result

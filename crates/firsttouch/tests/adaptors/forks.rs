@@ -17,7 +17,7 @@ fn stacks() -> [Arc<dyn Allocator>; 4] {
     let quick = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
     [
         Pool::over(Arc::new(Malloc), quick),
-        Pool::over(Tracked::new(Pages::new(true), None), Options::default()),
+        Pool::over(Tracked::new(Pages::new(true)), Options::default()),
         Pool::over(Filled::new(Aligned::new(4096).unwrap(), Some(1), Some(2)), quick),
         Pool::over(Guarded::new(Pool::new(quick), GuardedOptions::default()), quick),
     ]
@@ -104,7 +104,7 @@ fn adaptors_in_a_hurry() {
         let guarded = Guarded::new(Arc::new(Malloc), GuardedOptions::default());
         let stacks: [Arc<dyn Allocator>; 4] = [
             Pool::over(Arc::new(Malloc), Options::default()),
-            Tracked::new(Limited::new(Arc::new(Malloc), 1 << 30), None),
+            Tracked::new(Limited::new(Arc::new(Malloc), 1 << 30)),
             Filled::new(Arc::new(Malloc), None, None),
             guarded.clone(),
         ];

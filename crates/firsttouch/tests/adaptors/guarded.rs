@@ -56,7 +56,7 @@ fn writing_behind_stops() {
 fn the_alignment_of_the_upstream_is_kept() {
     for align in [256, page_size(), 1 << 20] {
         for side in [Side::After, Side::Before] {
-            let guarded = guarded(Tracked::new(Aligned::new(align).unwrap(), None), side, 0);
+            let guarded = guarded(Tracked::new(Aligned::new(align).unwrap()), side, 0);
             for size in sizes() {
                 let block = Held::filled(&*guarded, size, 1);
                 assert_eq!(block.address() % align, 0, "{size} bytes, {side:?}");
@@ -128,7 +128,7 @@ fn use_after_free_stops() {
 /// What is kept is bounded, the oldest goes first, and all of it goes where it is needed.
 #[test]
 fn what_is_kept_is_bounded() {
-    let upstream = Tracked::new(Pool::new(Options::default()), None);
+    let upstream = Tracked::new(Pool::new(Options::default()));
     let guarded = guarded(upstream.clone(), Side::After, 1 << 20);
     for seed in 0..100 {
         Held::filled(&*guarded, 50_000, seed).give_back();
@@ -217,7 +217,7 @@ fn large_blocks_stay_lazy() {
 #[test]
 fn a_system_that_refuses() {
     alone("guarded::a_system_that_refuses", || {
-        let upstream = Tracked::new(Pool::new(Options::default()), None);
+        let upstream = Tracked::new(Pool::new(Options::default()));
         for keep in [0, 1 << 20] {
             let guarded = guarded(upstream.clone(), Side::After, keep);
             fail_after(&[Call::Protect], 0, i64::MAX / 2);

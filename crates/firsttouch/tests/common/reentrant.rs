@@ -36,10 +36,10 @@ impl Reentrant {
         let block = self.other.allocate(Request::bytes(100_000)).unwrap();
         // SAFETY: it was just taken.
         unsafe { self.other.deallocate(block.address) };
-        drop(Tracked::new(Pool::over(Arc::new(Malloc), Options::default()), None));
+        drop(Tracked::new(Pool::over(Arc::new(Malloc), Options::default())));
         if calls.is_multiple_of(FORK) {
             let other = || {
-                drop(Tracked::new(Pool::new(Options::default()), None));
+                drop(Tracked::new(Pool::new(Options::default())));
                 fork(|| ()).join();
             };
             std::thread::scope(|threads| threads.spawn(other).join().unwrap());

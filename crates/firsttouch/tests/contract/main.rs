@@ -39,7 +39,7 @@ fn pool() -> Arc<dyn Allocator> {
 }
 
 fn tracked(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
-    Tracked::new(upstream, None)
+    Tracked::new(upstream)
 }
 
 fn limited(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
@@ -162,7 +162,6 @@ contract! {
     pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), ..Options::default() });
     pool_two_nodes: on_two_nodes(pool);
     tracked_pool: tracked(pool());
-    tracked_lines: Tracked::new(pool(), Some(|| 7));
     tracked_calloc: tracked(Calloc::new());
     limited_pool: limited(pool());
     limited_limited_pool: limited(limited(pool()));

@@ -23,7 +23,7 @@ const MIB: usize = 1 << 20;
 
 /// Arenas of all kinds, and what their upstream sees of them.
 fn arenas(storage: &mut [MaybeUninit<u8>]) -> ([Arena<'_>; 5], Arc<Tracked>) {
-    let tracked = Tracked::new(Arc::new(Malloc), None);
+    let tracked = Tracked::new(Arc::new(Malloc));
     let (chunks, pool) = (|size| Arena::with(tracked.clone(), size), Pool::new(Options::default()));
     let checked = Arena::checked(tracked.clone());
     ([chunks(4 * KIB), chunks(256), Arena::with(pool, KIB), checked, Arena::over(storage)], tracked)
@@ -109,7 +109,7 @@ fn sizes_never_wrap() {
 /// Chunks double up to a bound, and all of them go back.
 #[test]
 fn growth_does_not_run_away() {
-    let tracked = Tracked::new(Arc::new(Malloc), None);
+    let tracked = Tracked::new(Arc::new(Malloc));
     let mut arena = Arena::with(tracked.clone(), KIB);
     arena.alloc(1u8).unwrap();
     assert_eq!(arena.capacity(), KIB);
@@ -136,7 +136,7 @@ fn rounds_settle() {
     for sizes in
         [vec![100; 1000], vec![MIB / 4, 10, MIB, 3 * MIB], vec![20 * MIB, 100], (1..200).map(|n| n * 97).collect()]
     {
-        let tracked = Tracked::new(Arc::new(Malloc), None);
+        let tracked = Tracked::new(Arc::new(Malloc));
         let mut arena = Arena::with(tracked.clone(), KIB);
         let mut round = || {
             arena.scope(|s| sizes.iter().for_each(|&size| assert_eq!(s.alloc_uninit::<u8>(size).unwrap().len(), size)));
@@ -151,7 +151,7 @@ fn rounds_settle() {
 /// A loop that passes the end of a chunk in every turn goes there once.
 #[test]
 fn the_edge_of_a_chunk() {
-    let tracked = Tracked::new(Arc::new(Malloc), None);
+    let tracked = Tracked::new(Arc::new(Malloc));
     let mut arena = Arena::with(tracked.clone(), 4 * KIB);
     arena.scope(|s| {
         s.alloc_uninit::<u8>(2000).unwrap();
@@ -262,7 +262,7 @@ fn a_panic_ends_its_scope() {
 /// In a checked arena each block is the upstream's, and is gone with its scope: `guarded()` stops who uses it later.
 #[test]
 fn a_checked_arena_gives_every_block_back() {
-    let tracked = Tracked::new(Guarded::new(Pages::new(true), GuardedOptions::default()), None);
+    let tracked = Tracked::new(Guarded::new(Pages::new(true), GuardedOptions::default()));
     let mut arena = Arena::checked(tracked.clone());
     arena.scope(|outer| {
         let kept = outer.alloc_slice_with(100, |i| i).unwrap();

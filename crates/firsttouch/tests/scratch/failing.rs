@@ -81,7 +81,7 @@ fn program(buffer: &Buffer) -> usize {
 fn each_request_in_turn() {
     for fail in [1, 2, 1000] {
         for (pass, debug) in (0..12).flat_map(|pass| [(pass, false), (pass, true)]) {
-            let tracked = Tracked::new(Arc::new(Malloc), None);
+            let tracked = Tracked::new(Arc::new(Malloc));
             let (pass, fail) = (AtomicI64::new(pass), AtomicI64::new(fail));
             let failing = Arc::new(Failing { upstream: tracked.clone(), pass, fail });
             let options = BufferOptions { debug, ..chunks_of(64 << 10) };
@@ -114,7 +114,7 @@ fn a_system_that_fails() {
 fn without_a_thread() {
     alone("failing::without_a_thread", || {
         fail_after(&[Call::Spawn], 0, i64::MAX / 2);
-        let tracked = Tracked::new(Arc::new(Malloc), None);
+        let tracked = Tracked::new(Arc::new(Malloc));
         let buffer = Buffer::growing(tracked.clone(), chunks_of(64 << 10)).unwrap();
         let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 8000, n)).collect();
         assert!(tracked.tally().live_blocks > 3);

@@ -98,7 +98,7 @@ fn shared_storage_is_closed_in_a_child() {
 #[test]
 fn idle_chunks_go_before_a_fork() {
     alone("forks::idle_chunks_go_before_a_fork", || {
-        let tracked = Tracked::new(Arc::new(firsttouch::sources::Malloc) as Arc<dyn Allocator>, None);
+        let tracked = Tracked::new(Arc::new(firsttouch::sources::Malloc) as Arc<dyn Allocator>);
         let buffer = Buffer::growing(tracked.clone(), chunks_of(1 << 20)).unwrap();
         some(&buffer, 1);
         assert_eq!(tracked.tally().live_blocks, 1);

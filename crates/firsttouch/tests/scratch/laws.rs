@@ -13,7 +13,7 @@ const KIB: usize = 1 << 10;
 
 /// A buffer, and what its upstream sees of it.
 fn growing(options: BufferOptions) -> (Arc<Buffer>, Arc<Tracked>) {
-    let tracked = Tracked::new(Arc::new(Malloc), None);
+    let tracked = Tracked::new(Arc::new(Malloc));
     (Buffer::growing(tracked.clone(), options).unwrap(), tracked)
 }
 

@@ -79,7 +79,7 @@ fn storm(buffer: &Buffer) {
 
 #[test]
 fn a_buffer_that_grows() {
-    let tracked = Tracked::new(Pool::new(adaptors::Options::default()), None);
+    let tracked = Tracked::new(Pool::new(adaptors::Options::default()));
     let buffer = Buffer::growing(tracked.clone(), chunks_of(64 << 10)).unwrap();
     storm(&buffer);
     assert_eq!((buffer.capacity(), tracked.tally().live_blocks), (0, 0));
@@ -87,7 +87,7 @@ fn a_buffer_that_grows() {
 
 #[test]
 fn a_buffer_with_a_limit_in_debug_mode() {
-    let tracked = Tracked::new(Arc::new(Malloc), None);
+    let tracked = Tracked::new(Arc::new(Malloc));
     let options = BufferOptions { chunk_size: 32 << 10, limit: Some(200_000), debug: true, site: None };
     let buffer = Buffer::growing(tracked.clone(), options).unwrap();
     storm(&buffer);
