@@ -165,6 +165,26 @@ fn pages_that_were_moved_before_a_refusal_come_back() {
     });
 }
 
+/// Also where what is left joins free memory before it.
+#[test]
+fn no_block_is_where_one_was() {
+    let pool = Pool::new(Options { decay: None, ..Options::default() });
+    let (before, mut moved, behind) =
+        (Held::filled(&*pool, 2 * MIB, 1), Held::filled(&*pool, 2 * MIB, 2), Held::filled(&*pool, 2 * MIB, 3));
+    before.give_back();
+    pool.trim();
+    let left = moved.address();
+    moved.resize(20 * MIB).unwrap();
+    assert_ne!(moved.address(), left);
+    assert_eq!(why(left), None);
+    behind.give_back();
+    let pages = Pages::new(false);
+    let blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pages, MIB, seed)).collect();
+    let addresses: Vec<_> = blocks.iter().map(Held::address).collect();
+    blocks.into_iter().for_each(Held::give_back);
+    assert_eq!(addresses.into_iter().filter_map(why).count(), 0);
+}
+
 #[test]
 fn any_block_is_explained() {
     let pool = Pool::new(Options { huge: false, ..Options::default() });

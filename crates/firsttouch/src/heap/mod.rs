@@ -14,7 +14,7 @@ pub(crate) mod segment;
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
 use crate::heap::segment::Side;
-use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Shape, State, UNMAPPED, next_epoch};
+use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Occupant, Shape, State, UNMAPPED, next_epoch};
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
 use crate::pages::mapping;
@@ -173,6 +173,7 @@ impl Heap {
         let region = &mut regions[to.kind() as usize];
         if has_moved {
             segment.clear_local(start, to.len);
+            from.segment.set_occupant(from.start, Occupant::NONE);
             from.segment.empty(from.start, from.len, CLEAN);
             region.out -= from.bytes();
             from.segment.give(from.start, from.len, 0);

@@ -6,7 +6,7 @@
 use crate::heap::Heap;
 use crate::heap::growing::{Region, Span, mapped_run, unmapped_run};
 use crate::heap::segment::{
-    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, Kind, Segment, Side, State, UNMAPPED, class_of, ticks_since,
+    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, Kind, Occupant, Segment, Side, State, UNMAPPED, class_of, ticks_since,
 };
 use crate::{heap, os};
 use std::sync::atomic::AtomicBool;
@@ -64,6 +64,7 @@ impl Heap {
     pub(crate) fn give_back(&self, span: Span) {
         let _purging = self.purging.lock();
         let Span { segment, start, len, .. } = span;
+        segment.set_occupant(start, Occupant::NONE);
         segment.ages(start, len).fill(FIRST_EPOCH);
         let kind = span.kind() as usize;
         let mut regions = self.regions();
