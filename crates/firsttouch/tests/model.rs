@@ -139,7 +139,7 @@ proptest! {
         let tracked = Tracked::new(limited.clone());
         let quick = Options { decay: Some(Duration::ZERO), ..Options::default() };
         run(&*Pool::over(tracked.clone(), quick), true, &program);
-        let nothing_left = || (limited.used(), tracked.tally().live_bytes) == (0, 0);
+        let nothing_left = || (limited.used(), tracked.stats().in_use) == (0, 0);
         within(Duration::from_secs(10), "the purger gave back what it took", nothing_left);
     }
 

@@ -110,8 +110,8 @@ fn pages() {
 fn a_pool_over_a_budget() {
     let tracked = Tracked::new(Pool::over(Limited::new(Arc::new(Malloc), 1 << 40), Options::default()));
     storm(&*tracked, 2.0);
-    let tally = tracked.tally();
-    assert_eq!((tally.live_blocks, tally.live_bytes), (0, 0));
+    let stats = tracked.stats();
+    assert_eq!((stats.blocks, stats.in_use), (0, 0));
 }
 
 #[test]

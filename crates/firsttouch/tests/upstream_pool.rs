@@ -32,17 +32,17 @@ fn blocks_are_used_again() {
         let first = Held::filled(&*pool, size, 1);
         let address = first.address();
         first.give_back();
-        let asked = upstream.tally().allocations;
+        let asked = upstream.stats().allocations;
         for other in [size, size - size / 10, size * 8 / 9 + 1] {
             let block = Held::filled(&*pool, other, 2);
             assert_eq!(block.address(), address, "{other} bytes in {size}");
             block.give_back();
         }
-        assert_eq!(upstream.tally().allocations, asked);
+        assert_eq!(upstream.stats().allocations, asked);
         // Larger, or so small that more than an eighth would be wasted.
         for (more, other) in [size + 1, size * 8 / 9 - 1].into_iter().enumerate() {
             Held::filled(&*pool, other, 3).give_back();
-            assert_eq!(upstream.tally().allocations, asked + 1 + more as u64, "{other} bytes in {size}");
+            assert_eq!(upstream.stats().allocations, asked + 1 + more as u64, "{other} bytes in {size}");
         }
         pool.trim();
     }
@@ -91,9 +91,9 @@ fn what_is_kept_is_bounded_soon() {
     for _ in 0..3 {
         let blocks: Vec<_> = (0..30).map(|n| Held::filled(&*pool, MIB, n)).collect();
         blocks.into_iter().for_each(Held::give_back);
-        within(PATIENCE, "the bound holds", || upstream.tally().live_bytes <= 4 * MIB);
+        within(PATIENCE, "the bound holds", || upstream.stats().in_use <= 4 * MIB);
         std::thread::sleep(Duration::from_millis(250));
-        assert_eq!(upstream.tally().live_bytes, 4 * MIB, "what is allowed is kept");
+        assert_eq!(upstream.stats().in_use, 4 * MIB, "what is allowed is kept");
     }
 }
 
@@ -103,7 +103,7 @@ fn idle_blocks_decay() {
         let (pool, upstream) = pool(Options { decay: Some(Duration::from_millis(decay)), ..FOREVER });
         let kept = Held::filled(&*pool, 5000, 9);
         (0..9).map(|n| Held::filled(&*pool, 40_000 << n, n)).collect::<Vec<_>>().into_iter().for_each(Held::give_back);
-        let took = within(PATIENCE, "idle blocks are gone", || upstream.tally().live_blocks == 1).as_millis();
+        let took = within(PATIENCE, "idle blocks are gone", || upstream.stats().blocks == 1).as_millis();
         assert!((least..most).contains(&took), "{took} ms for {decay} ms");
         settles(&*pool, |stats| (stats.idle, stats.blocks) == (0, 1) && stats.purged_bytes >= 40_000 << 8);
         kept.give_back();
@@ -118,7 +118,7 @@ fn what_is_used_again_and_again_stays() {
         std::thread::sleep(Duration::from_millis(10));
         block.give_back();
     }
-    assert_eq!(upstream.tally().allocations, 1);
+    assert_eq!(upstream.stats().allocations, 1);
 }
 
 /// What grows in steps, each larger than the last, does not pile up.
@@ -128,8 +128,8 @@ fn growing_requests_do_not_pile_up() {
     for step in 1..40 {
         Held::filled(&*pool, step * MIB, step as u64).give_back();
     }
-    assert!(upstream.tally().peak_bytes < 39 * MIB * 2 + 8 * MIB, "{:?}", upstream.tally());
-    assert!(upstream.tally().live_bytes < 39 * MIB * 11 / 10 + 4 * MIB);
+    assert!(upstream.stats().peak_in_use < 39 * MIB * 2 + 8 * MIB, "{:?}", upstream.stats());
+    assert!(upstream.stats().in_use < 39 * MIB * 11 / 10 + 4 * MIB);
 }
 
 #[test]
@@ -140,15 +140,15 @@ fn all_goes_back_at_trim_and_at_the_end() {
         let blocks: Vec<_> = (0..300).map(|n| Held::filled(&*pool, 100 + n * 50, round)).collect();
         blocks.into_iter().for_each(Held::give_back);
         let idle = pool.stats().idle;
-        assert!(idle >= 300 * 5000 && upstream.tally().live_blocks == 301);
+        assert!(idle >= 300 * 5000 && upstream.stats().blocks == 301);
         assert!(pool.trim() >= idle);
-        assert_eq!((upstream.tally().live_blocks, pool.stats().idle, pool.trim()), (1, 0, 0));
+        assert_eq!((upstream.stats().blocks, pool.stats().idle, pool.trim()), (1, 0, 0));
     }
     living.give_back();
     Held::filled(&*pool, 100_000, 2).give_back();
-    assert_eq!(upstream.tally().live_blocks, 2);
+    assert_eq!(upstream.stats().blocks, 2);
     drop(pool);
-    assert_eq!(upstream.tally().live_blocks, 0);
+    assert_eq!(upstream.stats().blocks, 0);
 }
 
 /// The upstream's budget is full of the pool's own idle blocks: they go back, and the request is served.
@@ -216,13 +216,13 @@ fn idle_blocks_are_gone_at_a_fork() {
         let living = Held::filled(&*pool, MIB, 1);
         Held::filled(&*pool, 20 * MIB, 2).give_back();
         fork(|| {
-            assert_eq!((upstream.tally().live_blocks, threads_called("firsttouch")), (1, 0));
+            assert_eq!((upstream.stats().blocks, threads_called("firsttouch")), (1, 0));
             living.check();
             purger::resume();
             within(PATIENCE, "the child's background purger runs", || threads_called("firsttouch") == 1);
         })
         .join();
-        assert_eq!(upstream.tally().live_blocks, 1);
+        assert_eq!(upstream.stats().blocks, 1);
         living.give_back();
     });
 }
@@ -240,9 +240,9 @@ fn an_upstream_may_use_the_library() {
             if round == 1 {
                 fork(|| assert!(pool.stats().idle > 0, "nobody is called within a fork")).join();
                 purger::trim_deferred();
-                assert_eq!(upstream.tally().live_blocks, 0);
+                assert_eq!(upstream.stats().blocks, 0);
             }
-            within(PATIENCE, "idle blocks go back", || upstream.tally().live_blocks == 0);
+            within(PATIENCE, "idle blocks go back", || upstream.stats().blocks == 0);
         }
     });
 }

@@ -9,21 +9,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// The counts of a [`Tracked`]. Bytes are requested bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tally {
-    /// Number of live blocks.
-    pub live_blocks: usize,
-    /// Bytes of live blocks.
-    pub live_bytes: usize,
-    /// The most bytes that were ever live at once.
-    pub peak_bytes: usize,
-    /// Number of requests ever served, without resizes.
-    pub allocations: u64,
-    /// Bytes ever served, including those that blocks grew by.
-    pub allocated_bytes: u64,
-}
-
 /// See the module.
 pub struct Tracked {
     upstream: Arc<dyn Allocator>,
@@ -48,19 +33,6 @@ impl Tracked {
             allocations: AtomicU64::new(0),
             allocated: AtomicU64::new(0),
         })
-    }
-
-    /// The counts so far. Each is exact, but others may change while one is read. They agree all the same: what lives was
-    /// allocated, and is at most the peak, because the totals are raised first and read last.
-    pub fn tally(&self) -> Tally {
-        let (live_blocks, live_bytes) = (self.blocks.load(Acquire), self.bytes.load(Acquire));
-        Tally {
-            live_blocks,
-            live_bytes,
-            peak_bytes: self.peak.load(Relaxed).max(live_bytes),
-            allocations: self.allocations.load(Relaxed),
-            allocated_bytes: self.allocated.load(Relaxed),
-        }
     }
 
     fn grew(&self, more: usize) {
@@ -137,21 +109,25 @@ unsafe impl Allocator for Tracked {
         }
     }
 
-    /// The upstream's, with the counts of the requests that came by here. Blocks that the upstream does not count are
-    /// taken for active and mapped as they are.
+    /// The upstream's, with the counts of the requests that came by here. Each of these is exact, but others may change while
+    /// one is read. They agree all the same: what lives was allocated, and is at most the peak, because the totals are
+    /// raised first and read last. Blocks that the upstream does not count are taken for active and mapped as they are.
     fn stats(&self) -> Stats {
-        let (stats, tally) = (self.upstream.stats(), self.tally());
-        let uncounted = tally.live_bytes.saturating_sub(stats.active);
+        let upstream = self.upstream.stats();
+        let (blocks, in_use) = (self.blocks.load(Acquire), self.bytes.load(Acquire));
+        let peak_in_use = self.peak.load(Relaxed).max(in_use);
+        let (allocations, allocated_bytes) = (self.allocations.load(Relaxed), self.allocated.load(Relaxed));
+        let uncounted = in_use.saturating_sub(upstream.active);
         Stats {
-            in_use: tally.live_bytes,
-            active: stats.active + uncounted,
-            mapped: stats.mapped + uncounted,
-            peak_in_use: tally.peak_bytes,
-            blocks: tally.live_blocks,
-            allocations: tally.allocations,
-            recycled: stats.recycled.min(tally.allocations),
-            allocated_bytes: tally.allocated_bytes,
-            ..stats
+            in_use,
+            active: upstream.active + uncounted,
+            mapped: upstream.mapped + uncounted,
+            peak_in_use,
+            blocks,
+            allocations,
+            recycled: upstream.recycled.min(allocations),
+            allocated_bytes,
+            ..upstream
         }
     }
 

@@ -132,18 +132,18 @@ fn what_is_kept_is_bounded() {
     let guarded = guarded(upstream.clone(), Side::After, 1 << 20);
     for seed in 0..100 {
         Held::filled(&*guarded, 50_000, seed).give_back();
-        assert!(upstream.tally().live_bytes <= 1 << 20);
+        assert!(upstream.stats().in_use <= 1 << 20);
     }
-    assert!(upstream.tally().live_bytes > 900_000 && upstream.tally().live_blocks > 10);
+    assert!(upstream.stats().in_use > 900_000 && upstream.stats().blocks > 10);
     settles(&*guarded, |stats| (stats.blocks, stats.in_use, stats.active) == (0, 0, 0) && stats.idle > 900_000);
     Held::filled(&*guarded, 5 << 20, 1).give_back();
-    assert!(upstream.tally().live_bytes <= 1 << 20, "what is larger than all that may be kept goes at once");
+    assert!(upstream.stats().in_use <= 1 << 20, "what is larger than all that may be kept goes at once");
     guarded.trim();
-    assert_eq!(upstream.tally().live_blocks, 0);
+    assert_eq!(upstream.stats().blocks, 0);
     Held::filled(&*guarded, 50_000, 1).give_back();
-    assert_eq!(upstream.tally().live_blocks, 1);
+    assert_eq!(upstream.stats().blocks, 1);
     drop(guarded);
-    assert_eq!(upstream.tally().live_blocks, 0);
+    assert_eq!(upstream.stats().blocks, 0);
 }
 
 #[test]
@@ -223,15 +223,15 @@ fn a_system_that_refuses() {
             fail_after(&[Call::Protect], 0, i64::MAX / 2);
             let error = Held::new(&*guarded, Request::bytes(1000)).map(Held::leak).unwrap_err();
             fail_after(&[], 0, 0);
-            assert_eq!((error.asked, upstream.tally().live_blocks), (1000, 0));
+            assert_eq!((error.asked, upstream.stats().blocks), (1000, 0));
             let blocks: Vec<_> = (0..50).map(|seed| Held::filled(&*guarded, 10_000, seed)).collect();
             fail_after(&[Call::Protect], 3, i64::MAX / 2);
             drop(blocks);
             fail_after(&[], 0, 0);
-            assert!(upstream.tally().live_blocks > 40);
+            assert!(upstream.stats().blocks > 40);
             Held::filled(&*guarded, 10_000, 1).give_back();
             guarded.trim();
-            assert_eq!(upstream.tally().live_blocks, 0);
+            assert_eq!(upstream.stats().blocks, 0);
         }
     });
 }

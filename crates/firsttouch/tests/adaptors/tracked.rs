@@ -3,9 +3,9 @@
 use super::common::alone::alone;
 use super::common::forked::fork;
 use super::common::held::Held;
-use firsttouch::adaptors::{Limited, Options, Pool, Tally, Tracked};
+use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
 use firsttouch::sources::{Calloc, Malloc, Pages};
-use firsttouch::{Allocator, Request};
+use firsttouch::{Allocator, Request, Stats};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,17 +16,13 @@ fn upstreams() -> [Arc<dyn Allocator>; 4] {
 }
 
 /// Whether the counts and the list agree with the blocks that live.
-fn agrees(tracked: &Tracked, blocks: &[Held]) -> Tally {
+fn agrees(tracked: &Tracked, blocks: &[Held]) -> Stats {
     assert!(blocks.iter().all(|block| tracked.owns(NonNull::new(block.address() as *mut u8).unwrap()) == Some(true)));
-    let tally = tracked.tally();
-    assert_eq!(tally.live_blocks, blocks.len());
-    assert_eq!(tally.live_bytes, blocks.iter().map(|block| block.asked).sum::<usize>());
-    assert!(tally.peak_bytes >= tally.live_bytes);
     let stats = tracked.stats();
-    let counted = (stats.blocks, stats.in_use, stats.peak_in_use, stats.allocations, stats.allocated_bytes);
-    let Tally { live_blocks, live_bytes, peak_bytes, allocations, allocated_bytes } = tally;
-    assert_eq!(counted, (live_blocks, live_bytes, peak_bytes, allocations, allocated_bytes));
-    tally
+    assert_eq!(stats.blocks, blocks.len());
+    assert_eq!(stats.in_use, blocks.iter().map(|block| block.asked).sum::<usize>());
+    assert!(stats.peak_in_use >= stats.in_use);
+    stats
 }
 
 #[test]
@@ -34,20 +30,20 @@ fn all_that_happens_is_counted() {
     for upstream in upstreams() {
         let tracked = Tracked::new(upstream);
         let empty = agrees(&tracked, &[]);
-        assert_eq!((empty.peak_bytes, empty.allocations, empty.allocated_bytes), (0, 0, 0));
+        assert_eq!((empty.peak_in_use, empty.allocations, empty.allocated_bytes), (0, 0, 0));
         let mut blocks: Vec<_> = [1, 2, 3, 1000, 1024, 5 << 20].map(|size| Held::filled(&*tracked, size, 1)).into();
         let total = 1 + 2 + 3 + 1000 + 1024 + (5 << 20);
-        let tally = agrees(&tracked, &blocks);
-        assert_eq!((tally.peak_bytes, tally.allocations, tally.allocated_bytes), (total, 6, total as u64));
+        let stats = agrees(&tracked, &blocks);
+        assert_eq!((stats.peak_in_use, stats.allocations, stats.allocated_bytes), (total, 6, total as u64));
         blocks[3].resize(3000).unwrap();
         blocks[5].resize(1 << 20).unwrap();
-        let tally = agrees(&tracked, &blocks);
-        assert_eq!((tally.peak_bytes, tally.allocations), (total + 2000, 6));
-        assert_eq!(tally.allocated_bytes, total as u64 + 2000, "growth counts, shrinking does not");
+        let stats = agrees(&tracked, &blocks);
+        assert_eq!((stats.peak_in_use, stats.allocations), (total + 2000, 6));
+        assert_eq!(stats.allocated_bytes, total as u64 + 2000, "growth counts, shrinking does not");
         blocks.drain(1..4).for_each(Held::give_back);
         blocks[2].resize_in_place(700_000);
-        let tally = agrees(&tracked, &blocks);
-        assert_eq!(tally.peak_bytes, total + 2000);
+        let stats = agrees(&tracked, &blocks);
+        assert_eq!(stats.peak_in_use, total + 2000);
         blocks.clear();
         agrees(&tracked, &[]);
     }
@@ -57,14 +53,14 @@ fn all_that_happens_is_counted() {
 fn what_fails_counts_nothing() {
     let tracked = Tracked::new(Limited::new(Arc::new(Malloc), 1000));
     let mut blocks = vec![Held::filled(&*tracked, 600, 1)];
-    let before = tracked.tally();
+    let before = tracked.stats();
     assert!(Held::new(&*tracked, Request::bytes(500)).is_err());
     assert!(Held::new(&*tracked, Request::bytes(usize::MAX)).is_err());
     assert!(blocks[0].resize(1001).is_err());
     assert!(!blocks[0].resize_in_place(1001));
     assert_eq!(agrees(&tracked, &blocks), before);
     blocks[0].resize(1000).unwrap();
-    assert_eq!(agrees(&tracked, &blocks).peak_bytes, 1000);
+    assert_eq!(agrees(&tracked, &blocks).peak_in_use, 1000);
 }
 
 /// A block that the upstream served itself passes through, and changes no count.
@@ -76,7 +72,7 @@ fn blocks_of_others_pass_uncounted() {
     let other = Held::filled(&*upstream, 70_000, 2).hand_over(&*tracked);
     assert_eq!(upstream.stats().blocks, 2);
     other.give_back();
-    assert_eq!((upstream.stats().blocks, tracked.tally().live_blocks), (1, 1));
+    assert_eq!((upstream.stats().blocks, tracked.stats().blocks), (1, 1));
     agrees(&tracked, &[mine]);
 }
 
@@ -101,9 +97,9 @@ fn threads_lose_no_count() {
             });
         }
     });
-    let tally = agrees(&tracked, &[]);
-    assert_eq!(tally.allocations, threads * rounds);
-    assert!(tally.peak_bytes > 5000 && tally.peak_bytes < 4 * 11 * 5200, "{}", tally.peak_bytes);
+    let stats = agrees(&tracked, &[]);
+    assert_eq!(stats.allocations, threads * rounds);
+    assert!(stats.peak_in_use > 5000 && stats.peak_in_use < 4 * 11 * 5200, "{}", stats.peak_in_use);
 }
 
 #[test]

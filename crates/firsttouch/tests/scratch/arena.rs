@@ -5,6 +5,7 @@
 use crate::common::alone::alone;
 use crate::common::pattern;
 use crate::pieces::Dice;
+use firsttouch::Allocator as _;
 use firsttouch::adaptors::{Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
 use firsttouch::allocator::Limit;
 use firsttouch::layout::{LayoutError, MAX_SIZE};
@@ -119,15 +120,15 @@ fn growth_does_not_run_away() {
         arena.alloc_uninit::<u8>(KIB).unwrap();
         assert!(arena.capacity() - MIB <= 2 * (arena.used() - MIB) + 64 * KIB, "{}", arena.capacity());
     }
-    assert_eq!(tracked.tally().live_bytes, arena.capacity());
+    assert_eq!(tracked.stats().in_use, arena.capacity());
     (0..5).for_each(|_| assert_eq!(arena.alloc_uninit::<u8>(30 * MIB).unwrap().len(), 30 * MIB));
     arena.reset();
     assert!(arena.capacity() <= 64 * MIB && arena.used() == 0);
     arena.trim();
-    assert_eq!((arena.capacity(), tracked.tally().live_bytes), (0, 0));
+    assert_eq!((arena.capacity(), tracked.stats().in_use), (0, 0));
     arena.alloc(1u8).unwrap();
     drop(arena);
-    assert_eq!(tracked.tally().live_bytes, 0);
+    assert_eq!(tracked.stats().in_use, 0);
 }
 
 /// After its first rounds an arena asks its upstream no more, whatever the sizes.
@@ -141,7 +142,7 @@ fn rounds_settle() {
         let mut round = || {
             arena.scope(|s| sizes.iter().for_each(|&size| assert_eq!(s.alloc_uninit::<u8>(size).unwrap().len(), size)));
             assert_eq!(arena.used(), 0);
-            tracked.tally().allocations
+            tracked.stats().allocations
         };
         let warm = [round(), round(), round()][2];
         (0..20).for_each(|_| assert_eq!(round(), warm, "{sizes:?}"));
@@ -167,7 +168,7 @@ fn the_edge_of_a_chunk() {
         assert_eq!(addresses.len(), 1);
         assert_ne!(little(s), before, "nobody goes back for the little that is left there");
     });
-    assert_eq!(tracked.tally().allocations, 2);
+    assert_eq!(tracked.stats().allocations, 2);
 }
 
 #[test]
@@ -269,14 +270,14 @@ fn a_checked_arena_gives_every_block_back() {
         outer.scope(|inner| {
             (0..10).for_each(|n| inner.alloc_slice::<u8>(n * 1000).unwrap().fill(1));
             assert_eq!(inner.alloc_aligned::<u8>(100, 8192).unwrap().as_ptr().addr() % 8192, 0);
-            assert_eq!(tracked.tally().live_blocks, 11);
+            assert_eq!(tracked.stats().blocks, 11);
         });
-        assert_eq!((tracked.tally().live_blocks, kept[99]), (1, 99));
+        assert_eq!((tracked.stats().blocks, kept[99]), (1, 99));
     });
-    assert_eq!((tracked.tally().live_blocks, arena.used()), (0, 0));
+    assert_eq!((tracked.stats().blocks, arena.used()), (0, 0));
     arena.alloc(1).unwrap();
     arena.reset();
-    assert_eq!(tracked.tally().live_blocks, 0);
+    assert_eq!(tracked.stats().blocks, 0);
 }
 
 /// A buffer type of one's own: blocks on a list, from its end.
@@ -409,7 +410,7 @@ fn programs(count: usize) {
         }
     }
     drop((arenas, little));
-    assert_eq!((tracked.tally().live_bytes, limited.used()), (0, 0));
+    assert_eq!((tracked.stats().in_use, limited.used()), (0, 0));
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn each_request_in_turn() {
             let buffer = Buffer::growing(failing.clone(), options).unwrap();
             program(&buffer);
             failing.fail.store(0, Relaxed);
-            assert_eq!((program(&buffer), buffer.capacity(), tracked.tally().live_blocks), (0, 0, 0));
+            assert_eq!((program(&buffer), buffer.capacity(), tracked.stats().blocks), (0, 0, 0));
         }
     }
 }
@@ -117,10 +117,10 @@ fn without_a_thread() {
         let tracked = Tracked::new(Arc::new(Malloc));
         let buffer = Buffer::growing(tracked.clone(), chunks_of(64 << 10)).unwrap();
         let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 8000, n)).collect();
-        assert!(tracked.tally().live_blocks > 3);
+        assert!(tracked.stats().blocks > 3);
         pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
         buffer.settle();
-        assert_eq!(tracked.tally().live_blocks, 0);
+        assert_eq!(tracked.stats().blocks, 0);
         fail_after(&[], 0, 0);
     });
 }

@@ -101,8 +101,8 @@ fn idle_chunks_go_before_a_fork() {
         let tracked = Tracked::new(Arc::new(firsttouch::sources::Malloc) as Arc<dyn Allocator>);
         let buffer = Buffer::growing(tracked.clone(), chunks_of(1 << 20)).unwrap();
         some(&buffer, 1);
-        assert_eq!(tracked.tally().live_blocks, 1);
-        fork(|| assert_eq!(tracked.tally().live_blocks, 0)).join();
+        assert_eq!(tracked.stats().blocks, 1);
+        fork(|| assert_eq!(tracked.stats().blocks, 0)).join();
         some(&buffer, 1);
     });
 }

@@ -63,7 +63,7 @@ fn a_chunk_starts_again() {
         pieces.rotate_left(round % 40);
         pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
     }
-    assert_eq!((buffer.capacity(), tracked.tally().allocations), (64 * KIB, 1));
+    assert_eq!((buffer.capacity(), tracked.stats().allocations), (64 * KIB, 1));
 }
 
 /// `x = x * 0.5 + 1`, ten thousand times.
@@ -106,10 +106,10 @@ fn large_blocks_are_the_upstreams() {
     let mut large = Piece::bytes(&buffer, 8 * KIB, 2);
     let aligned = Piece::new(&buffer, Request::bytes(64).aligned(16 * KIB).unwrap(), 3).unwrap();
     assert_eq!([&small, &large, &aligned].map(|piece| piece.serial.is_some()), [true, false, false]);
-    assert_eq!((buffer.used(), tracked.tally().live_blocks), (8 * KIB - 64, 3));
+    assert_eq!((buffer.used(), tracked.stats().blocks), (8 * KIB - 64, 3));
     assert!(large.resize(&buffer, 5000, 4));
     [small, large, aligned].into_iter().for_each(|piece| piece.give_back(&buffer));
-    assert_eq!(tracked.tally().live_blocks, 1, "the chunk");
+    assert_eq!(tracked.stats().blocks, 1, "the chunk");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_limit_counts_all_that_is_held() {
     // The idle chunk goes first (law 7).
     Piece::bytes(&buffer, 90 * KIB, 4).give_back(&buffer);
     large.give_back(&buffer);
-    assert_eq!(tracked.tally().live_blocks, 0);
+    assert_eq!(tracked.stats().blocks, 0);
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn idle_chunks_are_given_back() {
     pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
     buffer.settle();
     let end = Instant::now() + Duration::from_secs(20);
-    while tracked.tally().live_blocks > 0 {
-        assert!(Instant::now() < end, "{:?}", tracked.tally());
+    while tracked.stats().blocks > 0 {
+        assert!(Instant::now() < end, "{:?}", tracked.stats());
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(buffer.capacity(), 0);
@@ -193,5 +193,5 @@ fn dropped_while_blocks_live() {
     drop((buffer, storage));
     piece.check();
     lent.check();
-    assert_eq!(tracked.tally().live_blocks, 1);
+    assert_eq!(tracked.stats().blocks, 1);
 }

@@ -1,6 +1,7 @@
 //! Any thread allocates and frees, even blocks of other threads, while another resets.
 
 use crate::pieces::{Dice, Piece, chunks_of, fixed};
+use firsttouch::Allocator as _;
 use firsttouch::Request;
 use firsttouch::adaptors::{self, Pool, Tracked};
 use firsttouch::scratch::{Buffer, BufferOptions};
@@ -82,7 +83,7 @@ fn a_buffer_that_grows() {
     let tracked = Tracked::new(Pool::new(adaptors::Options::default()));
     let buffer = Buffer::growing(tracked.clone(), chunks_of(64 << 10)).unwrap();
     storm(&buffer);
-    assert_eq!((buffer.capacity(), tracked.tally().live_blocks), (0, 0));
+    assert_eq!((buffer.capacity(), tracked.stats().blocks), (0, 0));
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn a_buffer_with_a_limit_in_debug_mode() {
     let options = BufferOptions { chunk_size: 32 << 10, limit: Some(200_000), debug: true, site: None };
     let buffer = Buffer::growing(tracked.clone(), options).unwrap();
     storm(&buffer);
-    let peak = tracked.tally().peak_bytes;
+    let peak = tracked.stats().peak_in_use;
     assert!(peak <= 200_000, "{peak} bytes");
     assert_eq!(buffer.damage(), None);
 }
