@@ -52,6 +52,14 @@ def test_what_lives_and_what_is_kept() -> None:
         assert found.peak_in_use == sum(sizes)
 
 
+def test_peaks_count_small_arrays_that_are_gone() -> None:
+    pool = ft.pool()
+    pool.empty(100_000)
+    found = ft.stats(pool)
+    assert (found.in_use, found.peak_in_use) == (0, 800_000)
+    assert found.peak_in_use <= found.peak_active <= found.peak_held
+
+
 def test_recycled_and_first_touched_make_what_was_served() -> None:
     pool = ft.pool(decay=None)
     served = 0

@@ -268,7 +268,7 @@ typedef struct firsttouch_stats {
     uint64_t idle;                      /* kept for later requests */
     uint64_t mapped;                    /* address space mapped */
     uint64_t retained;                  /* of it, without memory behind it */
-    uint64_t peak_in_use;               /* accurate to 1 MiB per processor */
+    uint64_t peak_in_use;               /* with several threads accurate to 1 MiB per processor */
     uint64_t peak_active;               /* the same */
     uint64_t peak_held;                 /* of active and idle together */
     uint64_t blocks;                    /* number of live blocks */

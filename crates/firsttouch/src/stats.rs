@@ -14,7 +14,7 @@ pub struct Stats {
     pub mapped: usize,
     /// Address space mapped without memory behind it.
     pub retained: usize,
-    /// Peak of `in_use`, accurate to 1 MiB per processor.
+    /// Peak of `in_use`: exact for one thread, accurate to 1 MiB per processor for several.
     pub peak_in_use: usize,
     /// Peak of `active`, with the same accuracy.
     pub peak_active: usize,

@@ -47,9 +47,9 @@ class Stats(NamedTuple):
     retained: int
     """Address space that is mapped without memory behind it."""
     peak_in_use: int
-    """Peak of `in_use`, exact to 1 MiB per processor."""
+    """Peak of `in_use`: exact for one thread, to 1 MiB per processor for several."""
     peak_active: int
-    """Peak of `active`, exact to 1 MiB per processor."""
+    """Peak of `active`, likewise."""
     peak_held: int
     """Peak of `active` and `idle` together."""
     blocks: int

@@ -744,7 +744,7 @@ impl Pool {
         let heaps = self.heaps.held();
         let idle = (heaps.out + heaps.dirty + heaps.leaving).saturating_sub(stats.active);
         let held = stats.active + idle;
-        self.meter.peak_held.fetch_max(held as isize, Relaxed);
+        self.meter.peak_held.fetch_max(held.max(stats.peak_active) as isize, Relaxed);
         Stats {
             idle,
             mapped: heaps.mapped.max(held),

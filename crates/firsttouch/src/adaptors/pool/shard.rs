@@ -37,6 +37,9 @@ pub(super) struct Counts {
     /// Changes of the bytes in use and active that were not reported to the meter yet.
     pub in_use: isize,
     pub active: isize,
+    /// The highest that these were since.
+    most_in_use: isize,
+    most_active: isize,
 }
 
 pub(super) type Large = [Option<Recent>; LARGE_ROOM];
@@ -128,7 +131,7 @@ impl Shard {
 const STEP: usize = 1 << 20;
 
 /// Bytes in use, and their peak. Each shard reports when its changes add up to [`STEP`], so that processors do not contend
-/// for one counter; peaks are accurate to that.
+/// for one counter; peaks are exact where one processor makes them, and accurate to that for each further one.
 #[derive(Default)]
 pub(super) struct Meter {
     pub in_use: AtomicIsize,
@@ -151,6 +154,8 @@ impl Meter {
     pub(super) fn note(&self, counts: &mut Counts, asked: isize, bytes: isize) {
         counts.in_use += asked;
         counts.active += bytes;
+        counts.most_in_use = counts.most_in_use.max(counts.in_use);
+        counts.most_active = counts.most_active.max(counts.active);
         if counts.active.unsigned_abs() >= STEP || counts.in_use.unsigned_abs() >= STEP {
             self.report(counts);
         }
@@ -167,16 +172,16 @@ impl Meter {
     }
 
     pub(super) fn report(&self, counts: &mut Counts) {
-        add(&self.in_use, &self.peak_in_use, counts.in_use);
-        add(&self.active, &self.peak_active, counts.active);
-        counts.in_use = 0;
-        counts.active = 0;
+        add(&self.in_use, &self.peak_in_use, counts.in_use, counts.most_in_use);
+        add(&self.active, &self.peak_active, counts.active, counts.most_active);
+        (counts.in_use, counts.most_in_use) = (0, 0);
+        (counts.active, counts.most_active) = (0, 0);
     }
 }
 
-fn add(now: &AtomicIsize, peak: &AtomicIsize, change: isize) {
-    let sum = now.fetch_add(change, Relaxed) + change;
-    if change > 0 {
-        peak.fetch_max(sum, Relaxed);
+fn add(now: &AtomicIsize, peak: &AtomicIsize, change: isize, most: isize) {
+    let before = now.fetch_add(change, Relaxed);
+    if most > 0 {
+        peak.fetch_max(before + most, Relaxed);
     }
 }
