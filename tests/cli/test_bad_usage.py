@@ -58,6 +58,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["run", "--decay", "1e20", "sh"], "'1e20' is not a duration"),
         (["run", "--all", "--threshold", "1KiB", "script.py"], "--threshold: 1KiB is below 16 KiB"),
         (["help", "rnu"], "did you mean run?"),
+        (["advise", "--lines", "x", "script.py"], "--lines: takes a number of lines, 1 or more, not 'x'"),
         (["info", "--jsn", "-"], "did you mean --json?"),
         (["info", "more"], "unexpected argument more"),
         (["info", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: no such directory"),

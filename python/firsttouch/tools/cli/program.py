@@ -213,10 +213,9 @@ def lines(text: str) -> int:
     """Parse the number of lines of a table."""
     import argparse
 
-    found = int(text)
-    if found < 1:
-        raise argparse.ArgumentTypeError(f"{found} lines: expected 1 or more")
-    return found
+    if text.isdecimal() and (found := int(text)) >= 1:
+        return found
+    raise argparse.ArgumentTypeError(f"takes a number of lines, 1 or more, not {text!r}")
 
 
 #: Options of python's whose value may be the next word.
