@@ -46,7 +46,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["trace", "--summary", "good.ft", "more"], "unexpected argument more"),
         (["trace", "--summary", "-o", "t-%p.ft", "script.py"], "omit %p"),
         (["trace", "-O", "script.py"], "python -O -m firsttouch trace"),
-        (["trace", "--summary", "--lines", "0", "good.ft"], "--lines: 0 lines: expected 1 or more"),
+        (["trace", "--summary", "--lines", "0", "good.ft"], "--lines: takes a number of lines, 1 or more, not '0'"),
         (["trace", "-o", "", "script.py"], "trace: -o needs a file name"),
         (["trace", "good.ft"], "good.ft is a trace, not a program: firsttouch trace --summary good.ft summarizes it"),
         (["advise", "good.ft"], "advise: good.ft is a trace, not a program"),
