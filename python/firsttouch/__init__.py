@@ -87,10 +87,11 @@ if TYPE_CHECKING or not _start.is_command_line():
         )
     import numpy as _numpy  # noqa: F401 (first: the native module looks up once where NumPy lies)
 
-    from firsttouch import _firsttouch as _firsttouch  # it brings the next with it
+    _import_module("firsttouch._firsttouch")  # where it is missing, this says so; it brings the next with it
+    from firsttouch import _firsttouch as _firsttouch
     from firsttouch import custom as custom
     from firsttouch._allocators import *  # noqa: F403 (those of the declaration)
-    from firsttouch._firsttouch import __version__ as __version__  # where it is missing, this says so
+    from firsttouch._firsttouch import __version__ as __version__
     from firsttouch.allocators import Allocator, numpy_default
     from firsttouch.arrays import array as array
     from firsttouch.arrays import empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
