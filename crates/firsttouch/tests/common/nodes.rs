@@ -82,11 +82,11 @@ fn on(machine: &dyn Machine, node: usize, body: impl FnOnce() + Send) {
 }
 
 /// One allocates and writes, the other gives back; then either is given new blocks.
-pub fn handed_over(machine: &dyn Machine, pool: &dyn Allocator) {
+pub fn handed_over(machine: &dyn Machine, pool: &dyn Allocator, zeros: bool) {
     for round in 0..2 {
         for (at, size) in SIZES.into_iter().enumerate() {
             let (a, b) = ((at + round) % 2, (at + round + 1) % 2);
-            let zeroed = round % 2 == 1;
+            let zeroed = zeros && round % 2 == 1;
             let blocks: Vec<_> = (0..2).map(|_| made(machine, pool, a, size, zeroed)).collect();
             on(machine, b, || drop(blocks));
             let (one, other) = (made(machine, pool, a, size, zeroed), made(machine, pool, b, size, zeroed));
@@ -111,7 +111,7 @@ pub fn written_elsewhere(machine: &dyn Machine, pool: &dyn Allocator) {
 }
 
 /// Both write first, each its half, as a parallel loop does.
-pub fn spread(machine: &dyn Machine, pool: &dyn Allocator) {
+pub fn spread(machine: &dyn Machine, pool: &dyn Allocator, zeros: bool) {
     for size in SIZES {
         let mut block = None;
         on(machine, 0, || block = Some(Kept::new(pool, size, false)));
@@ -123,7 +123,7 @@ pub fn spread(machine: &dyn Machine, pool: &dyn Allocator) {
             assert_eq!(machine.nodes(block.address + half, 1), [1]);
         }
         on(machine, 0, || drop(block));
-        let (one, other) = (made(machine, pool, 0, size, size < MIB), made(machine, pool, 1, size, false));
+        let (one, other) = (made(machine, pool, 0, size, zeros && size < MIB), made(machine, pool, 1, size, false));
         on(machine, 0, || drop((one, other)));
         drop(made(machine, pool, 1, size, false));
     }

@@ -62,7 +62,7 @@ fn each(test: impl Fn(&dyn Machine, &dyn Allocator)) {
 }
 
 pub fn handed_over() {
-    each(nodes::handed_over);
+    each(|machine, pool| nodes::handed_over(machine, pool, true));
 }
 
 pub fn written_elsewhere() {
@@ -70,7 +70,7 @@ pub fn written_elsewhere() {
 }
 
 pub fn spread() {
-    each(nodes::spread);
+    each(|machine, pool| nodes::spread(machine, pool, true));
 }
 
 pub fn grown() {
