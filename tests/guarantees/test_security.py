@@ -93,10 +93,8 @@ print(json.dumps(copies()))
     assert (found == 0) == wiped
 
 
-@pytest.mark.parametrize(
-    ("size", "freed", "wiped"), [(10_000, True, True), (10_000, False, False), (100_000, False, True)]
-)
-def test_a_scratch_buffer_over_filled_is_wiped_when_its_chunks_are_freed(size: int, freed: bool, wiped: bool) -> None:
+@pytest.mark.parametrize(("size", "freed"), [(10_000, True), (100_000, False)])
+def test_a_scratch_buffer_over_filled_is_wiped_when_its_chunks_are_freed(size: int, freed: bool) -> None:
     """Arrays of an eighth of a chunk or more lie in no chunk: they are wiped as they are freed."""
     found = ask(
         SEARCH
@@ -113,7 +111,7 @@ if {freed}:
 print(json.dumps(copies()))
 """
     )
-    assert (found == 0) == wiped
+    assert found == 0
 
 
 def test_a_shared_array_has_no_name_in_any_file_system() -> None:
