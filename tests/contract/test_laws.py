@@ -59,8 +59,8 @@ def test_3_sizes_never_wrap(allocator: ft.Allocator, shape: tuple[int, ...]) -> 
 
 def owner(maker: ft.Allocator, size: int) -> ft.Allocator:
     """Growing buffers leave large requests to their upstream, and pools of pages small ones to NumPy."""
-    growing = re.match(r"ScratchBuffer\((\d+),", repr(maker))
-    if growing and size >= int(growing[1]) // 8:
+    growing = re.match(r"ScratchBuffer\('(\d+) KiB',", repr(maker))
+    if growing and size >= int(growing[1]) * 1024 // 8:
         upstream = _firsttouch.upstream(maker)
         assert upstream is not None
         return owner(upstream, size)
