@@ -49,9 +49,10 @@ const FEWEST: usize = 3;
 const PAGES: usize = 16;
 
 /// The idle memory that a pool with default options keeps: what is held stays below the peak of what was in use, an eighth
-/// of it, and this. Over the demonstration and the nine programs of `benchmarks/programs`, peaks of resident memory beside a
-/// quarter's were 0.87 for the demonstration, 0.97 for image_pyramid and 0.95 for particle_in_cell, and at most 1.03. A
-/// quarter faulted in 0.1 GiB again of some 60, an eighth 0.4, a tenth 0.65; times were alike.
+/// of it, and this. Over the demonstration and the nine programs of `benchmarks/programs`, in one to three runs of each, peaks
+/// of resident memory beside a quarter's were 0.87 for the demonstration, 0.97 for image_pyramid and 0.95 for
+/// particle_in_cell, and at most 1.03, for multigrid. A quarter faulted in 0.1 GiB again of some 60, an eighth 0.4, a tenth
+/// 0.65.
 const KEPT_PART: usize = 8;
 const SLACK: usize = 2 << 20;
 /// How long memory stays idle by default: longer than most pauses between two steps of a computation.
