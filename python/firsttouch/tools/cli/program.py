@@ -437,7 +437,8 @@ def passed_on(status: int) -> int:
 
         if sys.stdout is not None:
             sys.stdout.flush()  # a signal leaves no time for it
-        signal.signal(-status, signal.SIG_DFL) if -status not in (signal.SIGKILL, signal.SIGSTOP) else None
+        if -status not in (signal.SIGKILL, signal.SIGSTOP):  # which have no handlers
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 
