@@ -2,7 +2,7 @@
 
 import os
 
-from _firsttouch_start import speak
+from _firsttouch_start import settings, speak
 from firsttouch.tools.cli import BadUsageError
 
 _VARIABLES = (
@@ -30,8 +30,7 @@ def fields(pattern: str) -> set[str]:
 
 def fill(pattern: str) -> str:
     """Substitute the rank for %r, the process number for %p and a percent sign for %%."""
-    values = {"%r": str(rank() or 0), "%p": str(os.getpid()), "%%": "%"}
-    return "".join(values.get(piece, piece) for piece in _pieces(pattern))
+    return settings.filled(fill_rank(pattern))
 
 
 def fill_rank(pattern: str) -> str:
