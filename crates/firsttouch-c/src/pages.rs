@@ -21,7 +21,7 @@ const EVERYWHERE: usize = (1 << 47) - (1 << 16);
 
 /// Whether a page at an address could belong to a program: the kernel tells who asks for it.
 fn is_address(page: usize) -> bool {
-    match os::map_at(page, os::page_size()) {
+    match os::commit(page, os::page_size()) {
         // SAFETY: the mapping was made here, and has no other user.
         Ok(page) => unsafe { os::unmap(page, os::page_size()) }.is_ok(),
         Err(error) => error == Errno::EXISTS,

@@ -7,7 +7,7 @@ mod common;
 use common::alone::alone;
 use common::held::{Held, check_apart};
 use firsttouch::adaptors::{Options, Origin, Pool};
-use firsttouch::os::{Call, fail_after, map_anywhere, map_at, page_size, protect, remap, unmap};
+use firsttouch::os::{Call, commit, fail_after, map_anywhere, page_size, protect, remap, unmap};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Aligned, Pages, PlacedPages};
 use firsttouch::why::why;
@@ -160,7 +160,7 @@ fn pages_that_were_moved_before_a_refusal_come_back() {
                 let first = with_exposed_provenance_mut::<u8>(from + page * page_size());
                 assert_eq!((first.read(), first.add(page_size() - 1).read()), (page as u8 + 1, page as u8 + 1));
             }
-            assert_eq!(map_at(to, size), Ok(to), "the target is not mapped");
+            assert_eq!(commit(to, size), Ok(to), "the target is not mapped");
         }
     });
 }

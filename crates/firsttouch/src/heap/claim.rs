@@ -12,7 +12,6 @@ use crate::allocator::Allocator;
 use crate::heap::segment::{self, Body, CLEAN, Lists, Number, Record, Segment, Shape};
 use crate::layout::round_up;
 use crate::os::{self, Errno};
-use crate::pages::mapping::map_aligned;
 use crate::sync::lock::{Guard, Lock};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -103,10 +102,15 @@ impl Claims {
     pub(crate) fn slots(&mut self, count: usize) -> Option<Claim> {
         let page = os::page_size();
         for _ in 0..TRIES {
-            let base = self.empty_slots(count)? << SLOT_SHIFT;
-            if os::map_at(base, page).is_ok() {
-                return Some(Claim { base, size: count << SLOT_SHIFT, mapped: page });
+            let (base, size) = (self.empty_slots(count)? << SLOT_SHIFT, count << SLOT_SHIFT);
+            if os::reserve(base, size).is_err() {
+                continue;
             }
+            if os::commit(base, page).is_ok() {
+                return Some(Claim { base, size, mapped: page });
+            }
+            // SAFETY: it was just reserved, and nothing is committed in it.
+            unsafe { os::release(base) };
         }
         None
     }
@@ -135,7 +139,7 @@ impl Claims {
     /// # Errors
     /// If the system has no room for them, or for the tables of the address map.
     pub(crate) fn granules(&mut self, size: usize, align: usize) -> Result<Claim, Errno> {
-        let (base, _) = map_aligned(size, align.max(GRANULE))?;
+        let base = os::map_aligned(size, align.max(GRANULE))?;
         address_map::make_mixed((base, size)).inspect_err(|_| {
             // SAFETY: it was just mapped and is not in use.
             let _ = unsafe { os::unmap(base, size) };
@@ -336,13 +340,14 @@ pub(crate) unsafe fn close(segment: &Segment) {
             return;
         }
         segment.each_mapped_run(0, segment.top.get(), |start, len| {
-            let _ = os::unmap(segment.address(start), (len as usize) << segment.unit_shift());
+            let _ = os::decommit(segment.address(start), (len as usize) << segment.unit_shift());
         });
         if !segment.locality.is_null() {
-            let _ = os::unmap(segment.locality as usize, segment.locality_open.get());
+            let _ = os::decommit(segment.locality as usize, segment.locality_open.get());
         }
-        let _ = os::unmap(segment.ages as usize, segment.ages_open.get());
-        let _ = os::unmap(segment.records as usize, segment.records_open.get());
+        let _ = os::decommit(segment.ages as usize, segment.ages_open.get());
+        let _ = os::decommit(segment.records as usize, segment.records_open.get());
+        os::release(claim.base);
     }
     segment.area.close();
 }
@@ -365,7 +370,7 @@ pub(crate) fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Resul
     if need <= open.get() {
         return Ok(());
     }
-    let open_to = |to: usize| os::map_at(start + open.get(), to - open.get()).map(|_| open.set(to));
+    let open_to = |to: usize| os::commit(start + open.get(), to - open.get()).map(|_| open.set(to));
     open_to(need.next_multiple_of(STEP)).or_else(|_| open_to(need.next_multiple_of(os::page_size())))
 }
 

@@ -225,7 +225,7 @@ impl Region {
     /// Maps units, those of `huge` on huge pages if it is not empty. A refusal of these only means base pages.
     fn map_units(&mut self, segment: &'static Segment, (from, to): (u32, u32), huge: (u32, u32)) -> Result<(), Errno> {
         let size = ((to - from) as usize) << self.shape.unit_shift;
-        os::map_at(segment.address(from), size)?;
+        os::commit(segment.address(from), size)?;
         segment.ages(from, to - from).fill(CLEAN);
         if self.advise(segment, huge.0, huge.1) {
             segment.ages(huge.0, huge.1 - huge.0).fill(CLEAN_HUGE);
@@ -392,7 +392,7 @@ impl Region {
             let run = mapped_run(segment.ages(from, end - from));
             let bytes = (run as usize) << segment.unit_shift();
             // SAFETY: the units are free and clean, and the lock is held, so they are not in use (law 8).
-            if run > 0 && unsafe { os::unmap(segment.address(from), bytes) }.is_err() {
+            if run > 0 && unsafe { os::decommit(segment.address(from), bytes) }.is_err() {
                 return false;
             }
             segment.empty(from, run, UNMAPPED);

@@ -166,7 +166,7 @@ impl Heap {
         // Where all of a claim stays mapped, foreign memory could come to lie in a hole. Elsewhere the pages move into one:
         // before a kernel refuses, it unmaps the place that they should have come to.
         // SAFETY: both spans are mapped, and used by nobody (`Pool::carry`).
-        let has_hole = segment.claim.has_slots() && unsafe { os::unmap(to.address(), from.bytes()) }.is_ok();
+        let has_hole = segment.claim.has_slots() && unsafe { os::decommit(to.address(), from.bytes()) }.is_ok();
         // SAFETY: as above.
         let has_moved = has_hole && unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_ok();
         let mut regions = self.regions.lock();

@@ -155,13 +155,13 @@ fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims
     // SAFETY: the units are not in use: they were free, and were taken out under the lock (law 8).
     unsafe {
         if victims == Victims::Clean {
-            return os::unmap(address, size).is_ok().then_some(UNMAPPED);
+            return os::decommit(address, size).is_ok().then_some(UNMAPPED);
         }
         if is_part {
             os::split_huge(address, size);
         }
         let unmaps = may_unmap && !matches!(victims, Victims::IdleParts(_));
-        if unmaps && size >= UNMAP && os::unmap(address, size).is_ok() {
+        if unmaps && size >= UNMAP && os::decommit(address, size).is_ok() {
             return Some(UNMAPPED);
         }
         if is_part {
@@ -171,7 +171,7 @@ fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims
             return Some(CLEAN);
         }
         // Locked memory cannot be discarded, but it can be unmapped.
-        (may_unmap && os::unmap(address, size).is_ok()).then_some(UNMAPPED)
+        (may_unmap && os::decommit(address, size).is_ok()).then_some(UNMAPPED)
     }
 }
 

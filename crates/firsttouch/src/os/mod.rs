@@ -3,9 +3,10 @@
 //! Every platform implements this contract, each in a module of its own, and so does the interpreter Miri:
 //!
 //! - [`BACKEND`]: whether the platform is supported. If not, every call fails with [`Errno::UNSUPPORTED`].
-//! - [`map_at`], [`map_anywhere`]: map private, zeroed, readable and writable memory; `map_at` at exactly that address or
-//!   not at all, and never over an existing mapping.
-//! - [`unmap`] releases a range. [`discard`] keeps the range, which reads zero afterwards; [`split_huge`] before it lets go
+//! - [`map_anywhere`], [`map_aligned`]: map private, zeroed, readable and writable memory, which [`unmap`] unmaps as a whole.
+//! - [`reserve`], [`release`]: keep address space free of other mappings. [`commit`] maps a part of it, at exactly that address
+//!   or not at all, and never over an existing mapping; [`decommit`] unmaps a part, of it or of another mapping.
+//! - [`discard`] keeps the range, which reads zero afterwards; [`split_huge`] before it lets go
 //!   of parts of huge pages. [`protect`] makes pages inaccessible, or accessible again with their content. [`map_anew`]
 //!   keeps nothing of either. [`remap`] moves pages from one range to another, or moves none.
 //! - [`advise_huge`]: asks for huge pages. A refusal is an error, and harmless. [`unadvise_huge`]: for no more of them.

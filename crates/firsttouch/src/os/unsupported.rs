@@ -25,7 +25,9 @@ macro_rules! unsupported {
 }
 
 unsupported! {
-    map_at(usize, usize) -> usize;
+    reserve(usize, usize) -> ();
+    commit(usize, usize) -> usize;
+    map_aligned(usize, usize) -> usize;
     map_anywhere(usize) -> usize;
     advise_huge(usize, usize) -> ();
     resident_pages(usize, usize) -> usize;
@@ -106,6 +108,7 @@ macro_rules! unsupported_unsafe {
 unsupported_unsafe! {
     help(extern "C" fn(*mut c_void) -> *mut c_void, *mut c_void) -> Helper;
     unmap(usize, usize) -> ();
+    decommit(usize, usize) -> ();
     discard(usize, usize) -> ();
     map_anew(usize, usize) -> ();
     remap(usize, usize, usize) -> ();
@@ -239,6 +242,12 @@ impl PageTable {
         Err(Errno::UNSUPPORTED)
     }
 }
+
+/// Does nothing.
+///
+/// # Safety
+/// No requirements.
+pub unsafe fn release(_address: usize) {}
 
 /// No requirements.
 pub fn random() -> [u8; 16] {

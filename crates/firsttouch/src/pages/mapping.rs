@@ -102,29 +102,13 @@ pub(crate) struct Private;
 
 impl Mapper for Private {
     fn map(&mut self, size: usize, align: usize, huge: Option<usize>) -> Result<(usize, usize), Errno> {
-        huge.map_or_else(|| map_aligned(size, align), |page| os::map_huge(size, page).map(|at| (at, size)))
+        let at = huge.map_or_else(|| os::map_aligned(size, align), |page| os::map_huge(size, page))?;
+        Ok((at, size))
     }
 
     fn no_transparent_pages(&self) -> Option<Reason> {
         (!os::transparent_huge_pages()).then_some(Reason::Off)
     }
-}
-
-/// Creates a mapping at a multiple of `align`.
-pub(crate) fn map_aligned(size: usize, align: usize) -> Result<(usize, usize), Errno> {
-    let spare = align - os::page_size();
-    let at = os::map_anywhere(size.checked_add(spare).ok_or(Errno::NO_MEMORY)?)?;
-    let start = at.next_multiple_of(align);
-    // SAFETY: the edges were just mapped and are not in use. If they cannot be unmapped, they stay unused.
-    unsafe {
-        if start > at {
-            let _ = os::unmap(at, start - at);
-        }
-        if start < at + spare {
-            let _ = os::unmap(start + size, at + spare - start);
-        }
-    }
-    Ok((start, size))
 }
 
 /// Checks whether the system would map so many bytes now.

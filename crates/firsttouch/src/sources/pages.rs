@@ -275,7 +275,7 @@ unsafe impl Allocator for PlacedPages {
             self.ledger.set(address, receipt); // first: once it is unmapped, the end may belong to another block
             // SAFETY: the end is whole pages of the block's own mapping and is no longer in use
             // (`Allocator::resize_in_place`).
-            match unsafe { os::unmap(address.as_ptr() as usize + keep, cut) } {
+            match unsafe { os::decommit(address.as_ptr() as usize + keep, cut) } {
                 Ok(()) => drop(self.bytes.fetch_sub(cut, Relaxed)),
                 Err(_) => receipt.bytes = whole,
             }

@@ -24,11 +24,25 @@ fn map(hint: usize, size: usize, flags: i32) -> Result<usize, Errno> {
     if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
 }
 
+/// Reserves address space for [`commit`]. Linux needs no reservation: nothing else comes to lie in the slots of a claim.
+///
+/// # Errors
+/// Never.
+pub fn reserve(_address: usize, _size: usize) -> Result<(), Errno> {
+    Ok(())
+}
+
+/// Ends a reservation, in which nothing is committed any more.
+///
+/// # Safety
+/// It was made by [`reserve`].
+pub unsafe fn release(_address: usize) {}
+
 /// Maps `size` bytes at exactly `address` (mmap(2)).
 ///
 /// # Errors
 /// If the range is in use, or the kernel refuses. Kernels before 4.17 treat the address as a hint.
-pub fn map_at(address: usize, size: usize) -> Result<usize, Errno> {
+pub fn commit(address: usize, size: usize) -> Result<usize, Errno> {
     let at = map(address, size, libc::MAP_FIXED_NOREPLACE)?;
     if at == address {
         return Ok(at);
@@ -44,6 +58,38 @@ pub fn map_at(address: usize, size: usize) -> Result<usize, Errno> {
 /// If the kernel refuses.
 pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
     map(0, size, 0)
+}
+
+/// Maps `size` bytes at a multiple of `align`.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn map_aligned(size: usize, align: usize) -> Result<usize, Errno> {
+    let spare = align - page_size();
+    let at = map_anywhere(size.checked_add(spare).ok_or(Errno::NO_MEMORY)?)?;
+    let start = at.next_multiple_of(align);
+    // SAFETY: the edges were just mapped and are not in use. If they cannot be unmapped, they stay unused.
+    unsafe {
+        if start > at {
+            let _ = unmap(at, start - at);
+        }
+        if start < at + spare {
+            let _ = unmap(start + size, at + spare - start);
+        }
+    }
+    Ok(start)
+}
+
+/// Unmaps a part of what was mapped, after which [`commit`] may map it again.
+///
+/// # Errors
+/// As for [`unmap`].
+///
+/// # Safety
+/// As for [`unmap`].
+pub unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> {
+    // SAFETY: as demanded.
+    unsafe { unmap(address, size) }
 }
 
 /// Unmaps a range (munmap(2)).
