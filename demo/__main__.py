@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -50,26 +51,32 @@ def measure(rounds: int) -> tuple[dict[str, set[str]], dict[str, list[Cost]]]:
     """Return what each way printed and cost; the order changes from round to round."""
     printed: dict[str, set[str]] = {PLAIN: set(), POOLED: set()}
     costs: dict[str, list[Cost]] = {PLAIN: [], POOLED: []}
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         for number in range(rounds + 1):
             ways = list(commands(report).items())
             for way, command in ways if number % 2 else reversed(ways):
+                say(f"round {number} of {rounds}: {way}" if number else f"to fill the file cache, not counted: {way}")
                 text, cost = run(command, environment())
                 printed[way].add(text)
                 if way == POOLED:
                     check_pooled(report)
                 if number > 0:
                     costs[way].append(cost)
-            progress(f"round {number} of {rounds}" if number else "first round, not counted")
-    progress("")
+            if number < rounds:
+                each = (time.monotonic() - began) / (number + 1)
+                say(f"about {each * (rounds - number):.0f} s left")
+    say("")
     return printed, costs
 
 
-def progress(text: str) -> None:
-    """Show the progress on a terminal."""
+def say(text: str) -> None:
+    """Show the progress on standard error: on one line of a terminal, elsewhere as a line each."""
     if sys.stderr.isatty():
-        print(f"\r{text:40}\r", end="", file=sys.stderr, flush=True)
+        print(f"\r{text:60}\r", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)
 
 
 def table(costs: dict[str, list[Cost]]) -> str:

@@ -23,7 +23,7 @@ try:
     from distributed import Worker, WorkerPlugin
     from distributed.system import MEMORY_LIMIT
 except ImportError as _error:
-    raise ImportError(f"firsttouch.dask needs Dask's distributed ({_error}): pip install 'firsttouch[dask]'") from None
+    raise ImportError(f"firsttouch.dask needs Dask's distributed ({_error}): pip install distributed") from None
 
 import firsttouch
 from firsttouch import _firsttouch, process, sharing

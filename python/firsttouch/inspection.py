@@ -506,7 +506,7 @@ def plot_pagemap(*moments: npt.NDArray[Any] | PageMap, labels: Sequence[str] | N
     Raises
     ------
     ImportError
-        If matplotlib is not installed (``pip install 'firsttouch[plot]'``).
+        If matplotlib is not installed (``pip install matplotlib``).
     TypeError
         If a moment is not a NumPy array.
     ValueError
@@ -541,7 +541,7 @@ def plot_pagemap(*moments: npt.NDArray[Any] | PageMap, labels: Sequence[str] | N
         from matplotlib import pyplot
         from matplotlib.patches import Patch
     except ImportError as error:
-        raise ImportError(f"plot_pagemap() needs matplotlib ({error}): pip install 'firsttouch[plot]'") from None
+        raise ImportError(f"plot_pagemap() needs matplotlib ({error}): pip install matplotlib") from None
     figure, axes = pyplot.subplots(
         len(maps), figsize=(9, 0.9 + 0.8 * len(maps)), layout="constrained", sharex=True, squeeze=False
     )

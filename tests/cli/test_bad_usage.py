@@ -113,7 +113,7 @@ def test_package_by_pythonpath_has_no_start_file(tmp_path: Path) -> None:
     )
     said = one_line(done)
     assert "no firsttouch_start.pth" in said
-    assert f"{python} -m pip install firsttouch" in said
+    assert f"install firsttouch there, with {python} -m pip" in said
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

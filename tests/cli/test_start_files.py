@@ -77,7 +77,7 @@ def test_only_the_file_that_this_python_obeys_counts(tmp_path: Path, minor: int,
     assert ("it would run" in said) == runs, said
     if not runs:
         assert f"no firsttouch_start.{'start' if minor >= 15 else 'pth'} in this Python's site-packages" in said
-        assert "-m pip install firsttouch" in said
+        assert "install firsttouch there, with" in said
 
 
 def test_the_error_is_one_of_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,5 +173,5 @@ def run(settings: Settings) -> Section:
         words = f"{language}: a temporary in scratch memory relative to the heap (below 1 is faster)"
         section.pictures.append(Picture(language.lower(), words, draw))
     if "Numba" not in found:
-        section.notes.append("Numba is not installed: pip install 'firsttouch[numba]' installs it.")
+        section.notes.append("Numba is not installed: pip install numba installs it.")
     return section

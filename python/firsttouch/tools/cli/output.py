@@ -112,11 +112,10 @@ def checked(given: argparse.Namespace, command: str, *needed: str) -> Output:
 
 
 def need(command: str, *modules: str) -> None:
-    """Report in one line which of these libraries is missing, and how to install it."""
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            brings = module if module == "numpy" else '"firsttouch[measure]"'
-            raise BadUsageError(f"{command} needs {module}: python -m pip install {brings}")
+    """Report in one line which of these libraries are missing, and how to install them."""
+    missing = [module for module in dict.fromkeys(modules) if importlib.util.find_spec(module) is None]
+    if missing:
+        raise BadUsageError(f"{command} needs {units.listed(missing)}: python -m pip install {' '.join(missing)}")
 
 
 def _file(command: str, option: str, name: str) -> str:

@@ -282,8 +282,8 @@ def check(interpreter: Sequence[str], of: str = "run") -> None:
         raise BadUsageError(f"{of}: python {option} ignores the variable that starts firsttouch; omit {option}")
     if not any(_stands_in(folder) for folder in _site_folders()) and not _runs(interpreter):
         raise BadUsageError(
-            f"{of}: no {_file()} in this Python's site-packages, so programs would start without firsttouch; install it"
-            f" there: {sys.executable} -m pip install firsttouch"
+            f"{of}: no {_file()} in this Python's site-packages, so programs would start without firsttouch; install"
+            f" firsttouch there, with {sys.executable} -m pip"
         )
 
 
