@@ -9,9 +9,8 @@ import numpy as np
 
 from firsttouch import _firsttouch
 from firsttouch._constructing import axis_of
-from firsttouch._firsttouch import Allocator, current_node, highest_node
+from firsttouch._firsttouch import current_node, highest_node
 from firsttouch._internal import units, validation
-from firsttouch._internal.resolve import checked
 from firsttouch._internal.validation import Policy
 
 __all__ = [
@@ -410,35 +409,3 @@ def _ranges(numbers: tuple[int, ...]) -> str:
         else:
             found.append([number, number])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
-
-
-# ---- `numa=` of scratch buffers: the pages that they stand on --------------------------------------------------------
-
-
-def _buffer_upstream(given: object, numa: Policy | None) -> Allocator | None:
-    """Return the upstream of a scratch buffer; buffers on the same nodes share one warm pool."""
-    if numa is None or given is not None:
-        return _firsttouch.recycled_upstream("ScratchBuffer()", given, numa)
-    return _shared("ScratchBuffer()", numa)
-
-
-def _storage(given: object, numa: Policy) -> Allocator:
-    """Return the pool that a fixed buffer's memory comes from if it is not given."""
-    if given is not None and not isinstance(given, str) and not _is_number(given):
-        raise ValueError(
-            f"FixedBuffer() got memory of its own ({type(given).__name__}) and numa={numa!r}: give a size with numa=, "
-            f"or move the memory first with firsttouch.migrate(array, {numa!r})"
-        )
-    return _shared("FixedBuffer()", numa)
-
-
-def _is_number(given: object) -> bool:
-    return hasattr(given, "__index__") and not hasattr(given, "__len__")  # arrays have both
-
-
-def _shared(caller: str, numa: Policy) -> Allocator:
-    _firsttouch.recycled_upstream(caller, None, numa)  # what is wrong is said of the caller, not of the pool
-    return checked(f"pool(numa={_firsttouch.policy_argument('numa', numa)!r})", caller)
-
-
-_firsttouch.register(buffer_upstream=_buffer_upstream, storage=_storage)

@@ -43,7 +43,7 @@ def test_what_a_text_makes(text: str, shown: str) -> None:
         ("(" * 5000 + ")" * 5000, ValueError, "expected an allocator's name"),
         ("limited(" * 3000 + "malloc" + ", 1)" * 3000, ValueError, "nested too deeply"),
         ("pool(max_idle=-1)", ValueError, "max_idle=-1 is not a number of bytes"),
-        ("pool(decai=3)", TypeError, "pool() takes no decai (did you mean decay?): it takes upstream, numa, "),
+        ("pool(decai=3)", TypeError, "pool() takes no decai (did you mean decay?): it takes upstream, max_idle, "),
         ("tracked(numpy_default)", TypeError, "tracked() cannot use numpy_default()"),
         ("aligned(calloc)", TypeError, "alignment=calloc() is an Allocator: give "),
         ("limited(3, 4)", TypeError, "limited() takes an allocator"),

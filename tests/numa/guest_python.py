@@ -83,7 +83,7 @@ def tests() -> None:
     assert set(nodes(a)) == {1}
     assert rows.sum() == rows.size  # content comes along
 
-    on_last = ft.pool(numa=last)
+    on_last = ft.pool(ft.numa(last))
     with ft.use(on_last):
         x = np.ones(1 << 18)
         for _ in range(20):
@@ -91,7 +91,7 @@ def tests() -> None:
             assert set(nodes(x)) == {last}
     assert ft.stats(on_last).recycled > 10
 
-    with ft.scratch(ft.ScratchBuffer(numa=last)) as s:
+    with ft.scratch(ft.ScratchBuffer(upstream=on_last)) as s:
         assert set(nodes(s.full(1 << 13, 2.0))) == {last}
 
     inspect = getattr(ft, "inspect", None)

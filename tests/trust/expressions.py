@@ -15,7 +15,7 @@ SOURCES = (
     "pool(decay=None)",
     "pool(decay=0.2, max_idle='4 MiB')",
     "pool(pages())",
-    "pool(numa='local')",
+    "pool(numa('local'))",
     "pages()",
     "pages(huge='thp')",
     "pages(huge=('2M', 'thp'))",

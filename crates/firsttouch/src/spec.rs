@@ -329,14 +329,7 @@ True",
             upstream(
                 "",
                 "Where the pool's memory comes from. The default is ``pages(huge=\"thp\")``. On :func:`pages`, a pool also \
-                 splits and coalesces blocks.",
-            ),
-            opt(
-                "numa",
-                Kind::Policy,
-                NONE,
-                "Instead of an upstream: huge pages on a node or by a policy, as for :func:`pages`. Slabs \
-                 (``\"blocked:0\"``) are refused, as blocks are reused for other arrays.",
+                 splits and coalesces blocks. Pages in slabs (``numa=\"blocked:0\"``) are refused, as blocks are reused for other arrays.",
             ),
             opt(
                 "max_idle",
@@ -463,8 +456,11 @@ fn pool(arguments: &Arguments) -> Made {
         _ => None,
     };
     let options = Options { max_idle: arguments.number("max_idle"), decay, ..Options::default() };
-    let upstream = upstream_of(&arguments.caller(), arguments.value("upstream"), arguments.policy()?)?;
-    let Some(upstream) = upstream else { return Ok(Pool::new(options)) };
+    if *arguments.value("upstream") == Value::None {
+        return Ok(Pool::new(options));
+    }
+    let upstream = arguments.upstream()?;
+    refuse_slabs(&upstream, &arguments.caller())?;
     // A pool over pages is a pool with a heap, which can split blocks, join them, and return parts.
     let any: &dyn Any = upstream.as_ref();
     match any.downcast_ref::<Pages>() {
@@ -473,33 +469,17 @@ fn pool(arguments: &Arguments) -> Made {
     }
 }
 
-/// The upstream of what `caller` creates, if that reuses blocks, as pools and scratch buffers do: the given one, huge
-/// pages with a policy, or `None` for the default.
+/// Refuses slabs as the upstream of what `caller` makes, if that reuses blocks, as pools and scratch buffers do.
 ///
 /// # Errors
-/// If both are given, and for slabs: a reused block would lie on the nodes of another array's slabs.
-pub fn upstream_of(caller: &str, given: &Value, numa: Option<Policy>) -> Result<Option<Arc<dyn Allocator>>, Error> {
-    let found = match (given, numa) {
-        (Value::None, None) => return Ok(None),
-        (given, None) => factory::allocator_of(given, caller)?,
-        (given, Some(numa)) if *given != Value::None => {
-            let shown = given.shown();
-            return Err(Error::Value(format!(
-                "{caller} got upstream={shown} and numa='{numa}': give one of them, or an upstream that says where, like \
-                 pages(huge='2M', numa='{numa}')"
-            )));
-        }
-        (_, Some(_)) => {
-            let pages = vec![Page::Transparent];
-            PlacedPages::new(Placement { pages, policy: numa, ..Placement::default() })
-        }
-    };
-    match find::<PlacedPages>(&found).and_then(|pages| pages.placement().policy) {
+/// For slabs: a reused block would lie on the nodes of another array's slabs.
+pub fn refuse_slabs(upstream: &Arc<dyn Allocator>, caller: &str) -> Result<(), Error> {
+    match find::<PlacedPages>(upstream).and_then(|pages| pages.placement().policy) {
         Some(slabs @ Policy::Blocked(_)) => Err(Error::Value(format!(
             "{caller} cannot use numa='{slabs}': its blocks are reused for other arrays, whose slabs would lie \
-                 elsewhere; give single arrays pages(numa='{slabs}'), or {caller} numa='interleave:all'"
+                 elsewhere; give single arrays pages(numa='{slabs}'), or {caller} pages(numa='interleave:all')"
         ))),
-        _ => Ok(Some(found)),
+        _ => Ok(()),
     }
 }
 

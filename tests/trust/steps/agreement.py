@@ -19,7 +19,7 @@ COUNTED = (
     "pool()",
     "pool(decay=0)",
     "pool(pages())",
-    "pool(numa='local')",
+    "pool(numa('local'))",
     "tracked(pool())",
     "limited(pool(), '2 GiB')",
     "tracked(pool(pages()))",

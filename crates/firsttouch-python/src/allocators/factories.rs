@@ -11,7 +11,6 @@ use firsttouch::allocator::{Allocator, find};
 use firsttouch::description::{Argument, Description, Made, Value};
 use firsttouch::expression;
 use firsttouch::factory::{self, Arguments, Error};
-use firsttouch::numa::policy::Policy;
 use firsttouch::size;
 use firsttouch::sources::{Functions, FunctionsTable, PlacedPages};
 use firsttouch::spec::{self, ALLOCATORS, Default, Kind, Opt, Spec};
@@ -77,7 +76,7 @@ fn other(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 }
 
 /// The allocator in Rust that an object is, describes or implements.
-fn upstream(object: &Bound<'_, PyAny>, caller: &str) -> PyResult<Arc<dyn Allocator>> {
+pub fn upstream(object: &Bound<'_, PyAny>, caller: &str) -> PyResult<Arc<dyn Allocator>> {
     let py = object.py();
     let found = match object.cast::<PyAllocator>() {
         Ok(found) => found.clone(),
@@ -87,7 +86,7 @@ fn upstream(object: &Bound<'_, PyAny>, caller: &str) -> PyResult<Arc<dyn Allocat
 }
 
 /// The exception for an error of the core's factory.
-fn raised(error: Error) -> PyErr {
+pub fn raised(error: Error) -> PyErr {
     match error {
         Error::Call(message) | Error::Type(message) => PyTypeError::new_err(message),
         Error::Unsupported(message) => UnsupportedError::new_err(message),
@@ -381,25 +380,6 @@ fn placed_pages(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult
     Ok(PyAllocator::ours(PlacedPages::new(spec::placement(&call).map_err(raised)?)))
 }
 
-/// The upstream of an allocator that reuses blocks: the given one, huge pages with a policy, or `None`.
-#[pyfunction]
-fn recycled_upstream(
-    caller: &str,
-    upstream: Option<&Bound<'_, PyAny>>,
-    numa: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<PyAllocator>> {
-    let policy = match numa.map(|numa| Kind::Policy.check("numa", &given(numa)?, false).map_err(raised)).transpose()? {
-        Some(Value::Text(text)) => Some(Policy::parse(&text).map_err(PyValueError::new_err)?),
-        _ => None,
-    };
-    let upstream = match upstream {
-        Some(given) if policy.is_none() => Value::Made(Made(self::upstream(given, caller)?)),
-        Some(given) => self::given(given)?,
-        None => Value::None,
-    };
-    Ok(spec::upstream_of(caller, &upstream, policy).map_err(raised)?.map(PyAllocator::ours))
-}
-
 /// The address of a C function or of its context.
 fn address(name: &str, object: &Bound<'_, PyAny>) -> PyResult<usize> {
     let value = given(object)?;
@@ -466,7 +446,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_size, module)?)?;
     module.add_function(wrap_pyfunction!(policy_argument, module)?)?;
     module.add_function(wrap_pyfunction!(placed_pages, module)?)?;
-    module.add_function(wrap_pyfunction!(recycled_upstream, module)?)?;
     module.add_function(wrap_pyfunction!(from_functions, module)?)?;
     module.add_function(wrap_pyfunction!(numpy_default, module)?)
 }

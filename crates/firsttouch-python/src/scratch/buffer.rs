@@ -1,7 +1,7 @@
 //! Buffers as Python objects: an allocator whose memory scopes share. One kind grows, the other has a fixed size.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::factories::bytes;
+use crate::allocators::factories::{self, bytes, raised};
 use crate::allocators::process_pool::process_pool;
 use crate::allocators::queries::can_tell;
 use crate::custom::kept_error;
@@ -9,17 +9,16 @@ use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
 use crate::numba::entry::Calls;
 use crate::numpy::{NumPy, track};
+use crate::python::call_sites;
 use crate::python::values::{self, Name, PyMemoryError, PyRuntimeError, PyValueError, ToPython, ensure_memory};
-use crate::python::{call_sites, callback};
 use crate::scratch::decorator;
 use crate::scratch::scope::EndedScopes;
 use crate::scratch::storage::{self, Storage};
 use firsttouch::adaptors::Tracked;
-use firsttouch::allocator::{Allocator, Request, find};
+use firsttouch::allocator::{Allocator, Request};
 use firsttouch::failure;
-use firsttouch::numa::policy::Policy;
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::sources::PlacedPages;
+use firsttouch::spec;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -160,18 +159,6 @@ fn site(debug: bool) -> Option<fn() -> u64> {
     if debug { Some(call_sites::site) } else { None }
 }
 
-/// What a buffer stands on, by the words of Python's part: `function` of its module takes what was given, and `numa=`.
-fn chosen(
-    buffer: &str,
-    function: &'static str,
-    given: Option<&Bound<'_, PyAny>>,
-    numa: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Arc<dyn Allocator>> {
-    let Some(any) = given.or(numa) else { return Ok(process_pool().clone()) };
-    let found = callback(any.py(), function)?.call1((given, numa))?;
-    found.cast::<PyAllocator>()?.get().require_native(&format!("{buffer}()"))
-}
-
 /// Scratch memory that grows by chunks.
 ///
 /// Parameters
@@ -185,13 +172,11 @@ fn chosen(
 /// debug : bool, optional
 ///     Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
 ///     recorded.
-/// numa : int or str, optional
-///     Instead of an upstream: a pool on a node or by a policy, as for :func:`firsttouch.pool`.
 ///
 /// Raises
 /// ------
 /// TypeError, ValueError
-///     If an argument is not one of the above, or both `upstream` and `numa` are given.
+///     If an argument is not one of the above, or `upstream` places slabs (``numa="blocked:0"``).
 ///
 /// See Also
 /// --------
@@ -238,22 +223,29 @@ fn growing(
 #[pymethods]
 impl ScratchBuffer {
     #[new]
-    #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false, *, numa=None))]
-    #[pyo3(text_signature = "(chunk_size='128 KiB', upstream=None, limit=None, debug=False, *, numa=None)")]
+    #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false))]
+    #[pyo3(text_signature = "(chunk_size='128 KiB', upstream=None, limit=None, debug=False)")]
     fn new(
         py: Python<'_>,
         chunk_size: Option<&Bound<'_, PyAny>>,
         upstream: Option<&Bound<'_, PyAny>>,
         limit: Option<&Bound<'_, PyAny>>,
         debug: bool,
-        numa: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let mut options = BufferOptions { debug, site: site(debug), ..BufferOptions::default() };
         if let Some(given) = chunk_size {
             options.chunk_size = bytes("chunk_size", given)?;
         }
         options.limit = limit.map(|given| bytes("limit", given)).transpose()?;
-        growing(py, chosen("ScratchBuffer", "buffer_upstream", upstream, numa)?, options)
+        let upstream = match upstream {
+            None => process_pool().clone(),
+            Some(given) => {
+                let upstream = factories::upstream(given, "ScratchBuffer()")?;
+                spec::refuse_slabs(&upstream, "ScratchBuffer()").map_err(raised)?;
+                upstream
+            }
+        };
+        growing(py, upstream, options)
     }
 }
 
@@ -269,14 +261,11 @@ const DEFAULT: usize = 1 << 20;
 ///     until the last array on it is gone.
 /// debug : bool, optional
 ///     As for :class:`ScratchBuffer`.
-/// numa : int or str, optional
-///     Where memory that is not given comes from, as for :func:`firsttouch.pool`.
 ///
 /// Raises
 /// ------
 /// TypeError, ValueError
-///     If an argument is not one of the above, the memory is used by another buffer, or both memory and `numa` are
-///     given.
+///     If an argument is not one of the above, or the memory is used by another buffer.
 ///
 /// See Also
 /// --------
@@ -296,11 +285,9 @@ const DEFAULT: usize = 1 << 20;
 /// ...         print(error)
 /// Unable to allocate 7.81 KiB ...
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
-pub struct FixedBuffer {
-    policy: Option<Policy>,
-}
+pub struct FixedBuffer;
 
-fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
+fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
     let has = |given: &Bound<'_, PyAny>, name| given.hasattr(Name(name)).unwrap_or(false);
     // Arrays have __index__, too, but numbers no length.
     let is_size = |given: &Bound<'_, PyAny>| {
@@ -314,45 +301,31 @@ fn storage(pool: Arc<dyn Allocator>, given: Option<&Bound<'_, PyAny>>) -> PyResu
     if size == 0 {
         return Err(PyValueError::new_err("FixedBuffer(0) has no room: give a number of bytes, or \"1 MiB\""));
     }
-    storage::of_pool(pool, size).map_err(|error| PyMemoryError::new_err(error.to_string()))
+    storage::of_pool(process_pool().clone(), size).map_err(|error| PyMemoryError::new_err(error.to_string()))
 }
 
 /// The default buffer of a fixed size of a thread or a task.
 pub fn default_fixed(py: Python<'_>) -> PyResult<Py<PyBuffer>> {
-    let made = Py::new(py, FixedBuffer::new(py, None, false, None)?)?;
+    let made = Py::new(py, FixedBuffer::new(py, None, false)?)?;
     Ok(made.into_bound(py).into_super().unbind())
 }
 
 #[pymethods]
 impl FixedBuffer {
     #[new]
-    #[pyo3(signature = (nbytes_or_array=None, debug=false, *, numa=None))]
-    #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False, *, numa=None)")]
+    #[pyo3(signature = (nbytes_or_array=None, debug=false))]
+    #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False)")]
     fn new(
         py: Python<'_>,
         nbytes_or_array: Option<&Bound<'_, PyAny>>,
         debug: bool,
-        numa: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         ensure_memory(py)?;
-        let pool = match numa {
-            None => process_pool().clone(),
-            Some(_) => chosen("FixedBuffer", "storage", nbytes_or_array, numa)?,
-        };
-        let policy = find::<PlacedPages>(&pool).and_then(|pages| pages.placement().policy);
-        let Storage { address, size, shared, keep } = storage(pool, nbytes_or_array)?;
+        let Storage { address, size, shared, keep } = storage(nbytes_or_array)?;
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         #[allow(unsafe_code)]
         let buffer = unsafe { Buffer::fixed(address, size, shared, debug, site(debug), keep) };
         storage::note(py, address.addr().get()..address.addr().get() + size, &buffer)?;
-        Ok(PyBuffer::new(buffer, debug).add_subclass(Self { policy }))
-    }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> ToPython<String> {
-        let buffer = slf.as_super().get().buffer.describe();
-        ToPython(match slf.get().policy {
-            None => buffer.to_string(),
-            Some(policy) => buffer.named("numa", policy.to_string()).to_string(),
-        })
+        Ok(PyBuffer::new(buffer, debug).add_subclass(Self))
     }
 }
