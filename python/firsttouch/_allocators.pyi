@@ -68,7 +68,6 @@ def pages(
 def pool(
     upstream: AllocatorLike | None = None,
     *,
-    numa: Policy | None = None,
     max_idle: Size | None = None,
     decay: float | None = 1.0,
 ) -> Allocator:
