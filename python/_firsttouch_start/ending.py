@@ -64,6 +64,9 @@ def _report(options: "dict[str, Any]") -> None:
     if "trace" in options:
         _end_trace(options, main)
         return
+    if hook.guarded:
+        for found in hook.module.overruns(hook.allocator):
+            speak.line(found)
     pattern: str = options.get("json") or ""
     own_file = bool(pattern) and (main or settings.one_per_process(pattern))
     on_screen = main and not options.get("quiet")

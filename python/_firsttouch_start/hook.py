@@ -20,6 +20,8 @@ installed = False
 reason: str | None = None
 #: The allocator created from the options; None stands for the process's own pool.
 allocator: "Any" = None
+#: Whether accesses beyond arrays are looked for.
+guarded = False
 #: The native module, once it is loaded for NumPy's arrays.
 module: "Any" = None
 _done = False
@@ -140,6 +142,7 @@ def _install() -> None:
         from firsttouch._internal import resolve
 
         allocator = resolve.parse(options["allocator"])
+        _watch_guards()
     elif chosen:
         allocator = module._allocators.pool(**chosen)
     if "limit" in options:
@@ -152,6 +155,23 @@ def _install() -> None:
     else:
         module.install(allocator)
         installed = True
+
+
+def _watch_guards() -> None:
+    """Let a fault on a guard say which array it was, and on which line of the program."""
+    global guarded
+    try:
+        module.overruns(allocator)
+    except TypeError:  # nothing is guarded
+        return
+    guarded = True
+    if sys.__stderr__ is None:
+        return
+    import faulthandler
+
+    if not faulthandler.is_enabled():
+        faulthandler.enable(sys.__stderr__, all_threads=False)
+    module.watch_faults(sys.__stderr__.fileno())
 
 
 def _refused(why: str) -> None:

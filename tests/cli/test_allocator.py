@@ -1,6 +1,7 @@
 """`firsttouch run --allocator EXPRESSION`: the expression of Python, checked before the program starts."""
 
 import json
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -132,3 +133,24 @@ def test_a_program_that_knows_us_before_numpy(firsttouch: Start, first: str) -> 
     """NumPy's first import installs, in the middle of what asked for NumPy."""
     done = firsttouch("run", "-q", "-c", f"import firsttouch as ft; {first}; print(ft.is_installed())", timeout=60)
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+#: One element behind an array of 800,000 bytes, which meets the guard; one byte behind one whose size leaves a gap.
+BEYOND = (
+    "import ctypes\nimport numpy as np\na = np.zeros({shape})\nctypes.memset(a.ctypes.data, 1, a.nbytes + {more})\n"
+)
+
+
+def test_guarded_names_the_line_and_the_array(firsttouch: Start, write: Write) -> None:
+    script = write("over.py", BEYOND.format(shape="100_000", more=8))
+    done = firsttouch("run", "-q", "--allocator", "guarded()", script)
+    assert done.returncode == -signal.SIGSEGV
+    assert "firsttouch: out of bounds: wrote right behind an array of 800000 bytes (SIGSEGV)\n" in done.stderr
+    assert f'File "{script}", line 4 in <module>' in done.stderr
+
+
+def test_guarded_names_at_the_end_what_met_no_guard(firsttouch: Start, write: Write) -> None:
+    script = write("over.py", BEYOND.format(shape="20_001, np.uint8", more=1))
+    done = firsttouch("run", "-q", "--allocator", "guarded()", script)
+    assert done.returncode == 0
+    assert done.stderr == "firsttouch: out of bounds: something wrote right behind an array of 20001 bytes\n"

@@ -4,6 +4,7 @@ import ast
 import doctest
 import inspect
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,13 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", PAGES["README.md"])
     assert len(links) > 10
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_recorded_outputs_are_those_of_their_commands_and_shown() -> None:
+    record = runpy.run_path(str(ROOT / "docs" / "record.py"))
+    files = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs" / "recorded").iterdir()}
+    shown = {name for page in PAGES.values() for name in re.findall(r"recorded/(\w+)\.txt", page)}
+    assert set(files) == shown
+    assert {name: text.partition("\n")[0] for name, text in files.items()} == {
+        name: f"$ {command}" for name, command in record["COMMANDS"].items()
+    }

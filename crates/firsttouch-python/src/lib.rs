@@ -12,11 +12,13 @@
 //! | [`arrays`] | `empty` and `zeros` |
 //! | [`scratch`], [`numba`] | scratch buffers and scopes; the same in compiled code |
 //! | [`placement`], [`inspection`], [`sharing`] | pages and nodes, what stands behind an array, memory between processes |
-//! | [`process`], [`report`], [`tools`] | `install`, statistics, forks, faults; the report; traces and profiles |
+//! | [`process`], [`faults`] | statistics, forks; what `guarded` finds |
+//! | [`report`], [`tools`] | the report; traces and profiles |
 
 mod allocators;
 mod arrays;
 mod custom;
+mod faults;
 mod handlers;
 mod inspection;
 mod numba;
@@ -68,6 +70,7 @@ fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     inspection::register(module)?;
     sharing::register(module)?;
     process::register(module)?;
+    faults::register(module)?;
     report::register(module)?;
     tools::register(module)?;
     module.delattr("__all__") // the module is private: what is public, the package says

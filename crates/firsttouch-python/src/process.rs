@@ -1,16 +1,15 @@
-//! The process: statistics of its allocators, forks, memory faults, and a system that refuses, for tests.
+//! The process: statistics of its allocators, forks, and a system that refuses, for tests.
 
 #![allow(unsafe_code)] // Safety: one call that registers a callback with Python.
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::{process_pool, small_limit};
 use crate::handlers::front::installed;
-use crate::python::values::{Dict, PyOSError, PyValueError, ToPython};
-use firsttouch::adaptors::Guarded;
-use firsttouch::allocator::{Allocator, find};
+use crate::python::values::{Dict, PyValueError, ToPython};
+use firsttouch::allocator::Allocator;
 use firsttouch::failure;
 use firsttouch::heap::purger;
-use firsttouch::os::{self, Call, Fault};
+use firsttouch::os::{self, Call};
 use firsttouch::stats::Stats;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -18,7 +17,6 @@ use pyo3::types::PyDict;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// The allocator that serves the process, or else its pool.
 pub fn serving() -> Arc<dyn Allocator> {
@@ -97,40 +95,6 @@ fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_at_fork.call((), Some(&at_fork)).map(drop)
 }
 
-// Memory faults, recorded before they end the process, for a parent to read.
-
-/// The file descriptor to write to.
-static FILE: AtomicI32 = AtomicI32::new(-1);
-
-/// Writes six numbers: the signal, the address, 1 for a read, 2 for a write, 0 for unknown; and of the guarded block
-/// next to it the address, the requested bytes, and 1 if it was freed. They are written twice, because finding the
-/// block might fail.
-fn note(fault: &Fault) {
-    let way = fault.wrote.map_or(0, |wrote| 1 + u64::from(wrote));
-    let mut numbers = [fault.signal as u64, fault.address as u64, way, 0, 0, 0];
-    write(&numbers);
-    let near = || find::<Guarded>(&installed()?)?.near(fault.address);
-    if let Some(near) = near() {
-        numbers[3..].copy_from_slice(&[near.address as u64, near.asked as u64, near.freed.into()]);
-        write(&numbers);
-    }
-}
-
-fn write(numbers: &[u64; 6]) {
-    let mut bytes = [0; 48];
-    for (bytes, number) in bytes.chunks_exact_mut(8).zip(numbers) {
-        bytes.copy_from_slice(&number.to_ne_bytes());
-    }
-    os::write_at_start(FILE.load(Relaxed), &bytes);
-}
-
-/// Writes the first memory fault to the start of the file with this descriptor, then lets the signal take its course.
-#[pyfunction]
-fn watch_faults(file: i32) -> PyResult<()> {
-    FILE.store(file, Relaxed);
-    os::watch_faults(note).map_err(|error| PyOSError::new_err((error.0, "memory faults cannot be watched".to_owned())))
-}
-
 // For tests: a system that refuses, and one with little room.
 
 const CALLS: [(&str, Call); 13] = [
@@ -173,7 +137,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_memory_bound, module)?)?;
     module.add_function(wrap_pyfunction!(last_failure, module)?)?;
     register_at_fork(module)?;
-    module.add_function(wrap_pyfunction!(watch_faults, module)?)?;
     module.add_function(wrap_pyfunction!(fail_calls, module)?)?;
     module.add_function(wrap_pyfunction!(shrink_slots, module)?)
 }

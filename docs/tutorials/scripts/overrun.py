@@ -1,11 +1,8 @@
 """Writes one element behind an array, as a mistaken extension would."""
 
 import ctypes
-import faulthandler
 
 import numpy as np
-
-faulthandler.enable()
 
 a = np.zeros(100_000)
 ctypes.memset(a.ctypes.data, 1, a.nbytes + a.itemsize)

@@ -11,7 +11,7 @@ import pytest
 import firsttouch
 from firsttouch import Allocator, _firsttouch
 from firsttouch._internal.resolve import parse
-from firsttouch.pytest_plugin.child import Run, in_bytes, reports_of, run
+from firsttouch.pytest_plugin.child import Run, reports_of, run
 
 
 class Installed:
@@ -139,16 +139,7 @@ class Guarded(Forking):
 
     def _found(self) -> str:
         """Describe the overruns found since the last call."""
-        return "\n".join(_overrun(*hit) for hit in _firsttouch.overruns(self.allocators[0]))
-
-
-def _overrun(address: int, asked: int, at: int) -> str:
-    beyond = at - address - asked
-    if at < address:
-        where = f"{in_bytes(address - at)} before"
-    else:
-        where = "right behind" if beyond == 0 else f"{in_bytes(beyond)} behind"
-    return f"out of bounds: something wrote {where} an array of {in_bytes(asked)}"
+        return "\n".join(_firsttouch.overruns(self.allocators[0]))
 
 
 #: Expressions of the bare words. Freed memory that is kept detects use after free; two fill patterns expose more than

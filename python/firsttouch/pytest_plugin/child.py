@@ -11,7 +11,6 @@ import io
 import json
 import os
 import signal
-import struct
 import sys
 import tempfile
 import time
@@ -42,8 +41,8 @@ class Run:
     """Why the parent ended it."""
     trace: str = ""
     """The Python stack at the crash."""
-    fault: tuple[int, ...] = ()
-    """The memory fault as numbers: see ``_DID``."""
+    fault: str = ""
+    """What a memory fault did, in a line."""
     seconds: float = 0.0
 
     @property
@@ -181,9 +180,6 @@ def _send_reports(item: pytest.Item, record: Record) -> None:
     manager.register(_Reports(item.config, record), "firsttouch-reports")
 
 
-_NUMBERS = struct.Struct("=6Q")
-
-
 class Record:
     """Three files shared by parent and child: one line per report, the traceback of a crash, the memory fault."""
 
@@ -237,10 +233,10 @@ class Record:
         """Return the output of faulthandler."""
         return _whole(self.trace_file).decode(errors="replace")
 
-    def fault(self) -> tuple[int, ...]:
-        """Return the record of the fault handler."""
-        found = _whole(self.fault_file)
-        return cast("tuple[int, ...]", _NUMBERS.unpack_from(found)) if len(found) >= _NUMBERS.size else ()
+    def fault(self) -> str:
+        """Return the last line of the fault handler, which knows the most."""
+        lines = _whole(self.fault_file).decode().splitlines()
+        return lines[-1].removeprefix("firsttouch: ") if lines else ""
 
     @staticmethod
     def report(config: pytest.Config, data: dict[str, Any]) -> pytest.TestReport:
@@ -274,11 +270,6 @@ def _whole(file: Any) -> bytes:
     return b"".join(parts)
 
 
-#: The numbers of a fault, as written by ``_firsttouch.watch_faults``: the signal; the address; 1 for a read, 2 for a
-#: write, 0 if the processor does not tell; and of the guarded array next to it: its address, its size (0 if there is
-#: none), and whether it was freed.
-_DID = {0: "read or wrote", 1: "read", 2: "wrote"}
-
 Phase = Literal["setup", "call", "teardown"]
 
 
@@ -308,26 +299,9 @@ def _sentence(run: Run) -> str:
         return run.stopped
     if run.status >= 0:
         return f"the test ended its process, with exit status {run.status}"
-    name = signal.Signals(-run.status).name
-    if not run.fault:
-        return f"the test's process died of {name}"
-    _, address, way, begin, asked, freed = run.fault
-    did = _DID.get(way, _DID[0])
-    if not asked:
-        return f"the test's process died of {name}: it {did} at {address:#x}, where there is no memory"
-    array = f"an array of {in_bytes(asked)}"
-    if freed:
-        return f"use after free: {did} byte {address - begin} of {array} that was freed ({name})"
-    if address < begin:
-        return f"out of bounds: {did} {in_bytes(begin - address)} before {array} ({name})"
-    beyond = address - begin - asked
-    where = "right behind" if beyond < 64 else f"{in_bytes(beyond)} behind"
-    return f"out of bounds: {did} {where} {array} ({name})"
-
-
-def in_bytes(number: int) -> str:
-    """Format a distance or size to the byte."""
-    return "1 byte" if number == 1 else f"{number} bytes"
+    if run.fault.startswith(("out of bounds", "use after free")):
+        return run.fault
+    return f"the test's process died of {run.fault or signal.Signals(-run.status).name}"
 
 
 def _own_frames(trace: str) -> str:

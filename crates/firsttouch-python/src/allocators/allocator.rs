@@ -1,8 +1,7 @@
-//! Allocators as Python objects, and the levels of a stack of adaptors: the overruns that `guarded` found, each upstream.
+//! Allocators as Python objects, and the levels of a stack of adaptors.
 
-use crate::python::values::{PyRuntimeError, PyTypeError, ToPython};
+use crate::python::values::{PyRuntimeError, PyTypeError};
 use crate::scratch::scope::Opening;
-use firsttouch::adaptors::Guarded;
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::numa::policy::Policy;
 use firsttouch::owners;
@@ -154,17 +153,11 @@ impl PartialEq for PyAllocator {
     }
 }
 
-fn found<'a, T: Any>(allocator: &'a PyAllocator, name: &str) -> PyResult<&'a T> {
+/// The adaptor of this type that is the outermost.
+pub fn found<'a, T: Any>(allocator: &'a PyAllocator, name: &str) -> PyResult<&'a T> {
     allocator.native().and_then(find).ok_or_else(|| {
         PyTypeError::new_err(format!("there is no {name}() in {}: put it around the allocator", allocator.expression()))
     })
-}
-
-/// Writes beyond arrays that the outermost `guarded` found in its canaries: address, bytes asked, and where it was hit.
-#[pyfunction]
-fn overruns(allocator: &PyAllocator) -> PyResult<ToPython<Vec<(usize, usize, usize)>>> {
-    let hits = found::<Guarded>(allocator, "guarded")?.check();
-    Ok(ToPython(hits.into_iter().map(|hit| (hit.address, hit.asked, hit.at)).collect()))
 }
 
 /// The upstream of an adaptor.
@@ -188,7 +181,6 @@ fn has_expression(allocator: &PyAllocator) -> bool {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyAllocator>()?;
-    module.add_function(wrap_pyfunction!(overruns, module)?)?;
     module.add_function(wrap_pyfunction!(is_foreign, module)?)?;
     module.add_function(wrap_pyfunction!(has_expression, module)?)?;
     module.add_function(wrap_pyfunction!(upstream, module)?)

@@ -32,7 +32,7 @@
 //!   [`allowed_nodes`], [`current_node`], [`free_memory_of`], [`explicit_huge_pages`], [`free_huge_pages`],
 //!   [`transparent_huge_pages`], [`lock_limit`], [`system_file`]: what is available. Any of them may be refused; placement
 //!   reports that in its receipt.
-//! - [`watch_faults`]: reports a memory fault before it ends the process. [`write_at_start`]: lets the handler write.
+//! - [`watch_faults`]: reports a memory fault before it ends the process. [`write_in_handler`]: lets the handler write.
 
 #![allow(unsafe_code)] // Safety: each system call states which promise it relies on.
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 /// An invalid memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The signal.
-    pub signal: i32,
+    /// The signal's name.
+    pub signal: &'static str,
     /// The address accessed.
     pub address: usize,
     /// Whether it was a write, if the processor tells.

@@ -135,7 +135,7 @@ pub fn split_huge(_address: usize, _size: usize) {}
 pub fn unadvise_huge(_address: usize, _size: usize) {}
 
 /// Does nothing.
-pub fn write_at_start(_file: i32, _bytes: &[u8]) {}
+pub fn write_in_handler(_file: i32, _bytes: &[u8]) {}
 
 /// Returns the most common page size.
 pub fn page_size() -> usize {

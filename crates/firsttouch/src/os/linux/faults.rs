@@ -73,6 +73,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_
     if let Some(report) = REPORT.get() {
         // SAFETY: the kernel passed both, valid while the handler runs; both signals carry an address.
         let (address, wrote) = unsafe { ((*info).si_addr() as usize, wrote(context)) };
+        let signal = if signal == libc::SIGBUS { "SIGBUS" } else { "SIGSEGV" };
         report(&Fault { signal, address, wrote });
     }
 }
@@ -94,8 +95,8 @@ unsafe fn wrote(_context: *mut c_void) -> Option<bool> {
     None
 }
 
-/// Writes at the beginning of a file. Async-signal-safe.
-pub fn write_at_start(file: i32, bytes: &[u8]) {
-    // SAFETY: the bytes are valid; an error could not be reported.
-    unsafe { libc::pwrite(file, bytes.as_ptr().cast(), bytes.len(), 0) };
+/// Writes to a file; an error could not be reported. Async-signal-safe.
+pub fn write_in_handler(file: i32, bytes: &[u8]) {
+    // SAFETY: the bytes are valid.
+    unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) };
 }
