@@ -16,6 +16,7 @@ Finished = subprocess.CompletedProcess[str]
 _FOREIGN = (
     *("FIRSTTOUCH_", "MALLOC_", "PYTHON", "GLIBC_", "LD_PRELOAD", "OMP_", "OPENBLAS_"),
     *("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PYTEST_"),
+    *("OMPI_", "PMI_", "PMIX_", "MV2_", "SLURM_"),
 )
 
 #: What programs begin with. One thread of BLAS, so that only the program's own threads are there.

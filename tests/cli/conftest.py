@@ -1,6 +1,5 @@
 """Starts programs in processes of their own, once with python and once with `firsttouch run`."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,16 +8,15 @@ from typing import Any
 
 import pytest
 
-Finished = subprocess.CompletedProcess[str]
-Start = Callable[..., Finished]
+from tests.programs import Finished
+from tests.programs import environment as inherited
 
-#: Whatever the test run itself inherited must not decide what a test sees.
-_FOREIGN = ("FIRSTTOUCH_", "OMPI_", "PMI_", "PMIX_", "MV2_", "SLURM_", "MALLOC_", "PYTHON", "GLIBC_")
+Start = Callable[..., Finished]
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-    return kept | {"PYTHONDONTWRITEBYTECODE": "1"} | more
+    """The environment, without what the test run inherited and without the folder of the tests on the path."""
+    return {name: value for name, value in inherited().items() if name != "PYTHONPATH"} | more
 
 
 def start(*words: object, environment: dict[str, str] | None = None, **options: Any) -> Finished:

@@ -26,30 +26,6 @@ def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["zero"], "did you mean zeros?"),
-        (["nothing"], "unknown experiment 'nothing': there are zeros, touch"),
-        (["triad", "--sizes", "lots"], '"lots" is not a size'),
-        (["triad", "--sizes", ","], "give sizes, as in 4KiB,1MiB"),
-        (["triad", "--sizes", "4"], "holds no item"),
-        (["triad", "--sizes", "1MiB,900000GiB"], "triad: not enough memory for 5 arrays of 878.90625 TiB"),
-        (["zeros", "triad", "--sizes", "900000GiB"], "fit"),
-        (["triad", "--qick"], "did you mean --quick?"),
-        (["triad", "--plot", "no/such/x.png"], "no such directory"),
-        (["triad", "--plot", "x.doc"], "unknown picture format .doc"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_mistake_costs_one_line_and_no_time(firsttouch: Start, words: list[str], said: str) -> None:
-    done = firsttouch("bench", *words)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
-
-
 def test_tables_answers_and_files_come_from_one_run(firsttouch: Start, tmp_path: Path) -> None:
     files = ["--json", "found.json", "--html", "page.html", "--plot", "drawn.svg"]
     done = firsttouch("bench", "triad", "--quick", "--sizes", "1MiB", *files)
@@ -66,18 +42,6 @@ def test_tables_answers_and_files_come_from_one_run(firsttouch: Start, tmp_path:
     assert "<svg" in page
     assert "The zero-page trap" in page
     assert "<svg" in (tmp_path / "drawn.svg").read_text()
-
-
-def test_json_on_standard_output_stands_alone(firsttouch: Start) -> None:
-    done = firsttouch("bench", "triad", "--quick", "--sizes", "1MiB", "--json", "-")
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["experiments"][0]["title"]
-
-
-def test_quiet_is_the_answer_in_words(firsttouch: Start) -> None:
-    done = firsttouch("bench", "triad", "--quick", "--sizes", "1MiB", "-q")
-    assert "The zero-page trap" in done.stdout
-    assert "page faults" not in done.stdout
 
 
 def test_ctrl_c_ends_it_with_one_line_and_leaves_no_worker() -> None:

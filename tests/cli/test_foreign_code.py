@@ -83,12 +83,3 @@ def test_so_do_processes_with_more_rights_than_their_caller(tmp_path: Path) -> N
     code = f"import os; os.setresuid(65534, 0, 0); os.execv({sys.executable!r}, ['python', '-c', 'pass'])"
     subprocess.run([sys.executable, "-I", "-c", code], env=environment, check=True)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("before", ["-I", "-E"])
-@pytest.mark.parametrize("words", [["run", "-c", "pass"], ["trace", "-c", "pass"], ["compare", "-c", "pass"]])
-def test_commands_that_need_the_variable_say_so(firsttouch: Start, before: str, words: list[str]) -> None:
-    done = firsttouch(*words, before=(before,))
-    assert done.returncode == 2
-    assert f"python {before} ignores" in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -27,26 +27,36 @@ with ThreadPoolExecutor(4) as pool:
 ASK = "import numpy, firsttouch; print(firsttouch.is_installed())"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import numpy",
-        "import numpy.linalg",
-        "from numpy import ones",
-        "import firsttouch",
-        "import firsttouch, numpy",
-        "import importlib; importlib.import_module('numpy')",
-        "import importlib.util; assert importlib.util.find_spec('numpy'); import numpy",
-        "import pickle; pickle.loads(b'cnumpy\\nones\\n.')",
-        "import threading as t; w = t.Thread(target=__import__, args=('numpy',)); w.start(); w.join()",
-        THREADS,
-        EXECUTOR,
-        "import asyncio\nasync def f(): await asyncio.to_thread(__import__, 'numpy')\nasyncio.run(f())",
-    ],
-)
-def test_pool_is_there_after_the_import(firsttouch: Start, code: str) -> None:
-    done = firsttouch("run", "-q", "-c", f"{code}\n{ASK}")
-    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+#: Ways to import NumPy for the first time.
+WAYS = [
+    "import numpy",
+    "import numpy.linalg",
+    "from numpy import ones",
+    "import firsttouch",
+    "import firsttouch, numpy",
+    "import importlib; importlib.import_module('numpy')",
+    "import importlib.util; assert importlib.util.find_spec('numpy'); import numpy",
+    "import pickle; pickle.loads(b'cnumpy\\nones\\n.')",
+    "import threading as t; w = t.Thread(target=__import__, args=('numpy',)); w.start(); w.join()",
+    THREADS,
+    EXECUTOR,
+    "import asyncio\nasync def f(): await asyncio.to_thread(__import__, 'numpy')\nasyncio.run(f())",
+]
+
+EACH_IN_A_CHILD = """
+import os, sys
+for way in {ways}:
+    if not os.fork():
+        exec(way + chr(10) + {ask!r})
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_pool_is_there_after_the_import(firsttouch: Start) -> None:
+    done = firsttouch("run", "-q", "-c", EACH_IN_A_CHILD.format(ways=WAYS, ask=ASK))
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n" * len(WAYS), "", 0)
 
 
 def test_pool_is_there_at_the_line_after_the_import(firsttouch: Start) -> None:
@@ -94,7 +104,7 @@ print(importlib.util.find_spec("numpy") is numpy.__spec__)
     assert firsttouch("run", "-q", "-c", code).stdout == "True\n"
 
 
-@pytest.mark.parametrize("body", ["1/0", "import no_such_module", "raise ImportError('broken')", "def f(:"])
+@pytest.mark.parametrize("body", ["import no_such_module", "def f(:"])
 def test_numpy_that_fails_to_import_fails_as_in_python(
     python: Start, firsttouch: Start, write: Write, body: str
 ) -> None:
@@ -139,7 +149,6 @@ native.load = load
     ("error", "said"),
     [
         ("module.UnsupportedError('this NumPy\\nlooks odd')", "this NumPy looks odd"),
-        ("ValueError('unexpected')", "ValueError: unexpected"),
         ("type('PanicException', (BaseException,), {})('at the disco')", "PanicException: at the disco"),
     ],
 )
@@ -165,14 +174,17 @@ def test_program_with_a_module_of_our_name(python: Start, firsttouch: Start, wri
     assert "not pooled" not in ours.stderr
 
 
-@pytest.mark.parametrize("name", ["json", "mmap", "resource", "settings", "report", "hook", "units"])
 def test_program_with_modules_of_names_that_we_use(
-    python: Start, firsttouch: Start, write: Write, tmp_path: Path, name: str
+    python: Start, firsttouch: Start, write: Write, tmp_path: Path
 ) -> None:
     """They stand first on the path; running them ourselves would be wrong, and so would hiding them."""
-    write(f"app/{name}.py", "print('mine')\n")
-    script = write("app/program.py", f"import numpy, sys\nprint({name!r} in sys.modules)\nimport {name}\n")
+    names = ("json", "mmap", "resource", "settings", "report", "hook", "units")
+    for name in names:
+        write(f"app/{name}.py", "print('mine')\n")
+    imports = [f"print({name!r} in sys.modules)\nimport {name}\n" for name in names]
+    script = write("app/program.py", "import numpy, sys\n" + "".join(imports))
     plain = python(script)
+    assert plain.stdout.count("mine") == len(names)
     ours = firsttouch("run", "--json", tmp_path / "out.json", script)
     assert (ours.stdout, ours.returncode) == (plain.stdout, 0)
     assert len(ours.stderr.splitlines()) > 3

@@ -1,31 +1,253 @@
-"""Errors are reported in one line that names the cause."""
+"""Mistakes of every command: one line on standard error that names the cause, status 2, and nothing has run."""
 
-from collections.abc import Callable
+import contextlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from .conftest import Start
+from firsttouch.tools.cli import files
+from firsttouch.tools.cli.main import COMMANDS, main
 
-Write = Callable[[str, str], Path]
+from .conftest import Start, clean_environment, start
 
-#: The command line where NumPy is not installed.
+pytest.importorskip("rich", reason="the commands that measure need rich")
+pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
+MISTAKES: list[tuple[list[str], str]] = [
+    ([], "missing command"),
+    (["rnu"], "did you mean run?"),
+    (["script.py"], "firsttouch run script.py"),
+    (["nonexist\udcff"], "unknown command"),
+    (["help", "rnu"], "did you mean run?"),
+    # Where the program begins, and what it is.
+    (["run"], "missing program"),
+    (["run", "-q"], "missing program"),
+    (["run", "-m"], "-m needs the name of a module"),
+    (["run", "-c"], "-c needs the code"),
+    (["run", "--max-idle", "script.py"], "missing program: script.py was read as the value of --max-idle"),
+    (["run", "python3", "script.py"], "omit python3"),
+    (["run", sys.executable], f"run: for another Python, {sys.executable} -m firsttouch run script.py"),
+    (["run", "wrapper"], "run: wrapper is a script for /bin/sh -e and not executable: firsttouch run /bin/sh -e"),
+    (["advise", "wrapper"], "wrapper is a script for /bin/sh -e, not a Python program (firsttouch compare -- wrap"),
+    (["advise", "ls"], "is not a Python program"),
+    (["compare", "ls"], "is not a Python program (firsttouch compare -- takes any command)"),
+    (["advise", "/bin/sh"], "advise: /bin/sh is not a Python program (firsttouch compare -- /bin/sh measures it)"),
+    (["compare", "/bin/sh"], "compare: /bin/sh is not a Python program (firsttouch compare -- takes any command)"),
+    (["trace", "/bin/sh"], "trace: /bin/sh is not a Python program"),
+    (["trace"], "trace: missing program"),
+    (["advise"], "advise: missing program"),
+    (["compare"], "missing program"),
+    (["compare", "-q"], "missing program"),
+    (["compare", "nope.py"], "no program nope.py here"),
+    (["compare", "--", "no-such-command"], "no command no-such-command"),
+    (["compare", "python", "script.py"], "omit python"),
+    *(([of, "good.ft"], f"{of}: good.ft is a trace, not a program") for of in ("run", "trace", "advise", "compare")),
+    # Options of python, of another command, or misspelt.
+    (["run", "-O", "script.py"], "python -O -m firsttouch run"),
+    (["run", "-X", "dev", "script.py"], "python -X -m firsttouch run"),
+    (["trace", "-O", "script.py"], "python -O -m firsttouch trace"),
+    (["compare", "-X", "dev", "script.py"], "-X is an option of python"),
+    (["run", "--qiet", "script.py"], "did you mean --quiet?"),
+    (["run", "--jsn", "out.json", "script.py"], "did you mean --json?"),
+    (["run", "--xx\udcff", "script.py"], "run: "),
+    (["run", "--max-ilde=1GiB", "script.py"], "did you mean --max-idle?"),
+    (["run", "--alocator", "pool", "script.py"], "did you mean --allocator?"),
+    (["trace", "--sumary", "script.py"], "did you mean --summary?"),
+    (["trace", "--xx\udcff", "script.py"], "trace: "),
+    (["compare", "--run", "3", "script.py"], "did you mean --runs?"),
+    (["info", "--jsn", "-"], "did you mean --json?"),
+    (["info", "more"], "unexpected argument more"),
+    (["bench", "triad", "--qick"], "did you mean --quick?"),
+    (["bench", "zero"], "did you mean zeros?"),
+    (["bench", "nothing"], "unknown experiment 'nothing': there are zeros, touch"),
+    (["trace", "--json", "x.json", "script.py"], "--json, --html and --plot are for --summary"),
+    (["trace", "--summary", "good.ft", "more"], "unexpected argument more"),
+    # Sizes, times and numbers.
+    (["run", "--max-idle", "4", "GiB", "script.py"], 'quote a size with a space, as in "4 GiB"'),
+    (["run", "--max-idle", "lots", "script.py"], '--max-idle: "lots" is not a size'),
+    (["run", "--max-idle=-1", "script.py"], "--max-idle"),
+    (["run", "--max-idle", "", "script.py"], "--max-idle"),
+    (["run", "--decay", "soon", "script.py"], "'soon' is not a duration"),
+    (["run", "--decay=-1", "script.py"], "'-1' is not a duration"),
+    (["run", "--decay", "nan", "script.py"], "'nan' is not a duration"),
+    (["run", "--decay", "inf", "script.py"], "never"),
+    (["run", "--decay", "1e20", "sh"], "'1e20' is not a duration"),
+    (["run", "--all", "--threshold", "1KiB", "script.py"], "--threshold: 1KiB is below 16 KiB"),
+    (["run", "--limit", "0", "script.py"], "run: --limit: 0 bytes would serve no array"),
+    (["run", "--limit", "1000", "script.py"], "1,000 bytes would serve no array, as those of 16 KiB and more are"),
+    (["run", "--limit", "lots", "script.py"], 'run: --limit: "lots" is not a size'),
+    (["run", "--limit", "auto", "/bin/true"], "run: --limit is for Python programs, and /bin/true is not one"),
+    (["advise", "--lines", "x", "script.py"], "--lines: takes a number of lines, 1 or more, not 'x'"),
+    (["trace", "--summary", "--lines", "0", "good.ft"], "--lines: takes a number of lines, 1 or more, not '0'"),
+    (["compare", "--runs", "0", "script.py"], "--runs: takes a number"),
+    (["compare", "--runs", "script.py"], "--runs: takes a number"),
+    (["compare", "--runs", "3", "--budget", "1m", "script.py"], "exclude each other"),
+    (["compare", "--budget", "soon", "script.py"], "'soon' is not a duration"),
+    (["compare", "--budget", "5", "m", "script.py"], "write a duration as one word"),
+    (["compare", "--timeout", "-1", "script.py"], "--timeout"),
+    (["bench", "triad", "--sizes", "lots"], '"lots" is not a size'),
+    (["bench", "triad", "--sizes", ","], "give sizes, as in 4KiB,1MiB"),
+    (["bench", "triad", "--sizes", "4"], "holds no item"),
+    (["bench", "triad", "--sizes", "1MiB,900000GiB"], "triad: not enough memory for 5 arrays of 878.90625 TiB"),
+    (["bench", "zeros", "triad", "--sizes", "900000GiB"], "fit"),
+    # Allocators.
+    (["run", "--allocator", "mimaloc", "script.py"], "no allocator 'mimaloc' (did you mean mimalloc?)"),
+    (["run", "--allocator", "tcmalloc", "script.py"], "no allocator 'tcmalloc' is built in (tcmalloc is loaded by LD_"),
+    (["run", "--allocator", "pages(huge=thp)", "script.py"], 'thp is not in quotes: write huge="thp"'),
+    (["run", "--allocator", "", "script.py"], "the allocator expression is empty"),
+    (["run", "--allocator", "malloc()", "script.py"], "install() cannot take malloc()"),
+    (["run", "--allocator", "numpy_default", "script.py"], "install() cannot take numpy_default()"),
+    (["run", "--allocator", "__import__('os').abort()", "script.py"], "is not an allocator expression"),
+    (["run", "--allocator", "aligned(4)\nx", "script.py"], "is not an allocator expression"),
+    (["run", "--allocator", "pool", "--decay", "3", "script.py"], "--decay is for the default pool; with --allocator"),
+    (["run", "--max-idle", "3", "--allocator", "pool", "script.py"], "--max-idle is for the default pool"),
+    (["compare", "--allocator", "pol()", "script.py"], "did you mean pool?"),
+    (["compare", "--allocator", "malloc()", "script.py"], "--allocator: install() cannot take malloc()"),
+    # Files to write and to read.
+    (["run", "--json"], "--json: expected one argument"),
+    (["run", "--json", "", "script.py"], "needs a file name"),
+    (["run", "--json", "script.py", "other.py"], "--json takes a file to write"),
+    (["run", "--json", "no/such/folder/report.json", "script.py"], "no such directory"),
+    (["run", "--json", "folder/no-%p/x.json", "script.py"], "no such directory"),
+    (["run", "--json", "folder", "script.py"], "is a directory"),
+    (["run", "--json", "/proc/report.json", "script.py"], "No such file or directory"),
+    (["info", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: no such directory"),
+    (["advise", "--json", "", "script.py"], "advise: --json needs a file name"),
+    (["advise", "--json", "no/such.json", "script.py"], "no such directory"),
+    (["trace", "-o", "script.py", "-c", "1"], "-o takes a file to write"),
+    (["trace", "-o", "no/such.ft", "script.py"], "no such directory"),
+    (["trace", "-o", "folder", "script.py"], "it is a directory"),
+    (["trace", "-o", "", "script.py"], "trace: -o needs a file name"),
+    (["trace", "--summary", "-o", "t-%p.ft", "script.py"], "omit %p"),
+    (["trace", "--summary", "no.ft"], "no such file: no.ft"),
+    (["trace", "--summary", "folder.ft"], "folder.ft is a directory"),
+    (["trace", "--summary", "--json", "no/such.json", "good.ft"], "no such directory"),
+    (["trace", "--summary", "empty.ft"], "empty.ft: the file is empty"),
+    (["trace", "--summary", "later.ft"], "version 7"),
+    (["compare", "--json", "/proc/x.json", "script.py"], "cannot write /proc/x.json"),
+    (["compare", "--html", "no/such/x.html", "script.py"], "no such directory"),
+    (["compare", "--html", "script.py"], "--html takes a file to write"),
+    (["compare", "--html", ".", "script.py"], "is a directory"),
+    (["compare", "--json", "x", "--html", "x", "script.py"], "name the same file"),
+    (["compare", "--plot", "no/such/x.png", "script.py"], "no such directory"),
+    (["compare", "--plot", "x.foo", "script.py"], "unknown picture format .foo"),
+    (["compare", "--plot", "x", "script.py"], "the file name has no extension"),
+    (["bench", "triad", "--plot", "no/such/x.png"], "no such directory"),
+    (["bench", "triad", "--plot", "x.doc"], "unknown picture format .doc"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that leaves a file, a script for a shell, folders, and traces: whole, empty, of a later version."""
+    path = tmp_path_factory.mktemp("mistakes")
+    (path / "script.py").write_text("import numpy as np; np.ones(9); open('ran', 'w')")
+    (path / "wrapper").write_text("#!/bin/sh -e\npython script.py\n")
+    (path / "folder").mkdir()
+    (path / "folder.ft").mkdir()
+    assert start("-m", "firsttouch", "trace", "-q", "-o", "good.ft", "script.py", cwd=path).returncode == 0
+    good = (path / "good.ft").read_bytes()
+    (path / "empty.ft").write_bytes(b"")
+    (path / "later.ft").write_bytes(good[:8] + b"\x07" + good[9:])
+    (path / "ran").unlink()
+    return path
+
+
+@pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[" ".join(words) for words, _ in MISTAKES])
+def test_a_mistake_is_one_line_before_anything_runs(
+    folder: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def execve(*given: object) -> None:
+        raise AssertionError(f"it would have run {given[:2]}")
+
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.chdir(folder)
+    assert main(words) == 2
+    found = capfd.readouterr()
+    assert found.out == ""
+    assert found.err.startswith("firsttouch: ")
+    assert found.err.count("\n") == 1
+    assert said in found.err
+    assert not (folder / "ran").exists()
+
+
+def test_the_status_is_that_of_the_process(firsttouch: Start) -> None:
+    done = firsttouch("run", "--max-idle", "lots", "-c", "print('it ran')")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith('firsttouch: run: --max-idle: "lots" is not a size: write a number of bytes')
+
+
+@pytest.mark.parametrize(
+    ("option", "words"), [("-S", ["run"]), ("-I", ["run"]), ("-I", ["compare"]), ("-E", ["trace"])], ids=str
+)
+def test_options_of_python_with_which_nothing_would_start(firsttouch: Start, option: str, words: list[str]) -> None:
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))} if option == "-S" else {}
+    done = firsttouch(*words, "-c", "print('it ran')", before=(option,), environment=path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"omit {option}" in done.stderr
+
+
+def test_a_missing_script_is_pythons_to_tell(firsttouch: Start, tmp_path: Path) -> None:
+    done = firsttouch("trace", "nowhere.py")
+    assert done.returncode == 2
+    assert "can't open file" in done.stderr
+    assert not (tmp_path / "trace.ft").exists()
+
+
+def test_a_read_only_file_system_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = os.statvfs(tmp_path)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert files.obstacle(str(tmp_path / "x.json")) == "permission denied"
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result([*usual[:8], usual.f_flag | os.ST_RDONLY, usual[9]]))
+    assert files.obstacle(str(tmp_path / "x.json")) == "read-only file system"
+
+
+#: The command line without a package.
 WITHOUT = """
 import sys
-sys.modules["numpy"] = None
+sys.modules[{package!r}] = None
+sys.argv[1:] = {words}
 from _firsttouch_start import main
 raise SystemExit(main())
 """
 
 
-def test_a_run_that_ends_before_it_began(firsttouch: Start) -> None:
-    done = firsttouch("compare", "--timeout", "0.001", "-c", "pass")
-    said = "firsttouch: compare: the program did not end within 0.001 s (--timeout); no comparison was made\n"
-    assert (done.returncode, done.stderr) == (1, said)
+@pytest.mark.parametrize(
+    ("package", "command"),
+    [
+        ("numpy", "bench touch --quick"),
+        *(("rich", command) for command in ("compare -c 1", "advise -c 1", "trace --summary -c 1", "bench triad")),
+    ],
+)
+def test_a_package_that_is_missing(python: Start, package: str, command: str) -> None:
+    done = python("-c", WITHOUT.format(package=package, words=command.split()))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"firsttouch: {command.split()[0]} needs {package}: python -m pip install {package}\n"
 
 
-@pytest.mark.parametrize("words", [["compare", "-c", "pass"], ["bench", "touch", "--quick"]])
-def test_without_numpy(python: Start, words: list[str]) -> None:
-    done = python("-c", WITHOUT, *words)
-    assert done.returncode == 2
-    assert done.stderr == f"firsttouch: {words[0]} needs numpy: python -m pip install numpy\n"
+@pytest.mark.parametrize(("end", "said"), [("| true", ""), ("> /dev/full", "No space left on device")])
+def test_output_that_goes_nowhere(end: str, said: str) -> None:
+    command = f"{sys.executable} -m firsttouch info {end}"
+    done = subprocess.run(["bash", "-c", command], env=clean_environment(), capture_output=True, text=True, check=False)
+    assert said in done.stderr
+    assert done.stderr.count("\n") == (1 if said else 0)
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_examples_and_fits_a_terminal(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def shown(*words: str) -> str:
+        with contextlib.suppress(SystemExit):
+            assert main(words) == 0
+        return capsys.readouterr().out
+
+    text = shown(*command.split(), "--help")
+    assert "for example:\n  " in text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert command == "" or shown("help", command) == text

@@ -31,8 +31,10 @@ def labels(report: str) -> list[str]:
     return [line[2:17].strip() for line in report.splitlines()[1:]]
 
 
-def test_report_says_what_happened(firsttouch: Start, write: Write) -> None:
-    done = firsttouch("run", write("work.py", WORK))
+def test_the_report_and_its_figures_agree_with_what_the_program_did(
+    firsttouch: Start, write: Write, tmp_path: Path
+) -> None:
+    done = firsttouch("run", "--json", "report.json", write("work.py", WORK))
     assert done.stdout == "3145728.0\n"
     said = done.stderr
     assert said.startswith("firsttouch, process ")
@@ -51,10 +53,6 @@ def test_report_says_what_happened(firsttouch: Start, write: Write) -> None:
     assert "in the kernel" in said
     assert len(said.splitlines()) <= 9
     assert max(map(len, said.splitlines())) <= 80
-
-
-def test_figures_agree_with_what_the_program_did(firsttouch: Start, write: Write, tmp_path: Path) -> None:
-    done = firsttouch("run", "--json", "report.json", write("work.py", WORK))
     found = json.loads((tmp_path / "report.json").read_text())
     pool = found["pool"]
     array = 8 << 20
@@ -68,11 +66,12 @@ def test_figures_agree_with_what_the_program_did(firsttouch: Start, write: Write
     assert found["resident_bytes"]["now"] <= found["resident_bytes"]["peak"]
     assert 0 < found["seconds"]["wall"] < 60
     assert set(found["gain"]) == {"faults_at_most", "seconds_at_most", "share_at_most"}
-    assert found["conclusion"] in done.stderr.splitlines()[0]
+    assert found["conclusion"] in said.splitlines()[0]
     assert found["pooled"] is True
     assert found["not_pooled_because"] is None
     assert found["main_process"] is True
     assert found["command"][-1].endswith("work.py")
+    assert firsttouch("run", "--quiet", "work.py").stderr == ""
 
 
 def test_counts_leave_out_what_came_before_the_exec(firsttouch: Start, tmp_path: Path) -> None:
@@ -85,15 +84,11 @@ def test_counts_leave_out_what_came_before_the_exec(firsttouch: Start, tmp_path:
 
 def test_a_name_that_is_no_text(firsttouch: Start) -> None:
     """The kernel cuts names after 15 bytes, also in the middle of a letter."""
-    code = "import ctypes, numpy; ctypes.CDLL(None).prctl(15, 'Gr\u00f6'.encode()[:3], 0, 0, 0)"
-    assert "resident" in labels(firsttouch("run", "-c", code).stderr)
-
-
-def test_numpy_never_imported(firsttouch: Start) -> None:
-    done = firsttouch("run", "-c", "print(1)")
-    assert done.stdout == "1\n"
-    assert "NumPy was never imported" in done.stderr
-    assert labels(done.stderr)[:3] == ["time", "resident", "page faults"]
+    code = "import ctypes, numpy; numpy.ones(10); ctypes.CDLL(None).prctl(15, 'Gr\u00f6'.encode()[:3], 0, 0, 0)"
+    said = firsttouch("run", "-c", code).stderr
+    assert "resident" in labels(said)
+    assert "large arrays   none of 16 KiB or more" in said
+    assert "first touched" not in said
 
 
 #: What plainly takes hardly any fault, and what takes most of its time for faults.
@@ -112,35 +107,32 @@ for _ in range(500):
 """
 
 
-def faults_of(done: subprocess.CompletedProcess[str]) -> int:
-    return int(done.stdout.split()[-1])
-
-
 def test_what_is_said_to_be_gained_is_what_plain_numpy_would_have_lost(
     firsttouch: Start, python: Start, write: Write, tmp_path: Path
 ) -> None:
-    """Recycling alone is no gain: plainly, the C library reuses memory, too."""
+    """Recycling alone is no gain: plainly, the C library reuses memory, too.
+
+    Faults are counted, as seconds depend on what else runs; report.rs tests the words.
+    """
     count = "import resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)\n"
-    for work, gains in [(NONE, False), (MUCH, True)]:
-        script = write("work.py", work + count)
-        done = firsttouch("run", "--json", "report.json", script)
-        saved = faults_of(python(script)) - faults_of(done)
-        said = json.loads((tmp_path / "report.json").read_text())["gain"]["faults_at_most"]
-        first = done.stderr.splitlines()[0]
-        if gains:
-            assert re.search(r": at most [\d.]+ m?s \(\d+ %\) gained$", first)
-            assert saved / 2 < said < 2 * saved
-        else:
-            assert first.endswith(": little gained, plainly memory is reused, too")
-            assert said < 1000
+
+    def faults_said(work: str) -> int:
+        done = firsttouch("run", "--json", "report.json", write("work.py", work))
+        assert done.returncode == 0, done.stderr
+        return int(json.loads((tmp_path / "report.json").read_text())["gain"]["faults_at_most"])
+
+    assert faults_said(NONE) < 1000
+    script = write("plain.py", MUCH + count)
+    plainly = int(python(script).stdout)
+    assert plainly / 2 < faults_said(MUCH) < 2 * plainly
 
 
 def test_a_program_that_leaves_its_work_to_others_is_not_judged(firsttouch: Start) -> None:
     """The report is on one process, which says nothing of what the others could gain."""
-    works = "import time\nwhile time.process_time() < 1.5: pass"
+    works = "import time\nwhile time.process_time() < 0.7: pass"
     done = firsttouch("run", "-c", f"import numpy, subprocess, sys; subprocess.run([sys.executable, '-c', {works!r}])")
     assert done.stderr.splitlines()[0].endswith(": most of the work was done by child processes")
-    assert re.search(r"child processes used 1\.\d\d s and are not in this report; --json with %p", done.stderr)
+    assert re.search(r"child processes used [^ ]+ m?s and are not in this report; --json with %p", done.stderr)
 
 
 @pytest.mark.parametrize("what", ["'-c', 'import numpy'", "'sleep', '0'"])
@@ -148,7 +140,7 @@ def test_children_that_came_before_are_not_the_programs(what: str) -> None:
     """An exec keeps what the kernel counted of them."""
     code = f"""
 import os, subprocess, sys, time
-subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 1: pass"])
+subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.7: pass"])
 os.execv(sys.executable, [sys.executable, "-m", "firsttouch", "run", {what}])
 """
     done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True)
@@ -162,12 +154,6 @@ def test_faults_that_no_pool_avoids(firsttouch: Start) -> None:
     assert done.stderr.splitlines()[0].endswith(": little gained, most arrays need fresh memory")
 
 
-def test_no_large_arrays(firsttouch: Start) -> None:
-    done = firsttouch("run", "-c", "import numpy; numpy.ones(10)")
-    assert "large arrays   none of 16 KiB or more" in done.stderr
-    assert "first touched" not in done.stderr
-
-
 def test_last_failure_is_told(firsttouch: Start, tmp_path: Path) -> None:
     code = "import numpy\ntry: numpy.ones(1 << 52)\nexcept MemoryError: print('caught')"
     done = firsttouch("run", "--json", "report.json", "-c", code)
@@ -176,11 +162,6 @@ def test_last_failure_is_told(firsttouch: Start, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "report.json").read_text())["last_failure"]
     assert told["asked"] == 8 << 52
     assert " ".join(told["reason"].split()) in done.stderr
-
-
-def test_quiet(firsttouch: Start, write: Write) -> None:
-    for option in ("-q", "--quiet"):
-        assert firsttouch("run", option, write("work.py", WORK)).stderr == ""
 
 
 def test_comes_after_the_traceback_and_other_exit_handlers(firsttouch: Start) -> None:
@@ -208,11 +189,12 @@ def test_control_c(tmp_path: Path, write: Write) -> None:
     assert said.index("KeyboardInterrupt") < said.index("firsttouch, process")
 
 
-def test_program_that_replaces_standard_error(firsttouch: Start) -> None:
+def test_program_that_replaces_standard_error_and_never_imports_numpy(firsttouch: Start) -> None:
     code = "import io, sys; sys.stderr = sys.stdout = io.StringIO()"
     done = firsttouch("run", "-c", code)
     assert done.stdout == ""
     assert "NumPy was never imported" in done.stderr
+    assert labels(done.stderr)[:3] == ["time", "resident", "page faults"]
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "2>&- >&- <&-"])
@@ -239,11 +221,6 @@ def test_standard_error_that_the_program_closed(firsttouch: Start, python: Start
     assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
 
 
-def test_fork_without_exec_reports_once(firsttouch: Start) -> None:
-    code = "import os, sys\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nsys.exit(0)"
-    assert firsttouch("run", "-c", code).stderr.count("firsttouch, process") == 1
-
-
 def test_program_that_execs_another_python(firsttouch: Start) -> None:
     """It is still the process that was started, so it is the one that reports."""
     code = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'import numpy'])"
@@ -262,12 +239,6 @@ def test_nested_run_reports_for_itself(firsttouch: Start, tmp_path: Path) -> Non
     assert len(list(tmp_path.glob("outer-*.json"))) == 2
 
 
-def test_run_of_run_is_one_process_and_keeps_the_outer_options(firsttouch: Start, tmp_path: Path) -> None:
-    done = firsttouch("run", "-q", "--json", "a.json", "-m", "firsttouch", "run", "-c", "import numpy; print(1)")
-    assert (done.stdout, done.stderr) == ("1\n", "")
-    assert json.loads((tmp_path / "a.json").read_text())["pooled"]
-
-
 def test_variable_that_we_did_not_write(python: Start) -> None:
     pid_free = python("-c", "import numpy; print(1)", environment={"FIRSTTOUCH_RUN": "yes please"})
     assert (pid_free.stdout, pid_free.returncode) == ("1\n", 0)
@@ -275,13 +246,18 @@ def test_variable_that_we_did_not_write(python: Start) -> None:
 
 
 def test_memory_given_back_too_early_is_told_with_what_would_keep_it(firsttouch: Start, write: Write) -> None:
-    """A pause that outlasts what any default pool waits for."""
-    work = write(
-        "pause.py", "import numpy, time\nfor _ in range(2):\n    numpy.ones((1 << 23) - 512)\n    time.sleep(2.5)\n"
-    )
+    """A pause that outlasts what the pool waits for."""
+    work = """
+import numpy, time, firsttouch
+numpy.ones((1 << 23) - 512)
+end = time.monotonic() + {seconds}
+while firsttouch.stats().idle and time.monotonic() < end: time.sleep(0.02)
+numpy.ones((1 << 23) - 512)
+"""
+    waits, goes_on = write("waits.py", work.format(seconds=60)), write("goes_on.py", work.format(seconds=0.5))
     line = "given back     64 MiB too early (needed again)"
-    said = firsttouch("run", work).stderr
+    said = firsttouch("run", waits).stderr
     assert f"{line}; --decay 10 keeps it" in said
     assert max(map(len, said.splitlines())) <= 80
-    assert line in firsttouch("run", "--decay", "0.5", work).stderr
-    assert "too early" not in firsttouch("run", "--decay", "10", work).stderr
+    assert line in firsttouch("run", "--decay", "0.2", waits).stderr
+    assert "too early" not in firsttouch("run", "--decay", "60", goes_on).stderr

@@ -32,36 +32,6 @@ def test_dash_is_standard_output_after_the_program_s_own(firsttouch: Start) -> N
     assert "firsttouch, process" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("no/such/folder/report.json", "no such directory"),
-        ("folder", "is a directory"),
-        ("folder/no-%p/x.json", "no such directory"),
-        ("/proc/report.json", "No such file or directory"),
-        ("", "needs a file name"),
-    ],
-)
-def test_place_that_is_not_there_is_refused_before_the_program_runs(
-    firsttouch: Start, tmp_path: Path, name: str, why: str
-) -> None:
-    (tmp_path / "folder").mkdir()
-    done = firsttouch("run", "--json", name, "-c", "print('ran')")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-    assert why in done.stderr
-
-
-def test_a_read_only_file_system_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from firsttouch.tools.cli import files
-
-    usual = os.statvfs(tmp_path)
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    assert files.obstacle(str(tmp_path / "x.json")) == "permission denied"
-    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result([*usual[:8], usual.f_flag | os.ST_RDONLY, usual[9]]))
-    assert files.obstacle(str(tmp_path / "x.json")) == "read-only file system"
-
-
 def test_folder_that_the_program_takes_away_costs_one_line(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     done = firsttouch("run", "-q", "--json", "old/report.json", "-c", "import os; os.rmdir('old')")
@@ -78,21 +48,19 @@ def test_a_path_that_the_program_emptied_does_not_matter(firsttouch: Start, tmp_
 @pytest.mark.parametrize(
     "variable", ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"]
 )
-def test_rank_zero_speaks_for_all(firsttouch: Start, tmp_path: Path, variable: str) -> None:
-    for number, speaks in (("0", True), ("3", False)):
-        done = firsttouch("run", "--json", f"{number}.json", "-c", IMPORT, environment={variable: number})
+def test_who_started_several_processes_tells_their_ranks(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    assert files.rank() is None
+    monkeypatch.setenv(variable, "3")
+    assert files.rank() == 3
+
+
+def test_rank_zero_speaks_for_all_and_each_has_its_file(firsttouch: Start, tmp_path: Path) -> None:
+    for number, name, speaks in (("0", "one", True), ("3", "one", False), ("0", "r%r", True), ("3", "r%r", False)):
+        rank = {"SLURM_PROCID": number}
+        done = firsttouch("run", "--json", f"{name}.json", "-c", IMPORT, environment=rank)
         assert ("firsttouch, process" in done.stderr) is speaks
-        assert (tmp_path / f"{number}.json").exists() is speaks
-
-
-def test_each_rank_has_its_file(firsttouch: Start, tmp_path: Path) -> None:
-    for number in ("0", "3"):
-        firsttouch("run", "--json", "r%r.json", "-c", IMPORT, environment={"SLURM_PROCID": number})
-    found = {path.name: json.loads(path.read_text())["rank"] for path in tmp_path.glob("r*.json")}
-    assert found == {"r0.json": 0, "r3.json": 3}
-
-
-def test_without_a_rank_the_file_is_that_of_zero(firsttouch: Start, tmp_path: Path) -> None:
+    found = {path.name: json.loads(path.read_text())["rank"] for path in tmp_path.glob("*.json")}
+    assert found == {"one.json": 0, "r0.json": 0, "r3.json": 3}
     firsttouch("run", "--json", "r%r.json", "-c", IMPORT)
     assert json.loads((tmp_path / "r0.json").read_text())["rank"] is None
 

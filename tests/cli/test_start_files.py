@@ -5,82 +5,85 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import _firsttouch_start
 from firsttouch.tools.cli import program
 from firsttouch.tools.cli.parser import BadUsageError
 
-from .conftest import clean_environment
+from .conftest import Start, clean_environment
 
-START = Path(__file__).parents[2] / "wheel-data" / "purelib" / "firsttouch_start.start"
+Write = Callable[[str, str], Path]
 
-#: site of Python 3.15 resolves each line as pkgutil.resolve_name does, and calls what it finds without arguments.
-CALL = f"""
-import json, sys
+FOLDER = Path(__file__).parents[2] / "wheel-data" / "purelib"
+
+#: site runs each line of a .pth file so; of a .start file, from Python 3.15 on, it calls what each line names.
+LOADED = f"""
+import json, os, pkgutil, sys
 sys.path.append(sys.argv[1])
-import pkgutil
 before = set(sys.modules)
-for line in open({str(START)!r}, encoding="utf-8"):
-    pkgutil.resolve_name(line.strip())()
+if sys.argv[2] == "pth":
+    exec(open("{FOLDER}/firsttouch_start.pth").read())
+else:
+    for line in open("{FOLDER}/firsttouch_start.start"):
+        pkgutil.resolve_name(line.strip())()
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
-#: `firsttouch run` in a Python that calls itself another version.
-RUN_AS = """
-import sys
-from firsttouch.tools.cli import program
-sys.version_info = (3, {minor}, 0)
-program._site_folders = lambda: [{folder!r}]
-program.check([sys.executable, {option!r}])
-print("it would run")
-"""
+
+@pytest.mark.parametrize("file", ["pth", "start"])
+def test_what_they_load(file: str) -> None:
+    def loaded(**environment: str) -> set[str]:
+        command = [sys.executable, "-S", "-c", LOADED, str(Path(_firsttouch_start.__file__).parents[1]), file]
+        done = subprocess.run(command, env=clean_environment(**environment), capture_output=True, text=True, check=True)
+        return set(json.loads(done.stdout))
+
+    assert loaded() == (set() if file == "pth" else {"_firsttouch_start"})
+    new = loaded(FIRSTTOUCH_RUN="{}")
+    ours = {name for name in new if name.startswith("_firsttouch_start")}
+    assert "_firsttouch_start.hook" in ours
+    assert new - ours <= {"atexit", "_interpreters", "_xxsubinterpreters"}
 
 
-def called(**environment: str) -> list[str]:
-    import _firsttouch_start
+def test_plain_interpreter_does_not_know_us(python: Start) -> None:
+    done = python("-c", "import sys; print([name for name in sys.modules if 'firsttouch' in name])")
+    entered = ["_firsttouch_start"] if sys.version_info >= (3, 15) else []  # a .start file is always called
+    assert (done.stdout, done.stderr) == (f"{entered}\n", "")
 
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", CALL, str(Path(_firsttouch_start.__file__).parents[1])],
-        env=clean_environment(**environment),
-        capture_output=True,
-        text=True,
-        check=True,
+
+def test_program_without_numpy_never_imports_it(firsttouch: Start, write: Write) -> None:
+    """Not even for the report, which comes after this."""
+    early = write("early/sitecustomize.py", "import atexit, sys\n").parent
+    code = (
+        "import sys, _firsttouch_start.hook as native\n"
+        "load = native.load\n"
+        "def loaded():\n"
+        "    print([name for name in ('numpy', 'firsttouch', 'argparse') if name in sys.modules])\n"
+        "    return load()\n"
+        "native.load = loaded"
     )
-    found: list[str] = json.loads(done.stdout)
-    return found
-
-
-def test_entry_point_without_the_variable_loads_one_module() -> None:
-    assert called() == ["_firsttouch_start"]
-
-
-def test_entry_point_with_the_variable_begins() -> None:
-    assert "_firsttouch_start.hook" in called(FIRSTTOUCH_RUN="{}")
-
-
-def checked(folder: Path, minor: int, option: str) -> str:
-    code = RUN_AS.format(minor=minor, folder=str(folder), option=option)
-    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True)
-    return done.stdout + done.stderr
+    done = firsttouch("run", "-c", code, environment={"PYTHONPATH": str(early)})
+    assert done.stdout == "[]\n"
+    assert "NumPy was never imported" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("minor", "ending", "runs"),
     [(14, "pth", True), (14, "start", False), (15, "start", True), (15, "pth", False), (18, "pth", False)],
 )
-def test_only_the_file_that_this_python_obeys_counts(tmp_path: Path, minor: int, ending: str, runs: bool) -> None:
+def test_only_the_file_that_this_python_obeys_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minor: int, ending: str, runs: bool
+) -> None:
     """-S stands for a Python that ignores the file, so that only the file in the folder can convince."""
     (tmp_path / f"firsttouch_start.{ending}").write_text("import _firsttouch_start\n")
-    said = checked(tmp_path, minor, "-S")
-    assert ("it would run" in said) == runs, said
-    if not runs:
-        assert f"no firsttouch_start.{'start' if minor >= 15 else 'pth'} in this Python's site-packages" in said
-        assert "install firsttouch there, with" in said
-
-
-def test_the_error_is_one_of_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "_site_folders", lambda: [str(tmp_path)])
-    with pytest.raises(BadUsageError, match="programs would start without firsttouch"):
+    monkeypatch.setattr(sys, "version_info", (3, minor, 0))
+    if runs:
+        program.check([sys.executable, "-S"])
+        return
+    file = f"no firsttouch_start.{'start' if minor >= 15 else 'pth'} in this Python's site-packages"
+    with pytest.raises(BadUsageError, match=rf"{file}.*programs would start without.*install firsttouch there, with"):
         program.check([sys.executable, "-S"])

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from firsttouch import _firsttouch
-from tests.cli.conftest import Finished, Start, firsttouch, python, write
+from tests.cli.conftest import Start, firsttouch, python, write
+from tests.programs import Finished
 
 __all__ = ["firsttouch", "python", "write"]
 

@@ -14,7 +14,8 @@ import pytest
 
 from firsttouch.tools.advice import Line, Summary
 from firsttouch.tools.cli import output
-from tests.cli.conftest import Finished, Start
+from tests.cli.conftest import Start
+from tests.programs import Finished
 
 FAULTS = """\
 import numpy as np
