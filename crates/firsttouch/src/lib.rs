@@ -13,10 +13,10 @@
 //! No layer imports one above it, with two exceptions: a value of [`description`] may be an allocator, and [`fork`], which
 //! lists what happens at a fork, is asked to register that. Nothing here depends on Python.
 
-#[cfg(not(unix))]
+#[cfg(not(any(unix, windows)))]
 compile_error!(
-    "firsttouch cannot be built for this platform: it needs a POSIX C library; Linux is supported, and on macOS \
-    the Python package can be imported but leaves all memory to NumPy"
+    "firsttouch cannot be built for this platform: it needs a POSIX C library, or Windows; on macOS the Python package \
+    can be imported but leaves all memory to NumPy"
 );
 
 pub mod adaptors;

@@ -32,10 +32,14 @@
 //!   [`allowed_nodes`], [`current_node`], [`free_memory_of`], [`explicit_huge_pages`], [`free_huge_pages`],
 //!   [`transparent_huge_pages`], [`lock_limit`], [`system_file`]: what is available. Any of them may be refused; placement
 //!   reports that in its receipt.
+//! - [`c_aligned_malloc`], [`c_calloc`]: blocks of the C library that Python and NumPy use, each kind with its own functions
+//!   for freeing and for the usable size.
 //! - [`watch_faults`]: reports a memory fault before it ends the process. [`write_in_handler`]: lets the handler write.
 
 #![allow(unsafe_code)] // Safety: each system call states which promise it relies on.
 
+#[cfg(unix)]
+mod c_library;
 mod inject;
 #[cfg(miri)]
 mod interpreted;
@@ -43,9 +47,13 @@ mod interpreted;
 mod linux;
 mod types;
 #[cfg(any(miri, firsttouch_no_backend, not(target_os = "linux")))]
-#[cfg_attr(miri, allow(dead_code))]
+#[cfg_attr(any(miri, windows), allow(dead_code))]
 mod unsupported;
+#[cfg(all(windows, not(any(miri, firsttouch_no_backend))))]
+mod windows;
 
+#[cfg(unix)]
+pub use c_library::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
 pub use inject::{
     Call, Pretence, claimable_slots, fail_after, injected, pretence, pretend, pretend_on, pretended_processor,
     shrink_slots,
@@ -55,5 +63,7 @@ pub use interpreted::*;
 #[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
 pub use linux::*;
 pub use types::{Bits, Bound, Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, Usage, seen};
-#[cfg(all(not(miri), any(firsttouch_no_backend, not(target_os = "linux"))))]
+#[cfg(all(not(miri), any(firsttouch_no_backend, not(any(target_os = "linux", windows)))))]
 pub use unsupported::*;
+#[cfg(all(windows, not(any(miri, firsttouch_no_backend))))]
+pub use windows::*;

@@ -136,37 +136,42 @@ pub struct Mapping {
     pub locked: bool,
 }
 
-/// An error number of the operating system.
+/// An error number of the operating system: `errno`, or what `GetLastError` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
+
+/// The number of an error on POSIX systems, and on Windows.
+const fn number(posix: i32, windows: i32) -> Errno {
+    Errno(if cfg!(windows) { windows } else { posix })
+}
 
 impl Errno {
     /// The platform is not supported.
     pub const UNSUPPORTED: Self = Self(-1);
-    /// The address range is in use (`EEXIST`).
-    pub const EXISTS: Self = Self(17);
-    /// Out of memory (`ENOMEM`).
-    pub const NO_MEMORY: Self = Self(12);
-    /// Not permitted (`EPERM`).
-    pub const NOT_PERMITTED: Self = Self(1);
-    /// No such file, or no page present (`ENOENT`).
+    /// The address range is in use (`EEXIST`, `ERROR_INVALID_ADDRESS`).
+    pub const EXISTS: Self = number(17, 487);
+    /// Out of memory (`ENOMEM`, `ERROR_NOT_ENOUGH_MEMORY`).
+    pub const NO_MEMORY: Self = number(12, 8);
+    /// Not permitted (`EPERM`, `ERROR_PRIVILEGE_NOT_HELD`).
+    pub const NOT_PERMITTED: Self = number(1, 1314);
+    /// No such file, or no page present (`ENOENT`, `ERROR_FILE_NOT_FOUND`).
     pub const NOTHING_THERE: Self = Self(2);
-    /// Interrupted by a signal (`EINTR`).
-    pub const INTERRUPTED: Self = Self(4);
-    /// Temporarily unavailable (`EAGAIN`).
-    pub const AGAIN: Self = Self(11);
-    /// Bad address (`EFAULT`); [`nodes_of`](super::nodes_of) reports the zero page so.
-    pub const BAD_ADDRESS: Self = Self(14);
-    /// The process has no file descriptor left (`EMFILE`).
-    pub const NO_DESCRIPTOR: Self = Self(24);
-    /// Access denied (`EACCES`).
-    pub const NO_ACCESS: Self = Self(13);
-    /// Busy (`EBUSY`).
-    pub const BUSY: Self = Self(16);
-    /// Invalid argument (`EINVAL`).
-    pub const INVALID: Self = Self(22);
-    /// The kernel lacks the call (`ENOSYS`).
-    pub const NO_CALL: Self = Self(38);
+    /// Interrupted by a signal (`EINTR`, `ERROR_CANCELLED`).
+    pub const INTERRUPTED: Self = number(4, 1223);
+    /// Temporarily unavailable (`EAGAIN`, `ERROR_NOT_READY`).
+    pub const AGAIN: Self = number(11, 21);
+    /// Bad address (`EFAULT`, `ERROR_NOACCESS`); [`nodes_of`](super::nodes_of) reports the zero page so.
+    pub const BAD_ADDRESS: Self = number(14, 998);
+    /// The process has no file descriptor left (`EMFILE`, `ERROR_TOO_MANY_OPEN_FILES`).
+    pub const NO_DESCRIPTOR: Self = number(24, 4);
+    /// Access denied (`EACCES`, `ERROR_ACCESS_DENIED`).
+    pub const NO_ACCESS: Self = number(13, 5);
+    /// Busy (`EBUSY`, `ERROR_BUSY`).
+    pub const BUSY: Self = number(16, 170);
+    /// Invalid argument (`EINVAL`, `ERROR_INVALID_PARAMETER`).
+    pub const INVALID: Self = number(22, 87);
+    /// The kernel lacks the call (`ENOSYS`, `ERROR_CALL_NOT_IMPLEMENTED`).
+    pub const NO_CALL: Self = number(38, 120);
 
     /// Returns the error of the last failed call of this thread.
     pub fn last() -> Self {
@@ -174,10 +179,16 @@ impl Errno {
     }
 }
 
+/// What Windows has more than one number for: `ERROR_OUTOFMEMORY`, `ERROR_NO_SYSTEM_RESOURCES`, `ERROR_COMMITMENT_LIMIT`.
+const NO_MEMORY_EITHER: [i32; 3] = [14, 1450, 1455];
+
 impl From<std::io::Error> for Errno {
     fn from(error: std::io::Error) -> Self {
-        const EIO: i32 = 5;
-        Self(error.raw_os_error().unwrap_or(EIO))
+        match error.raw_os_error() {
+            Some(code) if cfg!(windows) && NO_MEMORY_EITHER.contains(&code) => Self::NO_MEMORY,
+            Some(code) => Self(code),
+            None => Self::NO_ACCESS,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory at any alignment up to 1 GiB, lazily zeroed on request, which `posix_memalign` does not offer.
 
-use super::malloc::{Malloc, usable};
+use super::malloc::Malloc;
 use super::pages::Pages;
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
@@ -64,7 +64,7 @@ unsafe impl Allocator for Aligned {
         unsafe {
             match address_map::find(address.as_ptr() as usize) {
                 Some(_) => self.pages.usable_size(address),
-                None => usable(address.as_ptr().cast()),
+                None => Malloc.usable_size(address),
             }
         }
     }
@@ -74,7 +74,7 @@ unsafe impl Allocator for Aligned {
         unsafe {
             match address_map::find(address.as_ptr() as usize) {
                 Some(_) => self.pages.resize_in_place(address, size),
-                None => size <= usable(address.as_ptr().cast()),
+                None => size <= Malloc.usable_size(address),
             }
         }
     }

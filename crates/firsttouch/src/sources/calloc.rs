@@ -1,8 +1,8 @@
 //! The C library's `calloc`: every block is zeroed, whether or not that was requested, and lazily if it is large.
 
 use super::listed::{Library, Listed};
-use super::malloc::usable;
 use crate::allocator::{Description, Request};
+use crate::os;
 use crate::sync::first::First;
 use std::sync::Arc;
 
@@ -34,17 +34,16 @@ unsafe impl Library for LibcCalloc {
     }
 
     fn take(&self, request: Request) -> (*mut u8, bool) {
-        // SAFETY: it may be called with any size.
-        (unsafe { libc::calloc(1, request.size()) }.cast(), true)
+        (os::c_calloc(request.size()).cast(), true)
     }
 
     unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
         // SAFETY: as demanded.
-        unsafe { libc::free(raw.cast()) }
+        unsafe { os::c_free(raw.cast()) }
     }
 
     unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
         // SAFETY: as demanded.
-        unsafe { usable(raw.cast()) }
+        unsafe { os::c_usable(raw.cast()) }
     }
 }

@@ -12,6 +12,7 @@ mod malloc;
 #[cfg(feature = "mimalloc")]
 mod mimalloc;
 mod pages;
+#[cfg(unix)]
 mod preloaded;
 
 use crate::allocator::{AllocError, Allocator, Limit};
@@ -31,6 +32,7 @@ pub use malloc::Malloc;
 #[cfg(feature = "mimalloc")]
 pub use mimalloc::Mimalloc;
 pub use pages::{Pages, PlacedPages};
+#[cfg(unix)]
 pub use preloaded::{PreloadedPool, Table};
 
 /// A library has no memory for `asked` bytes.
@@ -87,8 +89,8 @@ fn has_memory() -> bool {
     const ROOM: usize = 16 << 10;
     // SAFETY: `black_box` keeps the compiler from leaving both calls out.
     unsafe {
-        let block = black_box(libc::malloc(ROOM));
-        libc::free(block);
+        let block = black_box(os::c_calloc(ROOM));
+        os::c_free(block);
         !block.is_null()
     }
 }

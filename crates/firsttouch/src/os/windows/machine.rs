@@ -1,0 +1,131 @@
+//! The memory of the machine and of the job, and what the process has used of them.
+
+use crate::error::Limit;
+use crate::os::types::{Bound, Errno, MemoryBound, Usage};
+use std::ptr::null_mut;
+use std::time::Instant;
+use windows_sys::Win32::Foundation::FILETIME;
+use windows_sys::Win32::System::JobObjects::{
+    JOB_OBJECT_LIMIT_JOB_MEMORY, JOB_OBJECT_LIMIT_PROCESS_MEMORY, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
+    JobObjectExtendedLimitInformation, QueryInformationJobObject,
+};
+use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
+use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
+use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessTimes};
+
+/// The memory of the machine.
+fn machine() -> MEMORYSTATUSEX {
+    // SAFETY: a status of zero bytes but for its length is valid, and the system fills it.
+    unsafe {
+        let mut status: MEMORYSTATUSEX = std::mem::zeroed();
+        status.dwLength = size_of::<MEMORYSTATUSEX>() as u32;
+        GlobalMemoryStatusEx(&mut status);
+        status
+    }
+}
+
+/// What the process has in memory, and has committed.
+fn process() -> PROCESS_MEMORY_COUNTERS {
+    // SAFETY: counters of zero bytes are valid, and the system fills them.
+    unsafe {
+        let mut counters: PROCESS_MEMORY_COUNTERS = std::mem::zeroed();
+        K32GetProcessMemoryInfo(GetCurrentProcess(), &mut counters, size_of::<PROCESS_MEMORY_COUNTERS>() as u32);
+        counters
+    }
+}
+
+/// The limits of the job that the process belongs to, if any: of the committed memory of one process, and of all.
+fn job() -> (Option<usize>, Option<usize>) {
+    // SAFETY: limits of zero bytes are valid, and the system fills as many as it is told.
+    let found = unsafe {
+        let mut limits: JOBOBJECT_EXTENDED_LIMIT_INFORMATION = std::mem::zeroed();
+        let size = size_of::<JOBOBJECT_EXTENDED_LIMIT_INFORMATION>() as u32;
+        let which = JobObjectExtendedLimitInformation;
+        let done = QueryInformationJobObject(null_mut(), which, (&raw mut limits).cast(), size, null_mut());
+        if done != 0 { limits } else { std::mem::zeroed() }
+    };
+    let flags = found.BasicLimitInformation.LimitFlags;
+    let limit = |flag, bytes| (flags & flag != 0).then_some(bytes);
+    (
+        limit(JOB_OBJECT_LIMIT_PROCESS_MEMORY, found.ProcessMemoryLimit),
+        limit(JOB_OBJECT_LIMIT_JOB_MEMORY, found.JobMemoryLimit),
+    )
+}
+
+/// Returns the memory of the machine in bytes.
+pub fn memory_total() -> usize {
+    machine().ullTotalPhys as usize
+}
+
+/// Returns the bytes that the machine, and the limit of a job, still allow.
+pub fn headroom() -> usize {
+    let left = memory_bounds().into_iter().flatten().map(|bound| bound.limit.saturating_sub(bound.used)).min();
+    left.unwrap_or(usize::MAX)
+}
+
+/// Returns what bounds the memory of the process.
+pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
+    let status = machine();
+    let (total, free) = (status.ullTotalPhys as usize, status.ullAvailPhys as usize);
+    let committed = process().PagefileUsage;
+    let bound = |whose, limit: Option<usize>| limit.map(|limit| MemoryBound { whose, limit, used: committed });
+    let (of_process, of_job) = job();
+    [
+        Some(MemoryBound { whose: Bound::Machine, limit: total, used: total - free.min(total) }),
+        bound(Bound::Group, of_job),
+        bound(Bound::Data, of_process),
+        None,
+    ]
+}
+
+/// Returns the limit of a job on the committed memory of the process, if any.
+pub fn data_limit() -> Option<usize> {
+    job().0
+}
+
+/// Returns the limit that explains why `size` bytes were refused with `error`.
+pub fn why_refused(size: usize, error: Errno) -> Limit {
+    if error != Errno::NO_MEMORY {
+        return Limit::Errno(error.0);
+    }
+    let committed = process().PagefileUsage;
+    match job() {
+        (Some(limit), _) | (None, Some(limit)) if committed.saturating_add(size) > limit => Limit::Data { limit },
+        _ => {
+            let status = machine();
+            let (limit, left) = (status.ullTotalPageFile as usize, status.ullAvailPageFile as usize);
+            Limit::Commit { limit, used: limit - left.min(limit) }
+        }
+    }
+}
+
+/// Returns the resident bytes of the process.
+pub fn resident() -> usize {
+    process().WorkingSetSize
+}
+
+/// Returns the resident bytes of the process, now and at the peak.
+pub fn resident_and_peak() -> Option<(usize, usize)> {
+    let counters = process();
+    Some((counters.WorkingSetSize, counters.PeakWorkingSetSize))
+}
+
+/// Returns what the process has used until now. Windows does not tell faults that waited for a disk from others.
+pub fn usage() -> Usage {
+    static BEGAN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let seconds = |time: FILETIME| (u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)) as f64 * 1e-7;
+    // SAFETY: times of zero bytes are valid, and the system fills four.
+    let (kernel, user) = unsafe {
+        let mut times: [FILETIME; 4] = std::mem::zeroed();
+        let [made, ended, kernel, user] = &mut times;
+        GetProcessTimes(GetCurrentProcess(), made, ended, kernel, user);
+        (seconds(times[2]), seconds(times[3]))
+    };
+    Usage {
+        wall: BEGAN.get_or_init(Instant::now).elapsed().as_secs_f64(),
+        user,
+        kernel,
+        minor_faults: u64::from(process().PageFaultCount),
+        ..Usage::default()
+    }
+}

@@ -1,0 +1,198 @@
+//! Reserves, commits, protects and locks memory.
+
+use crate::os::inject::{Call, injected};
+use crate::os::types::Errno;
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
+use windows_sys::Win32::Foundation::{CloseHandle, HANDLE, LUID};
+use windows_sys::Win32::Security::{
+    AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW, SE_LOCK_MEMORY_NAME, SE_PRIVILEGE_ENABLED,
+    TOKEN_ADJUST_PRIVILEGES, TOKEN_PRIVILEGES, TOKEN_QUERY,
+};
+use windows_sys::Win32::System::Memory::{
+    GetLargePageMinimum, MEM_ADDRESS_REQUIREMENTS, MEM_COMMIT, MEM_DECOMMIT, MEM_EXTENDED_PARAMETER,
+    MEM_EXTENDED_PARAMETER_0, MEM_EXTENDED_PARAMETER_1, MEM_LARGE_PAGES, MEM_RELEASE, MEM_RESERVE,
+    MemExtendedParameterAddressRequirements, PAGE_NOACCESS, PAGE_READWRITE, VirtualAlloc, VirtualAlloc2, VirtualFree,
+    VirtualLock, VirtualProtect,
+};
+use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
+
+/// Windows places reservations at multiples of this, whatever the page size.
+pub(super) const GRANULARITY: usize = 64 << 10;
+
+/// The result of a call that returns zero when it fails.
+pub(super) fn check(result: i32) -> Result<(), Errno> {
+    if result != 0 { Ok(()) } else { Err(Errno::last()) }
+}
+
+fn allocate(address: usize, size: usize, kind: u32) -> Result<usize, Errno> {
+    if injected(Call::Map) {
+        return Err(Errno::NO_MEMORY);
+    }
+    // SAFETY: a reservation replaces nothing, and what is committed already stays as it is.
+    let at = unsafe { VirtualAlloc(address as *const c_void, size, kind, PAGE_READWRITE) };
+    if at.is_null() { Err(Errno::last()) } else { Ok(at as usize) }
+}
+
+/// Reserves address space for [`commit`].
+///
+/// # Errors
+/// [`Errno::EXISTS`] if a part of it is in use.
+pub fn reserve(address: usize, size: usize) -> Result<(), Errno> {
+    allocate(address, size, MEM_RESERVE).map(drop)
+}
+
+/// Ends a reservation, with all that is committed in it.
+///
+/// # Safety
+/// It was made by [`reserve`], and nothing in it is used any more.
+pub unsafe fn release(address: usize) {
+    // SAFETY: as demanded. A refusal leaves address space reserved.
+    unsafe { VirtualFree(address as *mut c_void, 0, MEM_RELEASE) };
+}
+
+/// Commits `size` bytes of a reservation at exactly `address`.
+///
+/// # Errors
+/// If the system has no memory for them.
+pub fn commit(address: usize, size: usize) -> Result<usize, Errno> {
+    allocate(address, size, MEM_COMMIT)
+}
+
+/// Decommits a part of a reservation, or of a mapping.
+///
+/// # Errors
+/// If the system refuses.
+///
+/// # Safety
+/// It was committed by this module, and is not used afterwards.
+pub unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> {
+    if injected(Call::Unmap) {
+        return Err(Errno::NO_MEMORY);
+    }
+    // SAFETY: as demanded.
+    check(unsafe { VirtualFree(address as *mut c_void, size, MEM_DECOMMIT) })
+}
+
+/// Maps `size` bytes at an address of the system's choice.
+///
+/// # Errors
+/// If the system has no memory for them.
+pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
+    allocate(0, size, MEM_RESERVE | MEM_COMMIT)
+}
+
+/// Maps `size` bytes at a multiple of `align`.
+///
+/// # Errors
+/// If the system has no memory for them.
+pub fn map_aligned(size: usize, align: usize) -> Result<usize, Errno> {
+    if align <= GRANULARITY {
+        return map_anywhere(size);
+    }
+    if injected(Call::Map) {
+        return Err(Errno::NO_MEMORY);
+    }
+    let mut where_to = MEM_ADDRESS_REQUIREMENTS {
+        LowestStartingAddress: null_mut(),
+        HighestEndingAddress: null_mut(),
+        Alignment: align,
+    };
+    let mut extended = MEM_EXTENDED_PARAMETER {
+        Anonymous1: MEM_EXTENDED_PARAMETER_0 { _bitfield: MemExtendedParameterAddressRequirements as u64 },
+        Anonymous2: MEM_EXTENDED_PARAMETER_1 { Pointer: (&raw mut where_to).cast() },
+    };
+    // SAFETY: the requirements live until the call returns, and a mapping at an address of the system's choice replaces
+    // nothing.
+    let at = unsafe {
+        let kind = MEM_RESERVE | MEM_COMMIT;
+        VirtualAlloc2(null_mut(), null(), size, kind, PAGE_READWRITE, &raw mut extended, 1)
+    };
+    if at.is_null() { Err(Errno::last()) } else { Ok(at as usize) }
+}
+
+/// Unmaps a whole mapping.
+///
+/// # Errors
+/// If the system refuses.
+///
+/// # Safety
+/// It was mapped by [`map_anywhere`], [`map_aligned`] or [`map_huge`], and is not used afterwards.
+pub unsafe fn unmap(address: usize, _size: usize) -> Result<(), Errno> {
+    if injected(Call::Unmap) {
+        return Err(Errno::NO_MEMORY);
+    }
+    // SAFETY: as demanded.
+    check(unsafe { VirtualFree(address as *mut c_void, 0, MEM_RELEASE) })
+}
+
+/// Makes whole pages inaccessible, or accessible again with their content.
+///
+/// # Errors
+/// If the system refuses.
+///
+/// # Safety
+/// The range belongs to the caller, was mapped by this module, and is not used while it is inaccessible.
+pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> {
+    if injected(Call::Protect) {
+        return Err(Errno::NO_MEMORY);
+    }
+    let access = if accessible { PAGE_READWRITE } else { PAGE_NOACCESS };
+    let mut before = 0;
+    // SAFETY: as demanded; the system writes one number.
+    check(unsafe { VirtualProtect(address as *const c_void, size, access, &mut before) })
+}
+
+/// Locks a range into memory, as far as the working set of the process allows.
+///
+/// # Errors
+/// If it does not.
+pub fn lock(address: usize, size: usize) -> Result<(), Errno> {
+    // SAFETY: locking changes no content; the system checks the range.
+    check(unsafe { VirtualLock(address as *const c_void, size) })
+}
+
+/// Returns the size of a large page, if the processor has one.
+///
+/// # Errors
+/// Never.
+pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
+    // SAFETY: returns a number.
+    let size = unsafe { GetLargePageMinimum() };
+    Ok(if size > 0 { vec![size] } else { Vec::new() })
+}
+
+/// Maps large pages, which are resident at once. The user needs the right to lock pages in memory.
+///
+/// # Errors
+/// [`Errno::NOT_PERMITTED`] without that right, [`Errno::NO_MEMORY`] if there are too few free large pages.
+pub fn map_huge(size: usize, _page: usize) -> Result<usize, Errno> {
+    static MAY: OnceLock<Result<(), Errno>> = OnceLock::new();
+    (*MAY.get_or_init(may_lock_pages))?;
+    allocate(0, size, MEM_RESERVE | MEM_COMMIT | MEM_LARGE_PAGES)
+}
+
+/// Turns on the process's privilege to lock pages, if its user has that right.
+fn may_lock_pages() -> Result<(), Errno> {
+    let mut token: HANDLE = null_mut();
+    let mut wanted = TOKEN_PRIVILEGES {
+        PrivilegeCount: 1,
+        Privileges: [LUID_AND_ATTRIBUTES { Luid: LUID { LowPart: 0, HighPart: 0 }, Attributes: SE_PRIVILEGE_ENABLED }],
+    };
+    // SAFETY: the system writes one handle and one number, and reads one privilege.
+    unsafe {
+        check(OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES | TOKEN_QUERY, &mut token))?;
+        let found = check(LookupPrivilegeValueW(null(), SE_LOCK_MEMORY_NAME, &mut wanted.Privileges[0].Luid));
+        let set = found.and_then(|()| {
+            check(AdjustTokenPrivileges(token, 0, &raw const wanted, 0, null_mut(), null_mut()))?;
+            // It succeeds also where the user lacks the right, and says so in the error alone.
+            match std::io::Error::last_os_error().raw_os_error() {
+                Some(0) | None => Ok(()),
+                _ => Err(Errno::NOT_PERMITTED),
+            }
+        });
+        CloseHandle(token);
+        set
+    }
+}

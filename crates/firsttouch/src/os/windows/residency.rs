@@ -1,0 +1,178 @@
+//! What stands behind pages (`QueryWorkingSetEx`) and mappings (`VirtualQuery`). No query touches a page.
+
+use super::memory::check;
+use super::threads::page_size;
+use crate::os::inject::{Call, injected};
+use crate::os::types::{Errno, Mapping, PageRegion, seen};
+use std::ffi::c_void;
+use std::ops::Range;
+use windows_sys::Win32::System::Memory::{
+    MEM_COMMIT, MEM_FREE, MEM_MAPPED, MEMORY_BASIC_INFORMATION, PAGE_READWRITE, PAGE_WRITECOPY, VirtualQuery,
+};
+use windows_sys::Win32::System::ProcessStatus::{
+    K32QueryWorkingSetEx, PSAPI_WORKING_SET_EX_BLOCK, PSAPI_WORKING_SET_EX_INFORMATION,
+};
+use windows_sys::Win32::System::Threading::GetCurrentProcess;
+
+/// Pages asked about at a time.
+const BATCH: usize = 512;
+
+const VALID: usize = 1;
+const NODE: (u32, usize) = (16, 0x3f);
+const LARGE: usize = 1 << 22;
+
+/// The bits of the working set of up to [`BATCH`] pages from `start` on.
+fn working_set(addresses: impl Iterator<Item = usize>, take: &mut impl FnMut(usize, usize)) -> Result<(), Errno> {
+    if injected(Call::ScanPages) {
+        return Err(Errno::NO_ACCESS);
+    }
+    let none = PSAPI_WORKING_SET_EX_INFORMATION {
+        VirtualAddress: std::ptr::null_mut(),
+        VirtualAttributes: PSAPI_WORKING_SET_EX_BLOCK { Flags: 0 },
+    };
+    let mut pages = [none; BATCH];
+    let mut count = 0;
+    for (page, address) in pages.iter_mut().zip(addresses) {
+        page.VirtualAddress = address as *mut c_void;
+        count += 1;
+    }
+    // SAFETY: the system reads and writes as many entries as it is told.
+    check(unsafe {
+        let size = (count * size_of::<PSAPI_WORKING_SET_EX_INFORMATION>()) as u32;
+        K32QueryWorkingSetEx(GetCurrentProcess(), pages.as_mut_ptr().cast(), size)
+    })?;
+    for page in &pages[..count] {
+        // SAFETY: any bits are valid flags.
+        take(page.VirtualAddress as usize, unsafe { page.VirtualAttributes.Flags });
+    }
+    Ok(())
+}
+
+/// Returns the number of resident pages of a range of at most 4096.
+///
+/// # Errors
+/// If the range is too large, or the system refuses.
+pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
+    if size.div_ceil(page_size()) > 4096 || injected(Call::Resident) {
+        return Err(Errno::INVALID);
+    }
+    let mut there = 0;
+    for from in (address..address + size).step_by(BATCH * page_size()) {
+        let to = (address + size).min(from + BATCH * page_size());
+        working_set((from..to).step_by(page_size()), &mut |_, bits| there += bits & VALID)?;
+    }
+    Ok(there)
+}
+
+/// Queries the node of the page at each address: [`Errno::NOTHING_THERE`] as a negative number if no page is present.
+///
+/// # Errors
+/// If the system refuses.
+pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
+    if injected(Call::NodesOfPages) {
+        return Err(Errno::NOT_PERMITTED);
+    }
+    for (addresses, nodes) in addresses.chunks(BATCH).zip(nodes.chunks_mut(BATCH)) {
+        let mut nodes = nodes.iter_mut();
+        working_set(addresses.iter().copied(), &mut |_, bits| {
+            let node = (bits >> NODE.0 & NODE.1) as i32;
+            let found = if bits & VALID != 0 { node } else { -Errno::NOTHING_THERE.0 };
+            nodes.next().into_iter().for_each(|place| *place = found);
+        })?;
+    }
+    Ok(())
+}
+
+/// The working set of the process. Windows has no shared zero page: a page that was never touched is not there.
+pub struct PageTable(());
+
+impl PageTable {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn open() -> Result<Self, Errno> {
+        if injected(Call::OpenPages) { Err(Errno::NO_ACCESS) } else { Ok(Self(())) }
+    }
+
+    /// Finds resident pages from `start` on, in order, as many regions as fit. Returns their number, and the address up to
+    /// which was looked; pages outside of the regions are absent.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn scan(&self, start: usize, end: usize, found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
+        let (page, room) = (page_size(), found.len());
+        let (mut count, mut at) = (0, start);
+        while at < end {
+            let to = end.min(at + BATCH * page);
+            let mut full = None;
+            working_set((at..to).step_by(page), &mut |address, bits| {
+                let seen = seen::PRESENT | if bits & LARGE != 0 { seen::HUGE } else { 0 };
+                if bits & VALID == 0 || full.is_some() {
+                    return;
+                }
+                match found[..count].last_mut().filter(|last| last.end == address && last.seen == seen) {
+                    Some(last) => last.end = address + page,
+                    None if count == room => full = Some(address),
+                    None => {
+                        found[count] = PageRegion { start: address, end: address + page, seen };
+                        count += 1;
+                    }
+                }
+            })?;
+            if let Some(address) = full {
+                return Ok((count, address));
+            }
+            at = to;
+        }
+        Ok((count, end))
+    }
+
+    /// Windows shows no entries; [`Self::scan`] says all there is.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+}
+
+/// What the system knows of the pages around an address.
+fn region(address: usize) -> Option<MEMORY_BASIC_INFORMATION> {
+    // SAFETY: a description of zero bytes is valid, and the system fills it.
+    unsafe {
+        let mut found: MEMORY_BASIC_INFORMATION = std::mem::zeroed();
+        let size = VirtualQuery(address as *const c_void, &mut found, size_of::<MEMORY_BASIC_INFORMATION>());
+        (size > 0).then_some(found)
+    }
+}
+
+/// Returns the committed parts of a range, in the order of addresses.
+///
+/// # Errors
+/// Where a test has it fail.
+pub fn mappings(range: &Range<usize>, _with_details: bool) -> Result<Vec<Mapping>, Errno> {
+    if injected(Call::ReadMappings) {
+        return Err(Errno::NO_ACCESS);
+    }
+    let (mut at, mut found) = (range.start, Vec::new());
+    while at < range.end
+        && let Some(region) = region(at)
+    {
+        let start = region.BaseAddress as usize;
+        let end = start + region.RegionSize;
+        if region.State == MEM_COMMIT {
+            let writable = matches!(region.Protect, PAGE_READWRITE | PAGE_WRITECOPY);
+            let shared = region.Type == MEM_MAPPED;
+            found.push(Mapping { range: start..end, writable, shared, page: page_size(), ..Mapping::default() });
+        }
+        debug_assert!(region.State == MEM_COMMIT || region.State == MEM_FREE || region.RegionSize > 0);
+        at = end;
+    }
+    Ok(found)
+}
+
+/// Returns whether `address` lies in a section that other processes may map, too.
+pub fn is_shared(address: usize) -> bool {
+    region(address).is_some_and(|region| region.Type == MEM_MAPPED)
+}
