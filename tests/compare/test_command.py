@@ -155,7 +155,7 @@ def test_what_prepare_does_is_done_before_every_run(compare: Compare, tmp_path: 
     assert len((tmp_path / "runs").read_text().splitlines()) == 2 * 4
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, number: signal.Signals) -> None:
     pytest.importorskip("rich")
     marker = f"marker-{os.getpid()}-{number.name}"

@@ -167,10 +167,17 @@ def _all_end(folder: Path) -> bool:
     return not spinning(folder) and not alive(marker(folder))
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda n: n.name)
-def test_nothing_outlives_the_command(begin: Begin, tmp_path: Path, words: list[str], number: signal.Signals) -> None:
-    process = begin(words)
+@pytest.mark.parametrize(
+    ("what", "number"),
+    [
+        *((what, signal.SIGKILL) for what in COMMANDS),
+        ("a program of a program", signal.SIGTERM),
+        ("prepare", signal.SIGHUP),
+        ("a worker", signal.SIGINT),
+    ],
+)
+def test_nothing_outlives_the_command(begin: Begin, tmp_path: Path, what: str, number: signal.Signals) -> None:
+    process = begin(COMMANDS[what])
     process.send_signal(number)
     process.communicate(timeout=60)
     assert _all_end(tmp_path)

@@ -157,10 +157,13 @@ def measure(random: Random) -> None:
 
 
 def trace(random: Random) -> None:
-    """A trace, whose every event is then read."""
-    file = f"stress-{os.getpid()}.trace"
+    """A trace, whose every event is then read; one is recorded at a time."""
+    file = f"stress-{threading.get_ident()}.trace"
     try:
         _firsttouch.trace_begin(file, [("process", str(os.getpid()))])
+    except FileExistsError:
+        return
+    try:
         for _ in range(5):
             make(random)
         _firsttouch.trace_end()
@@ -191,8 +194,8 @@ def fork(random: Random) -> None:
 
 
 PARTS: list[tuple[Callable[[Random], None], int]] = [
-    *((part, 2) for part in (make, use, scratch, constructors)),
-    *((part, 1) for part in (evaluate, inherit, install, trim, measure, trace, collect, fork)),
+    *((part, 2) for part in (make, use, scratch, constructors, trace)),
+    *((part, 1) for part in (evaluate, inherit, install, trim, measure, collect, fork)),
 ]
 """Each, and how many threads play it."""
 

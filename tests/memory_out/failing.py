@@ -1,9 +1,13 @@
-"""Runs one operation while memory fails, in every possible way: a program, because it may die. Prints what it does."""
+"""Runs operations while memory fails, in every possible way, each in a child, because it may die. Prints what they do.
+
+``python -m tests.memory_out.failing ours|python's NAME...``
+"""
 
 import ctypes
 import os
 import resource
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -132,7 +136,7 @@ def exhaust(operation: Callable[[], Any], right: Any, room: int) -> str:
     return f"{worked} worked, {refused} were refused"
 
 
-def main(name: str, whose: str) -> None:
+def fail(name: str, whose: str) -> None:
     operation = OPERATIONS[name]
     right = operation()
     operation()
@@ -147,9 +151,28 @@ def main(name: str, whose: str) -> None:
             print(f"RLIMIT_AS, {room} bytes above what there is:", end=" ", flush=True)
             print(exhaust(operation, right, room), flush=True)
         assert _same(operation(), right), "memory is back, and it does not work"
-    print("done", flush=True)
-    os._exit(0)  # what malloc gave is lost
+
+
+def main(whose: str, *names: str) -> int:
+    """Return how many operations failed; what malloc gave is lost with the child that asked for it."""
+    failed = 0
+    for name in names:
+        print(f"== {name}", flush=True)
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                fail(name, whose)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        if status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            print(f"{name} FAILED, with status {status}", flush=True)
+            failed += 1
+    return failed
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]))

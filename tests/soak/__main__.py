@@ -7,8 +7,22 @@ import sys
 import time
 from random import Random
 
+import firsttouch as ft
 from tests.soak.trend import report, sample
-from tests.soak.work import turn
+from tests.trust.steps import ALONE
+from tests.trust.steps.processes import Together
+from tests.trust.world import World
+
+STEPS = 200
+
+
+def turn(random: Random) -> None:
+    """What services do, in any order, by itself, in threads and in a child; it begins and ends with the same arrays."""
+    world, together = World(), Together(ALONE)
+    together.some(world, random, STEPS)
+    together.threads(world, random)
+    together.fork(world, random)
+    ft.uninstall()
 
 
 def main() -> int:

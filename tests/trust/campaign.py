@@ -1,4 +1,4 @@
-"""Seed after seed, each in a process of its own; what fails is shrunk to a script."""
+"""Seed after seed, each in a process of its own; what fails is shrunk to few steps."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from tests.trust.program import planned
-
 ROOT = Path(__file__).parents[2]
-SCRIPTS = ROOT / "target" / "trust"
 HANGS = 150
 """Seconds after which a step counts as hanging; those that wait for children do so for less."""
 _given_up = threading.Event()
@@ -104,19 +101,6 @@ def shrunk(seed: int, count: int, last: int, seconds: float) -> list[int]:
     return steps
 
 
-def script(seed: int, count: int, steps: list[int], failure: str) -> Path:
-    """Write a script that repeats a failure, and return its path."""
-    called = [f"    {number},  # {step.__name__}" for number, step, _ in planned(seed, count) if number in set(steps)]
-    said = "\n".join(f"# {line}" for line in failure.strip().splitlines()[-12:])
-    text = [f"# To be run from the root of the checkout: python {SCRIPTS.name}/seed-{seed}.py", said, "import sys", ""]
-    text += [f"sys.path.insert(0, {str(ROOT)!r})", "from tests.trust.program import program", ""]
-    text += ["STEPS = {", *called, "}", f"program({seed}, {count}, STEPS)", ""]
-    SCRIPTS.mkdir(parents=True, exist_ok=True)
-    path = SCRIPTS / f"seed-{seed}.py"
-    path.write_text("\n".join(text), encoding="utf-8")
-    return path
-
-
 @dataclasses.dataclass
 class Campaign:
     """What a campaign did."""
@@ -169,6 +153,5 @@ def campaign(seconds: float, first: int, count: int, shrink: float, go_on: bool)
 def _tell(seed: int, count: int, ended: Ended, when: str, shrink: float) -> None:
     print(f"seed {seed}, {when}: {ended.failure}", flush=True)
     steps = shrunk(seed, count, ended.last, shrink) if shrink else list(range(ended.last + 1))
-    print(
-        f"{len(steps)} steps of seed {seed} are left in {script(seed, count, steps, ended.failure or '')}", flush=True
-    )
+    only = ",".join(map(str, steps))
+    print(f"{len(steps)} steps are left: python -m tests.trust --seed {seed} --steps {count} --only {only}", flush=True)
