@@ -1,0 +1,209 @@
+//! The contract: every function that a platform implements, with what it answers where a platform does not.
+//!
+//! A platform is a module that has these functions, under these names and with these types, and four types: `Thread`,
+//! `Helper`, `ThreadPolicy` and `PageTable`. One that lacks some begins with `pub use super::unsupported::*`, which is made
+//! from this list; what it defines itself goes before that. The list is also compared with the platform when it is compiled.
+
+use super::platform::{self, Helper, Thread, ThreadPolicy};
+use super::types::{Errno, Fault, Mapping, MemoryBound, Mode, Nodes, Processors, Usage};
+use crate::error::Limit;
+use std::ffi::{CStr, c_void};
+use std::fs::File;
+use std::ops::Range;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// Hands the list to a macro.
+macro_rules! contract {
+    ($take:ident) => {
+        $take! {
+            // ---- Mapping: private memory that reads zero and can be read and written ----
+
+            /// Keeps address space free of other mappings.
+            fn reserve(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Ends a reservation, in which nothing is committed any more.
+            unsafe fn release(address: usize) -> () = ();
+            /// Maps a part of a reservation: at exactly that address or not at all, and never over an existing mapping.
+            fn commit(address: usize, size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// Unmaps a part, of a reservation or of another mapping.
+            unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Maps memory anywhere.
+            fn map_anywhere(size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// Maps memory at a multiple of `align`.
+            fn map_aligned(size: usize, align: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// Unmaps what one of these mapped, as a whole.
+            unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Keeps the range, which reads zero afterwards.
+            unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Does so, and keeps nothing of what was asked for the range: advice, protection, locks.
+            unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Moves pages from one range to another, or moves none. The first range reads zero afterwards.
+            unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Makes pages inaccessible, or accessible again with their content.
+            unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Lets go of parts of huge pages before they are discarded.
+            fn split_huge(address: usize, size: usize) -> () = ();
+
+            // ---- Placement: any of it may be refused, which callers report in their receipts ----
+
+            /// Asks for huge pages. A refusal is harmless.
+            fn advise_huge(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Asks for no more of them.
+            fn unadvise_huge(address: usize, size: usize) -> () = ();
+            /// Maps explicit huge pages of `page` bytes.
+            fn map_huge(size: usize, page: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// Makes the pages of a range present.
+            fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Collapses base pages into huge ones.
+            fn collapse(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Locks a range into memory.
+            fn lock(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Says from which nodes absent pages come, and moves present ones there on request.
+            fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes, move_pages: bool) -> Result<(), Errno>
+                = Err(Errno::UNSUPPORTED);
+            /// Moves each page to its node.
+            fn move_pages(pages: &[usize], nodes: Option<&[i32]>, status: &mut [i32]) -> Result<(), Errno>
+                = Err(Errno::UNSUPPORTED);
+            /// The policy of this thread.
+            fn thread_policy() -> Result<ThreadPolicy, Errno> = Err(Errno::UNSUPPORTED);
+            /// The nodes that this thread may use.
+            fn allowed_nodes() -> Result<Nodes, Errno> = Err(Errno::UNSUPPORTED);
+            /// The node of the processor that runs this thread.
+            fn current_node() -> usize = 0;
+            /// The only node with memory, if there is only one.
+            fn only_node() -> Option<usize> = None;
+            /// The free memory of a node, and how much of it the system reserves.
+            fn free_memory_of(node: usize) -> Option<(usize, usize)> = None;
+            /// The processors that this thread may run on.
+            fn thread_processors() -> Result<Processors, Errno> = Err(Errno::UNSUPPORTED);
+            /// Sets them.
+            fn run_on_processors(set: &Processors) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// The sizes of explicit huge pages, largest first.
+            fn explicit_huge_pages() -> Result<Vec<usize>, Errno> = Err(Errno::UNSUPPORTED);
+            /// How many of them are free, on one node or on all.
+            fn free_huge_pages(page: usize, node: Option<usize>) -> Option<usize> = None;
+            /// Whether memory that asks for transparent huge pages may get them.
+            fn transparent_huge_pages() -> bool = false;
+            /// The same for shared memory.
+            fn transparent_huge_pages_shared() -> bool = false;
+            /// How much memory may be locked, if that is limited.
+            fn lock_limit() -> Option<usize> = None;
+
+            // ---- Residency: nothing here touches a page ----
+
+            /// Estimates how many pages of a range are resident. Correctness must never depend on it.
+            fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// The node of the page at each address, or an error number where there is none.
+            fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Whether each page of a range is in memory or, for files, in the page cache.
+            fn in_memory(start: usize, present: &mut [u8]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Whether the system answers that truthfully for a file.
+            fn may_ask_for_cache(path: &str, inode: u64) -> bool = false;
+            /// The mappings that overlap a range, with their details on request.
+            fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> = Err(Errno::UNSUPPORTED);
+            /// Whether any memory of the process is locked.
+            fn locks_memory() -> Option<bool> = None;
+            /// Whether forked children would write to the same memory.
+            fn is_shared(address: usize) -> bool = false;
+
+            // ---- The machine, and the limits of the process and of its container ----
+
+            /// The size of a base page.
+            fn page_size() -> usize = 4096;
+            /// The size of a transparent huge page.
+            fn huge_page_size() -> Option<usize> = None;
+            /// The number of processors.
+            fn processors() -> usize = 1;
+            /// The processor that runs this thread.
+            fn current_processor() -> usize = 0;
+            /// The memory of the machine or of the container.
+            fn memory_total() -> usize = usize::MAX;
+            /// The memory that is available to the process.
+            fn headroom() -> usize = usize::MAX;
+            /// Everything that bounds the memory of the process, with what is in use of it.
+            fn memory_bounds() -> [Option<MemoryBound>; 4] = [None; 4];
+            /// The limit on the address space of the process.
+            fn address_space_limit() -> Option<usize> = None;
+            /// What is left of it.
+            fn address_space_left() -> usize = usize::MAX;
+            /// The limit on the private memory of the process.
+            fn data_limit() -> Option<usize> = None;
+            /// The limit on its mappings.
+            fn mapping_limit() -> Option<usize> = None;
+            /// Whether it has almost as many.
+            fn mappings_are_short() -> bool = false;
+            /// The limit on its open files.
+            fn file_limit() -> Option<usize> = None;
+            /// Which limit explains that memory was refused.
+            fn why_refused(size: usize, error: Errno) -> Limit = Limit::Unsupported;
+            /// The resident memory of the process.
+            fn resident() -> usize = 0;
+            /// The same, and its peak.
+            fn resident_and_peak() -> Option<(usize, usize)> = None;
+            /// What the process has used.
+            fn usage() -> Usage = Usage::default();
+            /// From now on no function of the contract opens a file.
+            fn stop_reading_files() -> () = ();
+            /// From now on none makes a system call that `malloc` would not make.
+            fn ask_nothing() -> () = ();
+            /// A text about the system, by its path.
+            fn system_file(path: &str) -> Option<String> = None;
+            /// A seed that differs between runs; 0 if there is no entropy.
+            fn seed() -> usize = 0;
+            /// Unpredictable bytes.
+            fn random() -> [u8; 16] = [0; 16];
+
+            // ---- Threads and forks ----
+
+            /// Sleeps while a word has a value; it may return early.
+            fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) -> () = std::thread::yield_now();
+            /// Wakes a thread that sleeps so.
+            fn wake(word: &AtomicU32) -> () = ();
+            /// Starts a thread that blocks all signals and needs no allocator. It names itself first, by `task`.
+            fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, task: &'static AtomicU32) -> Result<Thread, Errno>
+                = Err(Errno::UNSUPPORTED);
+            /// Names the calling thread.
+            fn name_thread(name: &CStr, task: &AtomicU32) -> () = ();
+            /// Starts a thread that does a part of its caller's work, and needs no memory of the C library either.
+            unsafe fn help(body: extern "C" fn(*mut c_void) -> *mut c_void, work: *mut c_void) -> Result<Helper, Errno>
+                = Err(Errno::UNSUPPORTED);
+            /// Registers what is called before every fork, and after it in the parent and in the child.
+            fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> () = ();
+            /// Reports a memory fault before it ends the process.
+            fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Writes to a file, in such a handler.
+            fn write_in_handler(file: i32, bytes: &[u8]) -> () = ();
+
+            // ---- Memory files: memory that other processes can map ----
+
+            /// Makes one of `size` zero bytes, on explicit huge pages of the size `huge`, if given.
+            fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
+            /// Opens the file that another process has under a number.
+            fn open_memory_file(process: u32, number: i32, write: bool) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
+            /// The name of the file that a process has under a number.
+            fn file_name(process: u32, number: i32) -> Result<String, Errno> = Err(Errno::UNSUPPORTED);
+            /// The number by which other processes find a file of this one.
+            fn file_number(file: &File) -> i32 = -1;
+            /// Whether a process exists and has not ended.
+            fn process_exists(process: u32) -> bool = false;
+            /// Maps a file, shared, at a multiple of `align`.
+            fn map_file(file: &File, size: usize, align: usize, write: bool) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// Writes at an offset.
+            fn write_file_at(file: &File, bytes: &[u8], offset: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Reads at an offset.
+            fn read_file_at(file: &File, bytes: &mut [u8], offset: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// The size of a file, beyond which its pages must not be touched.
+            fn file_size(file: &File) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// Numbers that tell whether a descriptor is still the same file's.
+            fn file_identity(file: &File) -> Result<(u64, u64), Errno> = Err(Errno::UNSUPPORTED);
+        }
+    };
+}
+pub(super) use contract;
+
+macro_rules! compare {
+    ($($(#[$doc:meta])* $(unsafe $($never:block)?)? fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty = $answer:expr;)*) => {
+        $(const _: $(unsafe $($never)?)? fn($($type),*) -> $output = platform::$name;)*
+    };
+}
+contract!(compare);
