@@ -3,10 +3,11 @@
 use crate::allocator::{Handle, shared, text};
 use crate::error::{Status, ensure_memory, fail, put, status_of};
 use firsttouch::allocator::find;
-use firsttouch::heap::{collapse, migrate};
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::{NodeMemory, Topology};
 use firsttouch::os::{self, Errno};
+use firsttouch::pages::collapse;
+use firsttouch::pages::migration::migrate;
 use firsttouch::pages::migration::whole_pages;
 use firsttouch::pages::placement::page_bytes;
 use firsttouch::pages::receipt::{Outcome, Reason};

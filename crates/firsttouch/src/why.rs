@@ -20,8 +20,6 @@ pub struct Why {
     pub unit: usize,
     /// The first byte of the segment that the span was cut from.
     pub segment: usize,
-    /// The local node of the segment; 0 on a machine with one node.
-    pub local_node: u8,
     /// Where the memory came from, and on which pages.
     pub origin: Origin,
     /// The expression of the allocator that owns it; `None` if that is gone.
@@ -39,7 +37,6 @@ pub fn why(address: usize) -> Option<Why> {
         span: (span.address(), span.bytes()),
         unit: segment.unit(),
         segment: segment.base(),
-        local_node: segment.local_node,
         origin: Origin::of(occupant.note()).unwrap_or(fresh),
         owner: address_map::owner(address).map(|owner| owner.expression()),
     })
@@ -47,10 +44,10 @@ pub fn why(address: usize) -> Option<Why> {
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { asked, usable, span, unit, segment, local_node, origin, owner } = self;
+        let Self { asked, usable, span, unit, segment, origin, owner } = self;
         write!(f, "{} asked for, {} usable: {origin}. ", Bytes(*asked), Bytes(*usable))?;
         write!(f, "The span of {} at {:#x} is cut in units of {}", Bytes(span.1), span.0, Bytes(*unit))?;
-        write!(f, " from the segment at {segment:#x} on node {local_node}, which belongs to ")?;
+        write!(f, " from the segment at {segment:#x}, which belongs to ")?;
         f.write_str(owner.as_deref().unwrap_or("an allocator that is gone"))
     }
 }

@@ -5,13 +5,14 @@ mod common;
 
 use common::held::{Held, check_apart};
 use common::process::{settles, within};
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
-use firsttouch::os::{Pretence, page_size, pretend};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Machine, Options, Pool, Side, Tracked};
+use firsttouch::os::page_size;
 use firsttouch::sources::{Aligned, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// One step of a program. Blocks are named by a number that is taken modulo how many live.
@@ -105,9 +106,10 @@ fn pool(decay: Option<Duration>, max_idle: Option<usize>, huge: bool) -> Arc<Poo
     Pool::new(Options { decay, max_idle, huge })
 }
 
-/// Nodes have turns in every 64 KiB, whoever touched them, so that much of what is idle is on the wrong one.
-fn on_two_nodes<T>(make: impl FnOnce() -> T) -> T {
-    pretend(Pretence { nodes: 2, node_of: |page| page >> 16 & 1 }, make)
+/// A machine with two nodes: the thread moves from one to the other whenever it asks.
+fn two_nodes() -> Machine {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    Machine { node_of: [0, 1].into(), current: || TURN.fetch_add(1, Relaxed) % 2 }
 }
 
 proptest! {
@@ -146,7 +148,7 @@ proptest! {
     #[test]
     fn a_pool_on_two_nodes(program in programs(), quick in any::<bool>()) {
         let decay = if quick { Some(Duration::ZERO) } else { None };
-        run(&*on_two_nodes(|| pool(decay, None, true)), true, &program);
+        run(&*Pool::on(Options { decay, ..Options::default() }, two_nodes()), true, &program);
     }
 
     #[test]

@@ -4,10 +4,20 @@ mod common;
 
 use common::held::Held;
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Options, Pool, huge_min};
-use firsttouch::os::{Pretence, pretend, pretend_on};
+use firsttouch::adaptors::{Machine, Options, Pool, huge_min};
+use std::cell::Cell;
 
 const MIB: usize = 1 << 20;
+
+thread_local! {
+    /// The processor that runs this thread, for the pools on a [`machine`].
+    static HERE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A machine whose processors are on these nodes.
+fn machine<const PROCESSORS: usize>(node_of: [u8; PROCESSORS]) -> Machine {
+    Machine { node_of: node_of.into(), current: || HERE.get() }
+}
 
 /// The thread may change its processor between two steps.
 fn now_and_then(happens: impl Fn() -> bool) -> bool {
@@ -70,13 +80,13 @@ fn the_last_of_a_size_is_handed_out_first_on_huge_pages_as_well() {
 #[test]
 fn many_processors_with_little_each_use_it_again() {
     const PROCESSORS: usize = 32;
-    let pool = pretend(Pretence { nodes: PROCESSORS, node_of: |_| 0 }, || Pool::new(Options::default()));
+    let pool =
+        Pool::on(Options::default(), machine(std::array::from_fn::<u8, PROCESSORS, _>(|processor| processor as u8)));
     let on_each = |body: &mut dyn FnMut(u64)| {
         for processor in 0..PROCESSORS {
-            pretend_on(Some(processor));
+            HERE.set(processor);
             body(processor as u64);
         }
-        pretend_on(None);
     };
     let mut live = Vec::new();
     on_each(&mut |seed| live.extend((0..3).map(|_| Held::filled(&*pool, 300_000, seed))));
@@ -85,4 +95,25 @@ fn many_processors_with_little_each_use_it_again() {
     }
     let stats = pool.stats();
     assert_eq!(stats.recycled, 19 * PROCESSORS as u64, "{stats:?}");
+}
+
+/// Processors 0 and 2 are on one node, 1 on another.
+#[test]
+fn what_is_freed_on_another_node_returns_to_its_own() {
+    for size in [60_000, 900_000, 3 * MIB, 9 * MIB] {
+        let pool = Pool::on(Options { decay: None, huge: false, ..Options::default() }, machine([0, 1, 0]));
+        let block_on = |processor: usize| {
+            HERE.set(processor);
+            Held::filled(&*pool, size, 7)
+        };
+        let (block, _other) = (block_on(0), block_on(1));
+        let at = block.address();
+        HERE.set(1);
+        block.give_back();
+        let is_the_block = |held: &Held| held.address().abs_diff(at) < size;
+        let there = block_on(1);
+        assert!(!is_the_block(&there), "{size} bytes on another node");
+        assert!(is_the_block(&block_on(0)), "{size} bytes on their own");
+        assert!(is_the_block(&block_on(2)), "{size} bytes, on another processor of it");
+    }
 }

@@ -8,10 +8,10 @@
 mod common;
 
 use common::held::Held;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Machine, Options, Pool, Tracked};
 use firsttouch::fork;
 use firsttouch::heap::purger;
-use firsttouch::os::{Call, Pretence, fail_after, pretend};
+use firsttouch::os::{Call, fail_after};
 use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};
 use shuttle::rand::{Rng, thread_rng};
@@ -146,14 +146,11 @@ fn three_threads_in_unlikely_orders() {
     unlikely_schedules(1000, || play(Pool::new(options(true)), 3));
 }
 
-/// Made on a machine with two nodes, which have turns in every 64 KiB. A thread is on either at every step.
-fn on_two_nodes<T>(make: impl FnOnce() -> T) -> T {
-    pretend(Pretence { nodes: 2, node_of: |page| page >> 16 & 1 }, make)
-}
-
+/// A thread is on either node at every step.
 #[test]
 fn three_threads_on_two_nodes() {
-    schedules(600, || play(on_two_nodes(|| Pool::new(options(true))), 3));
+    let machine = || Machine { node_of: [0, 1].into(), current: || thread_rng().gen_range(0..2) };
+    schedules(600, move || play(Pool::on(options(true), machine()), 3));
 }
 
 #[test]

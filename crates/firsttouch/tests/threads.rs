@@ -4,8 +4,8 @@ mod common;
 
 use common::held::Held;
 use common::process::settles;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
-use firsttouch::os::{Pretence, pretend};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Machine, Options, Pool, Tracked};
+use firsttouch::os::current_processor;
 use firsttouch::sources::{Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
@@ -95,10 +95,11 @@ fn a_pool_whose_memory_decays_at_once() {
     storm(&*Pool::new(Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(4 << 20) }), 2.0);
 }
 
-/// Nodes have turns in every 64 KiB, and threads are on that of whichever processor runs them.
+/// Processors are on two nodes in turn.
 #[test]
 fn a_pool_on_two_nodes() {
-    storm(&*pretend(Pretence { nodes: 2, node_of: |page| page >> 16 & 1 }, || Pool::new(Options::default())), 2.0);
+    let machine = Machine { node_of: [0, 1].into(), current: || current_processor() % 2 };
+    storm(&*Pool::on(Options::default(), machine), 2.0);
 }
 
 #[test]

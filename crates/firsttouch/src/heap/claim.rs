@@ -5,17 +5,17 @@
 //! overcommit). If the kernel does not grant such addresses (a small address space, an emulator), a claim of just the
 //! needed size is mapped anywhere.
 //!
-//! The memory of a segment's records, ages and locality bitmap is mapped as its top rises, and discarded as the top falls.
+//! The memory of a segment's records and ages is mapped as its top rises, and discarded as the top falls.
 
 use crate::address_map::{self, Area, GRANULE, SLOT_SHIFT};
 use crate::allocator::Allocator;
-use crate::heap::segment::{self, Body, CLEAN, Lists, Number, Record, Segment, Shape};
+use crate::heap::segment::{Body, CLEAN, Lists, Number, Record, Segment, Shape};
 use crate::layout::round_up;
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
-use std::ptr::{NonNull, null, null_mut, with_exposed_provenance, with_exposed_provenance_mut};
+use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 
 /// The slots that may be claimed: from 16 TiB to 40 TiB, below whatever Linux places by itself. (On x86-64 mappings
 /// begin at 42 TiB if the stack size is unlimited, and programs have their heap at 85 TiB. On arm64 they begin at a quarter
@@ -213,18 +213,15 @@ impl Header {
 struct Plan {
     records: usize,
     ages: usize,
-    locality: Option<usize>,
     units: usize,
 }
 
 /// `header`: bytes before the records.
-fn plan(shape: Shape, header: usize, units: usize, align: usize) -> Option<Plan> {
+fn plan(header: usize, units: usize, align: usize) -> Option<Plan> {
     let records = round_up(header, os::page_size())?;
     let ages = round_up(records + units.checked_mul(size_of::<Record>())?, STEP)?;
     let end = round_up(ages + units, STEP)?;
-    let locality = shape.local_node.map(|_| end);
-    let end = end + locality.map_or(0, |_| segment::locality_bytes(units));
-    Some(Plan { records, ages, locality, units: round_up(end, align)? })
+    Some(Plan { records, ages, units: round_up(end, align)? })
 }
 
 /// A new segment with room for at least `min_units` units, its first unit at a multiple of the shape's page. Without
@@ -241,7 +238,7 @@ pub(crate) fn segment(
     let slots = (min_units as usize + min_units as usize / 64).div_ceil(per_slot)
         + usize::from(min_units as usize > per_slot / 2);
     let slots = slots.max(1);
-    let whole = plan(shape, 0, slots * per_slot, align).ok_or(Errno::NO_MEMORY)?;
+    let whole = plan(0, slots * per_slot, align).ok_or(Errno::NO_MEMORY)?;
     let capacity = ((slots * SLOT - whole.units) >> unit_shift).min(MAX_UNITS);
     let mut claims = lock();
     if (min_units as usize) <= capacity
@@ -263,7 +260,7 @@ pub(crate) fn segment(
         // Whole pages, because only those are purged.
         let units = units.next_multiple_of((page >> unit_shift).max(1));
         let align = align.max(GRANULE);
-        let plan = plan(shape, size_of::<Segment>(), units, align).ok_or(Errno::NO_MEMORY)?;
+        let plan = plan(size_of::<Segment>(), units, align).ok_or(Errno::NO_MEMORY)?;
         let size = round_up(plan.units + (units << unit_shift), GRANULE).ok_or(Errno::NO_MEMORY)?;
         let claim = match claims.granules(size, align) {
             Ok(claim) => claim,
@@ -289,7 +286,6 @@ pub(crate) fn segment(
 fn open_all(segment: &Segment, units: u32) {
     segment.records_open.set(usize::MAX);
     segment.ages_open.set(usize::MAX);
-    segment.locality_open.set(usize::MAX);
     segment.top.set(units);
     segment.ages(0, units).fill(CLEAN);
     segment.list(0, units, 0);
@@ -308,14 +304,12 @@ unsafe fn make(
     let at = claim.base;
     let body = Body {
         huge: shape.huge,
-        local_node: shape.local_node.unwrap_or(0),
+        node: shape.node,
         claim,
         records_open: Cell::new(0),
         ages_open: Cell::new(0),
-        locality_open: Cell::new(0),
         records: with_exposed_provenance_mut(at + plan.records),
         ages: with_exposed_provenance_mut(at + plan.ages),
-        locality: plan.locality.map_or(null(), |locality| with_exposed_provenance(at + locality)),
         top: Number::new(0),
         lists: [Cell::new(Lists::EMPTY), Cell::new(Lists::EMPTY)],
     };
@@ -342,9 +336,6 @@ pub(crate) unsafe fn close(segment: &Segment) {
         segment.each_mapped_run(0, segment.top.get(), |start, len| {
             let _ = os::decommit(segment.address(start), (len as usize) << segment.unit_shift());
         });
-        if !segment.locality.is_null() {
-            let _ = os::decommit(segment.locality as usize, segment.locality_open.get());
-        }
         let _ = os::decommit(segment.ages as usize, segment.ages_open.get());
         let _ = os::decommit(segment.records as usize, segment.records_open.get());
         os::release(claim.base);
@@ -358,11 +349,7 @@ pub(crate) const STEP: usize = 64 << 10;
 /// Maps what the records of all units below `top` need. The caller holds the heap's lock.
 pub(crate) fn open_records(segment: &Segment, top: u32) -> Result<(), Errno> {
     open_array(segment.records as usize, &segment.records_open, top as usize * size_of::<Record>())?;
-    open_array(segment.ages as usize, &segment.ages_open, top as usize)?;
-    if segment.locality.is_null() {
-        return Ok(());
-    }
-    open_array(segment.locality as usize, &segment.locality_open, segment::locality_bytes(top as usize))
+    open_array(segment.ages as usize, &segment.ages_open, top as usize)
 }
 
 /// Maps the first `need` bytes of an array, of which `open` are mapped.
@@ -379,7 +366,6 @@ pub(crate) fn empty_records(segment: &Segment, top: u32) {
     let arrays = [
         (segment.records as usize, segment.records_open.get(), top as usize * size_of::<Record>()),
         (segment.ages as usize, segment.ages_open.get(), top as usize),
-        (segment.locality as usize, segment.locality_open.get(), segment::locality_bytes(top as usize)),
     ];
     for (start, open, used) in arrays {
         let from = used.next_multiple_of(os::page_size());

@@ -395,7 +395,7 @@ impl Region {
             if run > 0 && unsafe { os::decommit(segment.address(from), bytes) }.is_err() {
                 return false;
             }
-            segment.empty(from, run, UNMAPPED);
+            segment.ages(from, run).fill(UNMAPPED);
             self.mapped -= bytes;
             at = from + run;
         }

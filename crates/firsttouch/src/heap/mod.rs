@@ -15,12 +15,7 @@ use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
 use crate::heap::segment::Side;
 use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Occupant, Shape, State, UNMAPPED, next_epoch};
-use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
-use crate::pages::mapping;
-use crate::pages::migration::{self, Migration};
-use crate::pages::receipt::Reason;
-use crate::pages::touch::GoOn;
 use crate::sync::lock::{Guard, Lock};
 pub use purging::map_anew;
 use std::sync::OnceLock;
@@ -66,21 +61,16 @@ pub(crate) struct Heap {
     /// The age of units that are freed now; advanced by the background purger's ticks.
     epoch: AtomicU8,
     owner: OnceLock<Owner>,
-    /// The last epoch in which the local node had no room, and the last in which it had; zero before.
-    elsewhere: AtomicU8,
-    roomy: AtomicU8,
 }
 
 impl Heap {
-    /// A heap, on machines with several nodes for memory that should lie on `local_node`.
-    pub(crate) fn new(local_node: Option<u8>) -> Self {
+    /// A heap that serves the threads of a node.
+    pub(crate) fn new(node: u8) -> Self {
         Self {
-            regions: Lock::new([Region::new(Shape::small(local_node)), Region::new(Shape::huge(local_node))]),
+            regions: Lock::new([Region::new(Shape::small(node)), Region::new(Shape::huge(node))]),
             purging: Lock::new(()),
             epoch: AtomicU8::new(FIRST_EPOCH),
             owner: OnceLock::new(),
-            elsewhere: AtomicU8::new(0),
-            roomy: AtomicU8::new(0),
         }
     }
 
@@ -172,16 +162,15 @@ impl Heap {
         let mut regions = self.regions.lock();
         let region = &mut regions[to.kind() as usize];
         if has_moved {
-            segment.clear_local(start, to.len);
             from.segment.set_occupant(from.start, Occupant::NONE);
-            from.segment.empty(from.start, from.len, CLEAN);
+            from.segment.ages(from.start, from.len).fill(CLEAN);
             region.out -= from.bytes();
             from.segment.give(from.start, from.len, 0);
             return true;
         }
-        segment.make_dirty(start, to.len, self.epoch());
+        segment.ages(start, to.len).fill(self.epoch());
         if has_hole {
-            segment.empty(start, from.len, UNMAPPED);
+            segment.ages(start, from.len).fill(UNMAPPED);
             region.mapped -= from.bytes();
         }
         let dirty = segment.count_dirty(start, to.len);
@@ -218,31 +207,10 @@ impl Heap {
         self.epoch.store(next_epoch(self.epoch()), Relaxed);
     }
 
-    /// Whether any pages will do for now, local or not.
-    pub(crate) fn takes_any(&self) -> bool {
-        self.elsewhere.load(Relaxed) == self.epoch()
-    }
-
-    /// Whether the local node has room, as `ask` says once an epoch. If it has none, any pages will do for that epoch.
-    pub(crate) fn has_room(&self, ask: impl FnOnce() -> bool) -> bool {
-        let epoch = self.epoch();
-        if self.roomy.load(Relaxed) != epoch && !self.takes_any() {
-            let known = if ask() { &self.roomy } else { &self.elsewhere };
-            known.store(epoch, Relaxed);
-        }
-        self.roomy.load(Relaxed) == epoch
-    }
-
-    /// Holds all locks of the heap, in their order, around a fork. Locality is forgotten: whichever process writes first
-    /// after the fork copies pages to its own node.
+    /// Holds all locks of the heap, in their order, around a fork.
     pub(crate) fn hold(&self) {
         self.purging.hold();
         self.regions.hold();
-        // SAFETY: the lock was taken on the line above.
-        let regions = unsafe { self.regions.held() };
-        for segment in regions.iter().flat_map(Region::segments) {
-            segment.clear_local(0, segment.top.get());
-        }
     }
 
     /// Ends [`Heap::hold`].
@@ -298,22 +266,6 @@ pub(crate) fn span_at(address: usize) -> Option<Span> {
 pub(crate) fn usable_at(address: usize) -> usize {
     let span = span_at(address).filter(|_| lives(address));
     span.map_or(0, |span| span.usable())
-}
-
-/// Moves the pages of a range to the nodes that `orders` name.
-///
-/// # Errors
-/// If the kernel or the container permits no migration, or `go_on` returns `false`.
-pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Result<Migration, Errno> {
-    segment::forget_nodes(range.0, range.1);
-    migration::migrate(range, orders, go_on)
-}
-
-/// Replaces the base pages of a range by huge pages where a whole huge page fits. Returns the bytes that are on huge
-/// pages now, and why others are not.
-pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
-    segment::forget_nodes(range.0, range.1); // a huge page is made where most of its small ones were
-    mapping::collapse(range, go_on)
 }
 
 /// The error for a request of `asked` bytes that the system refused with `error`.

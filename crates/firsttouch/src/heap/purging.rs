@@ -4,9 +4,9 @@
 //! without the lock, and joined again under it. A lock of its own serializes purges, and is held around forks.
 
 use crate::heap::Heap;
-use crate::heap::growing::{Region, Span, mapped_run, unmapped_run};
+use crate::heap::growing::{Region, Span};
 use crate::heap::segment::{
-    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, Kind, Occupant, Segment, Side, State, UNMAPPED, class_of, ticks_since,
+    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, Kind, Occupant, Segment, Side, UNMAPPED, class_of, ticks_since,
 };
 use crate::{heap, os};
 use std::sync::atomic::AtomicBool;
@@ -74,24 +74,6 @@ impl Heap {
         let age = give_back(segment, (start, len), false, Victims::Idle(0));
         settle(&mut self.regions()[kind], segment, (start, len), age);
     }
-
-    /// Discards the free parts of the huge pages that a used span shares, below and above it; returns the bytes that
-    /// were dirty.
-    pub(crate) fn empty_beside(&self, span: Span, below: bool, above: bool) -> usize {
-        let Span { segment, start, len, .. } = span;
-        let end = start + len;
-        let mut regions = self.regions();
-        let mut gone = 0;
-        if below && start > 0 && segment.state(start - 1) == State::Free {
-            let free = start - segment.record(start - 1).len.get();
-            gone += empty_part(segment, free, segment.huge_below(start).max(free), start);
-        }
-        if above && end < segment.top.get() && segment.state(end) == State::Free {
-            gone += empty_part(segment, end, end, segment.huge_above(end).min(end + segment.record(end).len.get()));
-        }
-        regions[usize::from(segment.huge)].dirty -= gone;
-        gone
-    }
 }
 
 /// Maps the pages of the live block at `address` anew, so that the next user finds nothing of what this one asked for them:
@@ -107,25 +89,6 @@ pub unsafe fn map_anew(address: usize) -> bool {
         let _ = os::advise_huge(span.address(), span.bytes()); // without it they are slower, no more
     }
     done
-}
-
-/// Gives back units of the free span at `span`; bytes that were dirty. The caller holds the heap's lock.
-fn empty_part(segment: &Segment, span: u32, from: u32, to: u32) -> usize {
-    let mut at = from;
-    while at < to {
-        let first = at + unmapped_run(segment.ages(at, to - at));
-        let run = mapped_run(segment.ages(first, to - first));
-        let bytes = (run as usize) << segment.unit_shift();
-        // SAFETY: the units are free and the lock is held, so they are not in use (law 8).
-        if run > 0 && unsafe { os::discard(segment.address(first), bytes) }.is_ok() {
-            segment.empty(first, run, CLEAN);
-        }
-        at = first + run;
-    }
-    let (len, before) = segment.unlist(span);
-    let dirty = segment.count_dirty(span, len);
-    segment.list(span, len, dirty);
-    ((before - dirty) as usize) << segment.unit_shift()
 }
 
 /// Purges at least `bytes` of the free memory of some heaps if there is as much, the longest idle first; returns the
@@ -196,7 +159,7 @@ fn settle(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age:
         let mapped = segment.ages(start, len).iter().filter(|&&age| age != UNMAPPED).count();
         region.mapped -= bytes(mapped as u32);
     }
-    segment.empty(start, len, age);
+    segment.ages(start, len).fill(age);
     segment.give(start, len, 0);
     bytes(len)
 }

@@ -5,9 +5,7 @@
 //!
 //! The units themselves are never read or written. Records exist for the units below `top`; the memory for them is mapped
 //! as `top` rises. Everything except the area, which lookups read, is guarded by the heap's lock. Each unit has an age of
-//! one byte. On machines with several nodes it also has a bit in a bitmap, set while all its pages are known to be local. A
-//! bit belongs to the holder of its unit or of the heap's lock; neighbouring bits may change at the same time, so words are
-//! atomic.
+//! one byte.
 
 use crate::address_map::Area;
 use crate::allocator::Allocator;
@@ -15,8 +13,8 @@ use crate::heap::claim::Claim;
 use crate::{address_map, os};
 use std::cell::Cell;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Which region serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,27 +86,27 @@ pub(crate) struct Shape {
     pub page: usize,
     /// Whether the memory is advised huge.
     pub huge: bool,
-    /// The local node of its memory, on machines with several nodes.
-    pub local_node: Option<u8>,
+    /// The node whose threads it serves.
+    pub node: u8,
 }
 
 impl Shape {
     /// The shape of a region for base pages.
-    pub(crate) fn small(local_node: Option<u8>) -> Self {
+    pub(crate) fn small(node: u8) -> Self {
         let page = os::page_size();
         Self {
             unit_shift: Kind::Small.unit().trailing_zeros(),
             extent: SMALL_EXTENT.max(page),
             page,
             huge: false,
-            local_node,
+            node,
         }
     }
 
     /// The shape of a region for huge pages.
-    pub(crate) fn huge(local_node: Option<u8>) -> Self {
+    pub(crate) fn huge(node: u8) -> Self {
         let page = huge_page();
-        Self { unit_shift: Kind::Huge.unit().trailing_zeros(), extent: page, page, huge: true, local_node }
+        Self { unit_shift: Kind::Huge.unit().trailing_zeros(), extent: page, page, huge: true, node }
     }
 }
 
@@ -262,18 +260,15 @@ impl std::ops::Deref for Segment {
 pub(crate) struct Body {
     /// Whether its memory is advised huge.
     pub huge: bool,
-    /// The local node of its memory; 0 on a machine with one node.
-    pub local_node: u8,
+    /// The node whose threads it serves.
+    pub node: u8,
     /// The address space of its metadata and units.
     pub claim: Claim,
-    /// Mapped bytes of `records`, `ages` and `locality`.
+    /// Mapped bytes of `records` and `ages`.
     pub records_open: Cell<usize>,
     pub ages_open: Cell<usize>,
-    pub locality_open: Cell<usize>,
     pub(crate) records: *mut Record,
     pub ages: *mut u8,
-    /// The locality bitmap; null where locality does not matter.
-    pub(crate) locality: *const AtomicU64,
     /// Number of units that have records.
     pub top: Number,
     pub(crate) lists: [Cell<Lists>; 2],
@@ -355,12 +350,6 @@ impl Segment {
         self.base() + ((unit as usize) << self.unit_shift())
     }
 
-    /// The unit that contains `address`, if it is one of this segment's.
-    #[inline]
-    pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
-        self.area.unit_of(address)
-    }
-
     /// The last unit up to `unit` at which a huge page starts, or unit 0.
     pub(crate) fn huge_below(&self, unit: u32) -> u32 {
         let into = (self.address(unit) % huge_page()) >> self.unit_shift();
@@ -437,11 +426,6 @@ impl Segment {
         (self.count_dirty(start, len) as usize) << self.unit_shift()
     }
 
-    /// Marks the units of a used span as dirty, freed in `epoch`.
-    pub(crate) fn make_dirty(&self, start: u32, len: u32, epoch: u8) {
-        self.ages(start, len).fill(epoch);
-    }
-
     /// Calls `visit` with the start and length of every run of mapped units among `len` units from `start`.
     pub(crate) fn each_mapped_run(&self, start: u32, len: u32, mut visit: impl FnMut(u32, u32)) {
         let mut at = start;
@@ -452,59 +436,6 @@ impl Segment {
             at += run.len() as u32;
         }
     }
-}
-
-/// Bytes of the bits of `units`.
-pub(crate) const fn locality_bytes(units: usize) -> usize {
-    units.div_ceil(64) * 8
-}
-
-impl Segment {
-    /// The words of some units, and the bits in each that are theirs.
-    #[inline]
-    fn words(&self, start: u32, len: u32) -> impl Iterator<Item = (&AtomicU64, u64)> {
-        let (start, end) = (start as usize, if self.locality.is_null() { 0 } else { (start + len) as usize });
-        (start / 64..end.div_ceil(64)).map(move |word| {
-            let low = start.saturating_sub(word * 64);
-            let high = (end - word * 64).min(64);
-            let mask = (u64::MAX << low) & (u64::MAX >> (64 - high));
-            // SAFETY: units below `top` have bits, which live as long as the segment.
-            (unsafe { &*self.locality.add(word) }, mask)
-        })
-    }
-
-    /// Whether all of some units are known to be local, or locality does not matter.
-    #[inline]
-    pub(crate) fn is_known_local(&self, start: u32, len: u32) -> bool {
-        self.words(start, len).all(|(word, mask)| word.load(Relaxed) & mask == mask)
-    }
-
-    /// Records that all pages of some units are local.
-    pub(crate) fn set_local(&self, start: u32, len: u32) {
-        for (word, mask) in self.words(start, len) {
-            word.fetch_or(mask, Relaxed);
-        }
-    }
-
-    /// Forgets where the pages of some units are.
-    pub(crate) fn clear_local(&self, start: u32, len: u32) {
-        for (word, mask) in self.words(start, len) {
-            word.fetch_and(!mask, Relaxed);
-        }
-    }
-
-    /// The pages of some units are gone, and their age is `age` now.
-    pub(crate) fn empty(&self, start: u32, len: u32, age: u8) {
-        self.ages(start, len).fill(age);
-        self.clear_local(start, len);
-    }
-}
-
-/// Forgets where the pages of a range are, because they may move to another node.
-pub(crate) fn forget_nodes(address: usize, size: usize) {
-    let Some((segment, first)) = find(address) else { return };
-    let last = segment.unit_of(address + size.max(1) - 1).unwrap_or(first).min(segment.top.get().saturating_sub(1));
-    segment.clear_local(first, (last + 1).saturating_sub(first));
 }
 
 // ---- Spans

@@ -1,7 +1,6 @@
-//! Machines with several NUMA nodes: topology, policies, and the nodes local to a processor.
+//! Machines with several NUMA nodes: topology and policies.
 
 #![allow(unsafe_code)] // Safety: policies are set on ranges that belong to the callers.
 
-pub(crate) mod local_nodes;
 pub mod policy;
 pub mod topology;

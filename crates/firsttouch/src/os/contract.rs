@@ -72,8 +72,6 @@ macro_rules! contract {
             fn current_node() -> usize = 0;
             /// The only node with memory, if there is only one.
             fn only_node() -> Option<usize> = None;
-            /// The free memory of a node, and how much of it the system reserves.
-            fn free_memory_of(node: usize) -> Option<(usize, usize)> = None;
             /// The processors that this thread may run on.
             fn thread_processors() -> Result<Processors, Errno> = Err(Errno::UNSUPPORTED);
             /// Sets them.

@@ -1,6 +1,5 @@
-//! For tests: makes calls of the contract fail, and simulates a machine with several nodes.
+//! For tests: makes calls of the contract fail.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// A call that can be made to fail.
@@ -65,44 +64,4 @@ pub fn claimable_slots() -> usize {
 #[inline]
 pub fn injected(call: Call) -> bool {
     CALLS.load(Relaxed) & call as u32 != 0 && PASS.fetch_sub(1, Relaxed) <= 0 && FAIL.fetch_sub(1, Relaxed) > 0
-}
-
-/// A simulation of several nodes on a machine with one. The processors are on these nodes in turn.
-#[derive(Clone, Copy, Debug)]
-pub struct Pretence {
-    /// The number of nodes.
-    pub nodes: usize,
-    /// Returns the node of a present page by its address.
-    pub node_of: fn(usize) -> usize,
-}
-
-thread_local! {
-    static PRETENCE: Cell<Option<Pretence>> = const { Cell::new(None) };
-    static PROCESSOR: Cell<Option<usize>> = const { Cell::new(None) };
-}
-
-/// Calls `body`; allocators created in it see the simulated nodes as long as they live. For tests only.
-pub fn pretend<T>(pretence: Pretence, body: impl FnOnce() -> T) -> T {
-    let before = PRETENCE.replace(Some(pretence));
-    let made = body();
-    PRETENCE.set(before);
-    made
-}
-
-/// Returns the simulation active in this thread.
-pub fn pretence() -> Option<Pretence> {
-    PRETENCE.get()
-}
-
-/// Makes such allocators see this thread on `processor`.
-pub fn pretend_on(processor: Option<usize>) {
-    PROCESSOR.set(processor);
-}
-
-/// Returns the processor that such allocators see, or `None` for the real one.
-pub fn pretended_processor() -> Option<usize> {
-    #[cfg(shuttle)]
-    return Some(shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..2)); // the model checker tries both
-    #[cfg(not(shuttle))]
-    PROCESSOR.get()
 }

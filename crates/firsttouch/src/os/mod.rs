@@ -30,9 +30,6 @@ use windows as platform;
 
 #[cfg(unix)]
 pub use c_library::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
-pub use inject::{
-    Call, Pretence, claimable_slots, fail_after, injected, pretence, pretend, pretend_on, pretended_processor,
-    shrink_slots,
-};
+pub use inject::{Call, claimable_slots, fail_after, injected, shrink_slots};
 pub use platform::*;
 pub use types::{Bits, Bound, Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, Usage, seen};

@@ -38,11 +38,6 @@ pub struct Helper(());
 pub struct ThreadPolicy(());
 
 impl ThreadPolicy {
-    /// Whether a thread that runs on these nodes and touches memory gets it from there.
-    pub fn leads_to(&self, near: &Nodes) -> bool {
-        true
-    }
-
     /// The nodes that the policy is restricted to, if it is.
     pub fn bounds(&self) -> Option<Nodes> {
         None

@@ -192,7 +192,7 @@ pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page)
 const TRIES: usize = 3;
 
 /// Collapses the whole huge pages in a range. Returns the bytes that are huge now, and why others are not.
-pub(crate) fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
+pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
     let Some(page) = os::huge_page_size() else { return (0, Some(Reason::Unsupported)) };
     let (start, end) = (range.0.next_multiple_of(page), (range.0 + range.1) & !(page - 1));
     if start >= end {

@@ -92,7 +92,7 @@ fn wake_hidden(pages: &[usize], nodes: &[i32]) -> bool {
 ///
 /// # Errors
 /// If the kernel or the container does not permit migration, or `go_on` returns false.
-pub(crate) fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Result<Migration, Errno> {
+pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Result<Migration, Errno> {
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
     let targets: Vec<usize> = orders.nodes.iter().collect();

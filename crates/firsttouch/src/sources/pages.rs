@@ -54,7 +54,7 @@ impl Pages {
     /// # Safety
     /// The owner is not moved until the pages are dropped.
     unsafe fn owned_by(owner: *const dyn Allocator, huge: bool) -> Self {
-        let heap = Heap::new(None);
+        let heap = Heap::new(0);
         // SAFETY: the owner is not moved until the pages are dropped (`of` above and `new`).
         unsafe { heap.set_owner(owner) };
         Self { huge, heap }

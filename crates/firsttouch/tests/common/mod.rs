@@ -7,7 +7,6 @@ pub mod forked;
 pub mod held;
 pub mod limits;
 pub mod mapped;
-pub mod nodes;
 pub mod pages;
 pub mod patience;
 pub mod pattern;

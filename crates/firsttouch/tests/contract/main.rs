@@ -19,9 +19,9 @@ mod zero;
 
 use common::reentrant::Reentrant;
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Machine, Options, Pool, Side, Tracked};
 use firsttouch::numa::policy::{Policy, Which};
-use firsttouch::os::{Pretence, pretend};
+use firsttouch::os::current_processor;
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
@@ -74,9 +74,9 @@ fn placed(pages: &[Page], populate: Populate) -> Arc<dyn Allocator> {
     PlacedPages::new(Placement { pages: pages.to_vec(), populate, policy, ..Placement::default() })
 }
 
-/// Made on a machine with two nodes, which have turns in every 64 KiB, whoever touched them.
-fn on_two_nodes(make: Make) -> Arc<dyn Allocator> {
-    pretend(Pretence { nodes: 2, node_of: |page| page >> 16 & 1 }, make)
+/// On a machine whose processors are on two nodes in turn.
+fn pool_on_two_nodes() -> Arc<dyn Allocator> {
+    Pool::on(Options::default(), Machine { node_of: [0, 1].into(), current: || current_processor() % 2 })
 }
 
 fn over(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
@@ -160,7 +160,7 @@ contract! {
     pool_at_once: Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });
     pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), ..Options::default() });
-    pool_two_nodes: on_two_nodes(pool);
+    pool_two_nodes: pool_on_two_nodes();
     tracked_pool: tracked(pool());
     tracked_calloc: tracked(Calloc::new());
     limited_pool: limited(pool());

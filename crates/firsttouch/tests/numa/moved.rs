@@ -1,9 +1,9 @@
 //! Migration of pages to another node.
 
 use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
-use firsttouch::heap::migrate;
 use firsttouch::numa::policy::{Orders, Outer};
 use firsttouch::os;
+use firsttouch::pages::migration::migrate;
 use firsttouch::pages::migration::{Axis, Migration, nodes_of};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Malloc, Pages, PlacedPages};

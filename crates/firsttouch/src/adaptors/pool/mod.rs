@@ -5,7 +5,7 @@
 //! joined with its neighbors. A request tries its processor's shard, then the heap, then the shards of the other
 //! processors, and only then takes fresh memory, on the pages that `policy.rs` decides on. The memory held stays close to
 //! the peak of what was in use. On machines with several nodes there is a heap for each, and memory that is
-//! idle there serves no other node (`nodes.rs`).
+//! idle there serves no other node.
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
@@ -28,19 +28,19 @@ use crate::heap::segment::Side;
 use crate::heap::segment::{Fresh, Kind, Occupant, huge_page, ticks_since};
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::round_up;
-use crate::numa::local_nodes::{LocalNodes, Place};
 use crate::os::{self, Errno};
 use crate::sources::Pages;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
-use nodes::Heaps;
+pub use nodes::Machine;
+use nodes::{Heaps, Place};
 use policy::{ASK_MIN, Asked, CARRY_MIN, CUT_MIN, Evidence, IDLE_SPACE, WORTH_A_SEARCH};
 pub use policy::{DECAY, Origin, huge_min};
 use shard::{MAX as SHARD_MAX, Meter, Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The options of a pool.
@@ -103,31 +103,33 @@ pub struct Pool {
     idle_space: AtomicUsize,
     /// Bytes of these that the last purge could not return.
     stuck_space: AtomicUsize,
-    /// Whether the system once failed to report the nodes of pages.
-    untold: AtomicBool,
 }
 
 impl Pool {
     /// Creates a pool for arrays.
     pub fn new(options: Options) -> Arc<Self> {
-        Self::make(options, true)
+        Self::make(options, true, Machine::this())
+    }
+
+    /// Creates a pool for arrays that takes the machine to be another one.
+    pub fn on(options: Options, machine: Machine) -> Arc<Self> {
+        Self::make(options, true, machine)
     }
 
     /// Creates a pool for any blocks of a program.
     pub fn for_any_blocks(options: Options) -> Arc<Self> {
-        Self::make(options, false)
+        Self::make(options, false, Machine::this())
     }
 
-    fn make(options: Options, for_arrays: bool) -> Arc<Self> {
+    fn make(options: Options, for_arrays: bool, machine: Machine) -> Arc<Self> {
         let total = os::memory_total();
-        let heaps = Heaps::new(LocalNodes::of_the_machine());
-        let shards = heaps.local_nodes.map_or(os::processors().min(64), LocalNodes::shards);
+        let heaps = Heaps::new(machine);
         let pool = Arc::new(Self {
             options,
             max_idle: options.max_idle.unwrap_or(total / 4),
             for_arrays,
+            shards: (0..heaps.shards()).map(|_| Padded(Lock::new(Shard::default()))).collect(),
             heaps,
-            shards: (0..shards).map(|_| Padded(Lock::new(Shard::default()))).collect(),
             meter: Meter::default(),
             clock: Clock::new(options.decay),
             evidence: Lock::new(Evidence::new()),
@@ -136,7 +138,6 @@ impl Pool {
             unasked: AtomicUsize::new(0),
             idle_space: AtomicUsize::new(usize::MAX),
             stuck_space: AtomicUsize::new(0),
-            untold: AtomicBool::new(false),
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: the pool is not moved before it is dropped, which closes the heaps and unregisters it.
@@ -162,19 +163,13 @@ impl Pool {
         })?;
         let kind = self.kind(request.size(), request.is_zeroed());
         let recent = self.take_recent(kind, request);
-        let mut told = recent.is_none(); // whether its ages, and so its dirty bytes, are valid
-        let mut span = match recent {
+        let told = recent.is_none(); // whether its ages, and so its dirty bytes, are valid
+        let span = match recent {
             Some(span) => span,
             None => self
                 .take_from_heap(kind, request, is_array)
                 .or_else(|refused| self.retry(kind, request, is_array, refused))?,
         };
-        if let Some(local_nodes) = self.heaps.local_nodes
-            && !span.segment.is_known_local(span.start, span.len)
-        {
-            // SAFETY: the span was just allocated and is not in use.
-            (span, told) = unsafe { self.make_local(local_nodes, span, request, told) };
-        }
         if request.is_zeroed() {
             let end = span.block() - span.address() + request.size();
             // SAFETY: the span was just allocated and is not in use.
@@ -202,12 +197,6 @@ impl Pool {
         if self.options.huge && size >= huge_min(zeroed) { Kind::Huge } else { Kind::Small }
     }
 
-    /// The local node and the shard of the calling thread.
-    #[inline]
-    fn here(&self) -> Place {
-        self.heaps.here(self.shards.len(), processor)
-    }
-
     #[inline]
     fn shard(&self, here: Place) -> &Lock<Shard> {
         &self.shards[here.shard].0
@@ -219,7 +208,7 @@ impl Pool {
         if request.size() > SHARD_MAX {
             return None;
         }
-        let mut shard = self.shard(self.here()).lock();
+        let mut shard = self.shard(self.heaps.here()).lock();
         let mut take = |kind: Kind| shard.take(kind, coloring::room(kind.unit(), request.size(), request.align()));
         let smaller = kind == Kind::Small && serves_small(request.size());
         let span = take(kind).or_else(|| if smaller { take(Kind::Huge) } else { None })?;
@@ -249,8 +238,8 @@ impl Pool {
     #[cold]
     fn take_from_heap(&self, kind: Kind, request: Request, is_array: bool) -> Result<Span, Errno> {
         let (size, align) = (coloring::room(kind.unit(), request.size(), request.align()), request.align());
-        let local_node = self.heaps.local_nodes.map_or(0, |local_nodes| local_nodes.look_here().local_node);
-        let heap = self.heaps.at(local_node);
+        let node = self.heaps.here().node;
+        let heap = self.heaps.at(node);
         self.flush_large();
         if request.is_zeroed() && kind == Kind::Huge && request.size() >= zero::RENEW_MIN {
             let (kind, fresh, origin) = self.pages_for(request, is_array);
@@ -261,7 +250,7 @@ impl Pool {
             }
         }
         let mut idle = heap.take_dirty(kind, size, align)?;
-        if idle.is_none() && self.flush_node(local_node) > 0 {
+        if idle.is_none() && self.flush_node(node) > 0 {
             idle = heap.take_dirty(kind, size, align)?;
         }
         let mut exchanged = false;
@@ -316,7 +305,7 @@ impl Pool {
     /// Takes a span from what is free and mapped in either region of the local heap, wherever it lies.
     fn take_mapped(&self, kind: Kind, request: Request) -> Option<Span> {
         let (size, align) = (request.size(), request.align());
-        let heap = self.heaps.at(self.here().local_node);
+        let heap = self.heaps.at(self.heaps.here().node);
         let of = |kind: Kind| heap.take_mapped(kind, coloring::room(kind.unit(), size, align), align);
         let other = match kind {
             Kind::Huge => Some(Kind::Small),
@@ -329,7 +318,7 @@ impl Pool {
 
     /// Takes a span from the region for base pages, from fresh memory if need be, as its granules are smaller.
     fn take_base_pages(&self, request: Request) -> Option<Span> {
-        let heap = self.heaps.at(self.here().local_node);
+        let heap = self.heaps.at(self.heaps.here().node);
         let span = heap.take_or_grow(Kind::Small, request.size(), request.align(), true).ok()?;
         self.taken(span, request, Origin::Mapped);
         Some(span)
@@ -337,7 +326,7 @@ impl Pool {
 
     /// Records that a span was taken from a heap for a request.
     fn taken(&self, span: Span, request: Request, origin: Origin) {
-        let mut shard = self.shard(self.here()).lock();
+        let mut shard = self.shard(self.heaps.here()).lock();
         let fresh = span.bytes() - span.dirty;
         shard.counts.recycled += u64::from(fresh == 0);
         shard.counts.recycled_bytes += span.dirty as u64;
@@ -473,7 +462,7 @@ impl Pool {
         let span = heap::span_at(address.as_ptr() as usize)?;
         let kind = span.kind();
         let old = span.segment.occupant(span.start);
-        if span.bytes() < CARRY_MIN || size < span.bytes() || self.heaps.local_nodes.is_some() {
+        if span.bytes() < CARRY_MIN || size < span.bytes() {
             return None;
         }
         let heap = self.heaps.of(span);
@@ -494,7 +483,7 @@ impl Pool {
         // The pages that came along are reused, and those that lay where they are now are gone.
         let grown = to.bytes() - span.bytes();
         let fresh = grown - dirty;
-        let mut shard = self.shard(self.here()).lock();
+        let mut shard = self.shard(self.heaps.here()).lock();
         shard.counts.allocations += 1;
         shard.counts.allocated_bytes += size as u64;
         shard.counts.recycled += u64::from(fresh == 0);
@@ -525,11 +514,10 @@ impl Pool {
         }
     }
 
-    /// Moves all spans that the shards of one local node remember to its heap; returns their number.
-    fn flush_node(&self, local_node: u8) -> usize {
-        let its = |at: usize| self.heaps.local_nodes.is_none_or(|local_nodes| local_nodes.of_shard(at) == local_node);
-        let shards = self.shards().enumerate().filter(|(at, _)| its(*at));
-        shards.map(|(_, shard)| self.flush_shard(shard, &|_| true)).sum()
+    /// Moves all spans that the shards of one node remember to its heap; returns their number.
+    fn flush_node(&self, node: u8) -> usize {
+        let shards = &self.shards[self.heaps.shards_of(node)];
+        shards.iter().map(|Padded(shard)| self.flush_shard(shard, &|_| true)).sum()
     }
 
     fn flush_shard(&self, shard: &Lock<Shard>, old: &impl Fn(u8) -> bool) -> usize {
@@ -544,7 +532,7 @@ impl Pool {
 
     /// Moves the large spans that this processor's shard remembers to the heaps, which are about to be searched.
     fn flush_large(&self) {
-        let large = self.shard(self.here()).lock().pop_large();
+        let large = self.shard(self.heaps.here()).lock().pop_large();
         for Recent { span, epoch } in large.into_iter().flatten() {
             self.heaps.of(span).give(span, epoch);
         }
@@ -766,15 +754,6 @@ fn serves_small(size: usize) -> bool {
     size >= 4 * Kind::Huge.unit()
 }
 
-/// The processor whose shard serves this thread. The model checker tries them all.
-#[inline]
-fn processor() -> usize {
-    #[cfg(shuttle)]
-    return shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..2);
-    #[cfg(not(shuttle))]
-    os::current_processor()
-}
-
 // SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until they are freed (law 8);
 // zeroed requests are cleared below (law 2); a free acquires a shard's lock and perhaps the heap's, and calls no
 // foreign code (law 5).
@@ -792,12 +771,12 @@ unsafe impl Allocator for Pool {
         let Some(span) = heap::span_at(address.as_ptr() as usize) else { return };
         let asked = span.segment.occupant(span.start).asked() as isize;
         span.segment.set_occupant(span.start, Occupant::NONE);
-        let here = self.here();
+        let here = self.heaps.here();
         let mut shard = self.shard(here).lock();
         shard.counts.blocks -= 1;
         self.meter.note(&mut shard.counts, -asked, -(span.bytes() as isize));
         let recent = Recent { span, epoch: self.heaps.epoch() };
-        let stays = span.bytes() <= SHARD_MAX && span.segment.local_node == here.local_node;
+        let stays = span.bytes() <= SHARD_MAX && span.segment.node == here.node;
         let oldest = if stays { shard.put(recent) } else { Some(recent) };
         drop(shard);
         if let Some(Recent { span, epoch }) = oldest {
@@ -838,8 +817,9 @@ unsafe impl Allocator for Pool {
         let (mut change, mut fresh, mut huge) = (0, 0, 0);
         if need > span.bytes() {
             let (_, pages, _) = self.pages_for(Request::bytes(size), self.for_arrays);
-            let Some(added) = self.extend(span, need, pages) else { return false };
-            (change, fresh) = ((need - span.bytes()) as isize, added);
+            self.flush_large();
+            let Some((_, clean)) = self.heaps.of(span).extend(span, need, pages) else { return false };
+            (change, fresh) = ((need - span.bytes()) as isize, clean);
             huge = span
                 .segment
                 .on_fresh_huge(span.start + span.len, (need >> span.segment.unit_shift()) as u32 - span.len);
@@ -849,7 +829,7 @@ unsafe impl Allocator for Pool {
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
         span.segment.set_occupant(span.start, Occupant::new(size, old.offset(), old.note()));
-        self.meter.note(&mut self.shard(self.here()).lock().counts, size as isize - old.asked() as isize, change);
+        self.meter.note(&mut self.shard(self.heaps.here()).lock().counts, size as isize - old.asked() as isize, change);
         if fresh > 0 {
             self.taken_fresh_of(fresh, huge);
         }

@@ -63,17 +63,17 @@ unsafe fn clear(span: Span, from: usize, to: usize, page: usize) -> usize {
 ///
 /// # Safety
 /// The span belongs to the caller and is not in use yet. The first address is that of a unit.
-pub(super) unsafe fn renew(span: Span, from: usize, to: usize, page: usize) -> Option<(usize, usize)> {
+unsafe fn renew(span: Span, from: usize, to: usize, page: usize) -> Option<(usize, usize)> {
     if to - from < LOOK_MIN || is_used(from, to - from) {
         return None;
     }
     let (first, last) = (round_up(from, page)?, round_down(to, page));
-    // SAFETY: the span is the caller's and nobody uses it yet (`make_local` and `clear`).
+    // SAFETY: the span is the caller's and nobody uses it yet (`clear`).
     if first >= last || unsafe { os::discard(first, last - first) }.is_err() {
         return None;
     }
     let unit = |at: usize| ((at - span.address()) >> span.segment.unit_shift()) as u32;
-    span.segment.empty(span.start + unit(first), unit(last) - unit(first), CLEAN);
+    span.segment.ages(span.start + unit(first), unit(last) - unit(first)).fill(CLEAN);
     Some((first, last))
 }
 

@@ -45,15 +45,6 @@ impl ThreadPolicy {
             _ => self.nodes,
         }
     }
-
-    /// Returns whether a thread that runs on `near` and touches memory gets it from there.
-    pub fn leads_to(&self, near: &Nodes) -> bool {
-        match self.mode & !MODE_FLAGS {
-            libc::MPOL_DEFAULT | libc::MPOL_LOCAL => true,
-            libc::MPOL_BIND | libc::MPOL_PREFERRED | 5 => self.nodes.is_empty() || !self.nodes().and(near).is_empty(),
-            _ => false,
-        }
-    }
 }
 
 fn check(result: c_long) -> Result<(), Errno> {
@@ -167,18 +158,6 @@ pub fn current_node() -> usize {
     // SAFETY: the kernel writes one number.
     unsafe { libc::syscall(libc::SYS_getcpu, null_mut::<u32>(), &raw mut node, null_mut::<c_void>()) };
     node as usize
-}
-
-/// Returns the free memory of a node in bytes, and about how much of it the kernel reserves: below that it prefers other
-/// nodes.
-pub fn free_memory_of(node: usize) -> Option<(usize, usize)> {
-    let text = system_file(&format!("/sys/devices/system/node/node{node}/meminfo"))?;
-    let bytes = |name: &str| {
-        let line = text.lines().find_map(|line| line.split_once(name))?.1;
-        Some(line.split_whitespace().next()?.parse::<usize>().ok()? << 10)
-    };
-    let reserve: usize = system_file("/proc/sys/vm/min_free_kbytes")?.trim().parse().ok()?;
-    Some((bytes("MemFree:")?, (reserve << 10) + bytes("MemTotal:")? / 256))
 }
 
 /// Returns the processors that this thread may run on (sched_getaffinity(2)).
