@@ -18,12 +18,11 @@ keeps its memory until it is freed; only other memory is reused. Each call from 
 marks is released when it returns, also by an exception. As always in Numba, references that an exception unwinds in
 compiled code are leaked.
 
-A mark cannot leave the function that made it. A buffer is used by one thread at a time; in a ``prange`` loop each
-thread takes its own from a :class:`ThreadBuffers`.
+A mark cannot leave the function that made it. The threads of a ``prange`` loop share a buffer through a
+:class:`ThreadBuffers`.
 """
 
 import re
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Self
 
@@ -62,29 +61,31 @@ import numba as _numba  # noqa: E402 - only once it is known to be there
 
 from firsttouch.numba import kinds as _kinds  # noqa: E402
 from firsttouch.numba.kinds import scratch_buffer, thread_buffers  # noqa: E402
-from firsttouch.numba.native import BufferFullError, MarkError, ShapeError, ThreadError  # noqa: E402
 
 _kinds.register()
 
 
 class ThreadBuffers(NumbaBuffers):
-    """One scratch buffer for each thread of a ``prange`` loop, in which ``buffers.local()`` is the thread's own.
+    """A scratch buffer for a ``prange`` loop, in which ``buffers.local()`` is what the thread uses.
 
     Parameters
     ----------
-    make : callable, optional
-        Called without arguments, returns a new buffer. The default is :class:`firsttouch.ScratchBuffer`.
-    threads : int, optional
-        Number of buffers. The default is the number of Numba's threads.
+    buffer : Buffer, optional
+        Where all threads take their chunks from. The default is a new :class:`firsttouch.ScratchBuffer`.
+
+    Attributes
+    ----------
+    buffer : Buffer
+        The buffer.
 
     Raises
     ------
-    ValueError
-        If `threads` is less than 1, or `make` returns the same buffer twice.
+    TypeError
+        If `buffer` is not one.
 
     See Also
     --------
-    firsttouch.ScratchBuffer : The buffer of one thread.
+    firsttouch.ScratchBuffer : What one thread uses.
 
     Examples
     --------
@@ -106,26 +107,12 @@ class ThreadBuffers(NumbaBuffers):
 
     """
 
-    def __new__(cls, make: Callable[[], Buffer] = ScratchBuffer, threads: int | None = None) -> Self:
-        """Make the buffers."""
-        count = _numba.config.NUMBA_NUM_THREADS if threads is None else threads
-        if count < 1:
-            raise ValueError(f"threads={threads}: a loop runs in at least one thread")
-        return super().__new__(cls, [make() for _ in range(count)])
-
-    def __len__(self) -> int:
-        return len(self.buffers)
+    def __new__(cls, buffer: Buffer | None = None) -> Self:
+        """Make it for as many threads as Numba may start."""
+        return super().__new__(cls, ScratchBuffer() if buffer is None else buffer, _numba.config.NUMBA_NUM_THREADS)
 
     def __repr__(self) -> str:
-        return f"<ThreadBuffers: {len(self)} x {self.buffers[0]!r}>"
+        return f"ThreadBuffers({self.buffer!r})"
 
 
-__all__ = [
-    "BufferFullError",
-    "MarkError",
-    "ShapeError",
-    "ThreadBuffers",
-    "ThreadError",
-    "scratch_buffer",
-    "thread_buffers",
-]
+__all__ = ["ThreadBuffers", "scratch_buffer", "thread_buffers"]

@@ -41,7 +41,7 @@ class ScratchBufferType(_Type):
 
 
 class ThreadBuffersType(_Type):
-    """One buffer for each thread of a parallel loop."""
+    """A buffer that the threads of a parallel loop share."""
 
     def __init__(self) -> None:
         super().__init__("ThreadBuffers")
@@ -84,12 +84,11 @@ class _BuffersModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, native.BYTES)
 
 
-class _MarkModel(models.StructModel):  # type: ignore[misc]
-    """The values that ``native.mark`` returns."""
+class _MarkModel(models.PrimitiveModel):  # type: ignore[misc]
+    """The address of a frame."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        fields = [("frame", types.voidptr), ("generation", types.intp), ("outer", types.voidptr), ("top", types.intp)]
-        super().__init__(manager, kind, fields)
+        super().__init__(manager, kind, native.BYTES)
 
     def _stays(self) -> Any:
         raise errors.UnsupportedError(
@@ -102,13 +101,13 @@ class _MarkModel(models.StructModel):  # type: ignore[misc]
 
 def _unboxer(name: str) -> Any:
     def unboxed(_kind: Any, obj: Any, c: Any) -> Any:
-        cursor = native.call(c.builder, f"enter{name}", native.BYTES, obj)
+        entered = native.call(c.builder, f"enter{name}", native.BYTES, obj)
 
         def leave() -> None:
-            native.call(c.builder, f"leave{name}", ir.VoidType(), obj)
+            native.call(c.builder, f"leave{name}", ir.VoidType(), entered)
 
-        failed = c.builder.icmp_unsigned("==", cursor, native.BYTES(None))
-        return NativeValue(cursor, is_error=failed, cleanup=leave)
+        failed = c.builder.icmp_unsigned("==", entered, native.BYTES(None))
+        return NativeValue(entered, is_error=failed, cleanup=leave)
 
     return unboxed
 
@@ -216,7 +215,7 @@ def _sizes(context: Any, builder: Any, cursor: Any, kind: Any, shape: Any, items
         dims = cgutils.pack_array(builder, lengths, ty=WORD)
         at = builder.bitcast(cgutils.alloca_once_value(builder, dims), native.BYTES)
         native.call(builder, "bad_shape", ir.VoidType(), cursor, at, WORD(len(lengths)), itemsize)
-        native.fail(context, builder, 4)
+        native.fail(context, builder)
     return lengths, size
 
 
@@ -253,21 +252,18 @@ def _zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _mark(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    result = cgutils.create_struct_proxy(scratch_mark)(context, builder)
-    result.frame, result.generation, result.outer, result.top = native.mark(context, builder, args[0])
-    return result._getvalue()
+    return native.mark(context, builder, args[0])
 
 
 def _rewind(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    given = cgutils.create_struct_proxy(scratch_mark)(context, builder, value=args[1])
-    native.rewind(context, builder, args[0], given)
+    native.rewind(context, builder, *args)
     return context.get_dummy_value()
 
 
 def _local(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
     number = context.compile_internal(builder, lambda: types.intp(get_thread_id()), signature(types.intp), ())
     cursor = native.call(builder, "local", native.BYTES, args[0], number)
-    native.unless_null(context, builder, cursor, 3)
+    native.unless_null(context, builder, cursor)
     return cursor
 
 

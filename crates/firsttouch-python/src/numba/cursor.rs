@@ -1,68 +1,45 @@
-//! The state of a buffer in compiled code: the position of the next array, and the open marks.
+//! Scratch memory of one call of compiled code: an arena, and the open marks.
 //!
-//! Compiled code bumps the position itself; it calls here for the next chunk, for large arrays, and to rewind to a mark where
-//! that is more than setting the position. Arrays made since a mark share one of Numba's reference counts, so that one load
-//! tells whether any is live. If so, the count keeps the chunks of its arrays until they die, and nothing is cut off those
-//! meanwhile.
+//! Compiled code moves the arena's top itself; it calls here for the next chunk, for large arrays, and to rewind to a mark
+//! since which more was done than moving the top. Arrays made since a mark share one of Numba's reference counts, so that one
+//! load tells whether any is live. If so, the arena is left to them, and the call goes on in another one.
 
-#![allow(unsafe_code)] // Safety: one thread at a time uses a cursor, which its calls check; frames are its own (law 8).
+#![allow(unsafe_code)] // Safety: one thread uses a cursor, that of its call; frames are its own (law 8).
 
 use crate::numba::failure::Failure;
 use crate::numba::runtime::{self, MemInfo};
-use firsttouch::allocator::{AllocError, Allocator, Request};
-use firsttouch::scratch::Buffer;
+use firsttouch::allocator::{AllocError, Limit};
+use firsttouch::scratch::{Arena, Buffer, Mark, Scratch as _};
 use pyo3::ffi;
+use std::alloc::Layout;
 use std::ffi::c_void;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
-/// Bytes of the first chunk; the next are twice as large, four times in all.
+/// Bytes of the first chunk of an arena.
 const CHUNK: usize = 64 << 10;
 /// Larger arrays have memory of their own.
 const LARGE: usize = CHUNK / 4;
-/// Where the arrays of so many marks keep chunks, every array has memory of its own until some of them are gone.
-const LEFT: usize = 2;
-/// One change, in the place of a cursor: more than there are chunks.
-const CHANGE: u64 = 1 << 24;
-/// Smaller chunks are not worth it.
-const SMALLEST: usize = 4 << 10;
+/// While so many arenas are left to arrays, further arrays have memory of their own: few small ones would keep much.
+const MAX_LEFT: usize = 2;
+/// What arrays begin and end at multiples of.
+const ALIGN: usize = 64;
+/// Stands in the place of the count of a touched frame: compiled code rewinds to no frame whose count is not one.
+static TOUCHED: AtomicUsize = AtomicUsize::new(0);
 
-/// A block of a buffer's, freed with its last holder: the cursor, or arrays that outlived their mark.
-struct Chunk {
-    address: NonNull<u8>,
-    size: usize,
-    buffer: Arc<Buffer>,
+/// An arena that is left to the arrays in it, and ends with the last of them.
+struct Left {
+    _arena: Arena<'static>,
+    /// Of `Cursor::left`, unless the arena has one array.
+    _counted: Option<Arc<()>>,
 }
 
-// SAFETY: the address is only a number to other threads, and any thread may free a block.
-unsafe impl Send for Chunk {}
-// SAFETY: as above.
-unsafe impl Sync for Chunk {}
+// SAFETY: it is only dropped, and that by one thread; an arena may move between threads.
+unsafe impl Sync for Left {}
 
-impl Chunk {
-    fn new(buffer: &Arc<Buffer>, size: usize) -> Result<Arc<Self>, AllocError> {
-        let block = buffer.allocate(Request::bytes(size))?;
-        Ok(Arc::new(Self { address: block.address, size, buffer: buffer.clone() }))
-    }
-
-    fn start(&self) -> usize {
-        self.address.as_ptr().expose_provenance()
-    }
-
-    fn end(&self) -> usize {
-        self.start() + self.size
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        // SAFETY: the block is this chunk's, and all its users held the chunk (law 8: nothing dangles).
-        unsafe { self.buffer.deallocate(self.address) };
-    }
-}
-
-/// What a count keeps until it ends, in any thread: chunks, and a reference to the cursor's `left`.
-type Kept = (Vec<Arc<Chunk>>, Option<Arc<()>>);
+/// What a count keeps until it ends, in any thread.
+type Kept = Vec<Arc<Left>>;
 
 extern "C" fn ended(data: *mut c_void) {
     // SAFETY: `data` is the box that `Count::new` let go of for this count, which ends once.
@@ -76,14 +53,18 @@ struct Count {
 }
 
 impl Count {
-    /// Creates a count; `None` if there is no memory.
-    fn new(kept: Kept) -> Option<Self> {
+    fn new(kept: Kept) -> Result<Self, Failure> {
         let kept = NonNull::from_mut(Box::leak(Box::new(kept)));
         let Some(info) = runtime::counted(kept.as_ptr().cast(), ended) else {
             ended(kept.as_ptr().cast());
-            return None;
+            return Err(Failure::memory("no memory is left to count arrays"));
         };
-        Some(Self { info, kept })
+        Ok(Self { info, kept })
+    }
+
+    /// Where the number of references stands.
+    fn number(&self) -> *const AtomicUsize {
+        self.info.as_ptr().cast()
     }
 
     /// Whether no live array refers to it.
@@ -107,15 +88,17 @@ impl Drop for Count {
 }
 
 /// What is known of a mark, open or not. Compiled code accesses the first fields by their offsets.
+///
+/// A frame is *touched* once anything but moving the top was done while it was the innermost one. Compiled code does no more
+/// than that, so the arena's chunks are those that there were when an untouched frame was opened.
 #[repr(C)]
 pub struct MarkFrame {
     /// The count of the arrays made here.
-    info: *mut MemInfo,
-    /// The cursor's position and place when it was opened.
-    top: usize,
-    place: u64,
-    /// Incremented whenever the frame is opened; a mark holds the value of its own.
-    generation: usize,
+    info: *const AtomicUsize,
+    /// The same, or [`TOUCHED`].
+    watched: *const AtomicUsize,
+    /// Where the arena was when it was opened. Compiled code sets the top, and [`touch`](Self::touch) the rest.
+    mark: Mark,
     /// The frame around it.
     outer: *mut MarkFrame,
     /// The next one in, once there was one; it stays for the next mark.
@@ -123,83 +106,82 @@ pub struct MarkFrame {
     /// The number of frames around it.
     depth: usize,
     count: Count,
-    /// Arrays that have memory and a count of their own.
+    /// Of arrays that have memory of their own.
     apart: Vec<Count>,
 }
 
-/// See the module. Compiled code accesses the first fields by their offsets.
-#[repr(C)]
-pub struct Cursor {
-    /// The next free address, a multiple of 64.
-    top: usize,
-    /// The end of the current chunk.
-    end: usize,
-    /// The innermost open frame.
-    frame: *mut MarkFrame,
-    /// The thread whose compiled code uses this, as compiled code identifies it; zero for none.
-    pub owner: usize,
-    /// The current chunk's number in the list, and above it a count of changes: of what makes going back to a frame that is
-    /// open more than setting the position. A frame with the same place needs no more.
-    place: u64,
-    /// The count of the last array that was made by a call.
-    info: *mut MemInfo,
-    /// Always null, though the compiler cannot know that.
-    nothing: *mut MemInfo,
-    /// The Python object that owns the cursor.
-    pub object: *mut ffi::PyObject,
-    /// The Python thread that made the call.
-    pub caller: usize,
-    /// The failure of another thread.
-    pub failed: Option<Failure>,
-    /// All frames, the outermost first.
-    frames: Vec<*mut MarkFrame>,
-    chunks: Vec<Arc<Chunk>>,
-    buffer: Arc<Buffer>,
-    /// Has a reference in each count that keeps chunks.
-    left: Arc<()>,
+impl MarkFrame {
+    /// Makes it a touched frame, before anything is done; `chunks` are in use.
+    fn touch(&mut self, chunks: u64) {
+        if self.watched == self.info {
+            self.mark.depth = chunks;
+            self.watched = &raw const TOUCHED;
+        }
+    }
 }
 
+/// See the module. Compiled code accesses the first fields by their offsets, up to the arena's first three.
+#[repr(C)]
+pub struct Cursor {
+    /// The innermost open frame.
+    frame: *mut MarkFrame,
+    /// The count of the last array that was made by a call.
+    info: *const AtomicUsize,
+    /// Always null, though the compiler cannot know that.
+    nothing: *const AtomicUsize,
+    arena: Arena<'static>,
+    /// How many frames were open when the arena was made.
+    since: usize,
+    /// Arenas that are left to arrays, and in which arrays of open frames may lie, too; each with its `since`.
+    shared: Vec<(usize, Arc<Left>)>,
+    /// Counts the arenas that are left to arrays.
+    left: Arc<()>,
+    /// All frames, the outermost first.
+    frames: Vec<*mut MarkFrame>,
+    buffer: Arc<Buffer>,
+    /// The Python object that the call was given, and our number of the thread that made it.
+    pub object: *mut ffi::PyObject,
+    pub caller: u64,
+    /// The failure of a thread other than the caller's.
+    pub failed: Option<Failure>,
+}
+
+// SAFETY: nothing in it is bound to a thread.
+unsafe impl Send for Cursor {}
+
 impl Cursor {
-    pub fn new(buffer: Arc<Buffer>, object: *mut ffi::PyObject) -> Self {
+    pub fn new(buffer: Arc<Buffer>) -> Self {
         Self {
-            top: 0,
-            end: 0,
             frame: null_mut(),
-            owner: 0,
-            place: 0,
-            info: null_mut(),
-            nothing: null_mut(),
-            object,
+            info: null(),
+            nothing: null(),
+            arena: Arena::with(buffer.clone(), CHUNK),
+            since: 0,
+            shared: Vec::new(),
+            left: Arc::default(),
+            frames: Vec::new(),
+            buffer,
+            object: null_mut(),
             caller: 0,
             failed: None,
-            frames: Vec::new(),
-            chunks: Vec::new(),
-            buffer,
-            left: Arc::default(),
         }
     }
 
     /// The number of open frames.
-    pub fn depth(&self) -> usize {
+    fn depth(&self) -> usize {
         // SAFETY: an open frame of ours, if any.
         unsafe { self.frame.as_ref() }.map_or(0, |frame| frame.depth + 1)
-    }
-
-    /// The number of the current chunk in the list.
-    fn chunk(&self) -> usize {
-        (self.place % CHANGE) as usize
     }
 
     /// Opens a frame.
     pub fn open(&mut self) -> Result<*mut MarkFrame, Failure> {
         let depth = self.depth();
         if depth == self.frames.len() {
-            let count = Count::new(Kept::default()).ok_or_else(|| Failure::memory("no memory is left for a mark"))?;
+            let count = Count::new(Kept::new())?;
             let made = Box::into_raw(Box::new(MarkFrame {
-                info: count.info.as_ptr(),
-                top: 0,
-                place: 0,
-                generation: self.frames.len() << 40, // no other frame's
+                info: count.number(),
+                watched: count.number(),
+                mark: self.arena.mark(),
                 outer: self.frame,
                 inner: null_mut(),
                 depth,
@@ -214,150 +196,102 @@ impl Cursor {
         }
         self.frame = self.frames[depth];
         // SAFETY: a frame of ours, which nothing else accesses meanwhile.
-        let frame = unsafe { &mut *self.frame };
-        (frame.top, frame.place) = (self.top, self.place);
-        frame.generation += 1;
+        unsafe { (*self.frame).mark = self.arena.mark() };
         Ok(self.frame)
     }
 
-    /// Allocates memory for an array, with its count in `info`, if bumping is not possible.
+    /// Allocates memory for an array, with its count in `info`, if moving the top is not enough.
     pub fn allocate(&mut self, size: usize) -> Result<usize, Failure> {
-        let rounded = size.max(1).checked_next_multiple_of(64).filter(|&size| size <= LARGE);
-        let Some(size) = rounded.filter(|_| Arc::strong_count(&self.left) <= LEFT) else {
-            return self.allocate_apart(size);
-        };
-        if size > self.end - self.top && !self.enter_spare(size) && !self.enter_new(size) {
-            return self.allocate_apart(size);
-        }
-        let address = self.top;
-        self.top += size;
         // SAFETY: compiled code runs in an open frame.
-        self.info = unsafe { (*self.frame).info };
-        Ok(address)
-    }
-
-    /// Memory of an array's own.
-    fn allocate_apart(&mut self, size: usize) -> Result<usize, Failure> {
-        let chunk = Chunk::new(&self.buffer, size)?;
-        let address = chunk.start();
-        let count = Count::new((vec![chunk], None));
-        let count = count.ok_or_else(|| Failure::memory("no memory is left to count an array"))?;
-        self.info = count.info.as_ptr();
-        self.place = self.place.wrapping_add(CHANGE);
-        // SAFETY: compiled code runs in an open frame.
-        unsafe { (*self.frame).apart.push(count) };
-        Ok(address)
-    }
-
-    /// Goes on in the next chunk, if there is one with room.
-    fn enter_spare(&mut self, size: usize) -> bool {
-        let next = self.chunk() + 1;
-        let fits = self.chunks.get(next).is_some_and(|chunk| chunk.size >= size);
-        if fits {
-            self.enter(next);
+        let frame = unsafe { &mut *self.frame };
+        frame.touch(self.arena.mark().depth);
+        let rounded = size.max(1).checked_next_multiple_of(ALIGN);
+        let layout = rounded.and_then(|rounded| Layout::from_size_align(rounded, ALIGN).ok());
+        let layout = layout.ok_or(AllocError::new(size, Limit::Size))?;
+        let cut = |arena: &Arena<'_>| arena.allocate(layout).map_err(|error| AllocError { asked: size, ..error });
+        if layout.size() <= LARGE && Arc::strong_count(&self.left) <= MAX_LEFT {
+            let address = cut(&self.arena)?;
+            self.info = frame.info;
+            return Ok(address.as_ptr().expose_provenance());
         }
-        fits
-    }
-
-    /// Goes on in a new chunk; `false` where the buffer has none that is worth it.
-    fn enter_new(&mut self, size: usize) -> bool {
-        let mut wanted = CHUNK << self.chunks.len().min(4);
-        let chunk = loop {
-            match Chunk::new(&self.buffer, wanted) {
-                Ok(chunk) => break chunk,
-                Err(_) if wanted / 2 >= size.max(SMALLEST) => wanted /= 2,
-                Err(_) => return false,
-            }
-        };
-        let next = if self.chunks.is_empty() { 0 } else { self.chunk() + 1 };
-        self.chunks.insert(next, chunk);
-        self.enter(next);
-        true
-    }
-
-    /// Goes on at the beginning of a chunk that no array needs.
-    fn enter(&mut self, at: usize) {
-        self.set_chunk(at);
-        self.place = self.place.wrapping_add(CHANGE);
-        (self.top, self.end) = (self.chunks[at].start(), self.chunks[at].end());
-    }
-
-    fn set_chunk(&mut self, at: usize) {
-        self.place = self.place - self.place % CHANGE + at as u64;
+        let own = Arena::with(self.buffer.clone(), layout.size());
+        let address = cut(&own)?;
+        let count = Count::new(vec![Arc::new(Left { _arena: own, _counted: None })])?;
+        self.info = count.number();
+        frame.apart.push(count);
+        Ok(address.as_ptr().expose_provenance())
     }
 
     /// Rewinds to a mark, if it is one of this cursor's that is open.
-    pub fn rewind(&mut self, frame: *mut MarkFrame, generation: usize) -> Result<(), Failure> {
+    pub fn rewind(&mut self, frame: *mut MarkFrame) -> Result<(), Failure> {
         let Some(depth) = self.frames[..self.depth()].iter().position(|&open| open == frame) else {
-            return Err(Failure::mark(
+            return Err(Failure::value(
                 "this mark is not open: the buffer was rewound to it or to an earlier one, or another buffer made it",
             ));
         };
-        // SAFETY: an open frame of ours.
-        if unsafe { (*frame).generation } != generation {
-            return Err(Failure::mark("the buffer was already rewound to this mark, or to an earlier one"));
-        }
         self.close(depth);
         Ok(())
     }
 
     /// Closes frames until so many are open.
-    pub fn close(&mut self, depth: usize) {
+    fn close(&mut self, depth: usize) {
         while self.depth() > depth {
             // SAFETY: an open frame of ours, which nothing else accesses meanwhile.
             let frame = unsafe { &mut *self.frame };
+            frame.touch(self.arena.mark().depth);
             self.frame = frame.outer;
-            frame.apart.clear();
-            if !frame.count.is_alone() {
-                self.leave_to_arrays(frame);
+            // SAFETY: as above, if any.
+            if let Some(outer) = unsafe { self.frame.as_mut() } {
+                outer.touch(frame.mark.depth);
             }
-            self.go_back((frame.place % CHANGE) as usize, frame.top);
+            frame.apart.clear();
+            let (arrays_live, is_newer) = (!frame.count.is_alone(), frame.depth < self.since);
+            if arrays_live {
+                self.leave_to_arrays(frame, is_newer);
+            } else if is_newer {
+                self.arena.reset();
+                self.since = frame.depth;
+            } else {
+                // SAFETY: this arena made the mark; no live array was made since, here or in frames inside.
+                unsafe { self.arena.rewind(frame.mark) };
+            }
+            frame.watched = frame.info;
+            let open = frame.depth;
+            self.shared.retain(|&(since, _)| since.max(1) <= open);
         }
     }
 
-    /// Leaves the chunks since a frame was opened to the arrays on them.
-    fn leave_to_arrays(&mut self, frame: &mut MarkFrame) {
-        let first = (frame.place % CHANGE) as usize;
-        let chunks = self.chunks.iter().take(self.chunk() + 1).skip(first);
-        let kept = (chunks.cloned().collect(), Some(self.left.clone()));
-        match Count::new(Kept::default()) {
-            Some(fresh) => {
-                frame.info = fresh.info.as_ptr();
+    /// Leaves the arena, and all others in which arrays of a frame may lie, to those that live. `is_newer` says that the frame
+    /// is older than the arena.
+    fn leave_to_arrays(&mut self, frame: &mut MarkFrame, is_newer: bool) {
+        let mut arena = std::mem::replace(&mut self.arena, Arena::with(self.buffer.clone(), CHUNK));
+        arena.trim();
+        if !is_newer {
+            // SAFETY: this arena made the mark, and nothing will be cut off it any more.
+            unsafe { arena.rewind(frame.mark) };
+        }
+        let is_shared = !is_newer && arena.used() > 0;
+        let arena = Arc::new(Left { _arena: arena, _counted: Some(self.left.clone()) });
+        let since = std::mem::replace(&mut self.since, frame.depth);
+        let kept = self.shared.iter().map(|(_, shared)| shared).chain([&arena]).cloned().collect();
+        if is_shared {
+            self.shared.push((since, arena));
+        }
+        match Count::new(Kept::new()) {
+            Ok(fresh) => {
+                frame.info = fresh.number();
                 std::mem::replace(&mut frame.count, fresh).leave(kept);
             }
-            // Without memory for another count, this one keeps its chunks for ever.
-            None => std::mem::forget(kept),
-        }
-        self.place = self.place.wrapping_add(CHANGE);
-    }
-
-    /// Sets the position. Where arrays keep the chunk, nothing more is cut off it.
-    fn go_back(&mut self, at: usize, top: usize) {
-        let mut number = 0;
-        self.chunks.retain_mut(|chunk| {
-            number += 1;
-            number <= at + 1 || Arc::get_mut(chunk).is_some()
-        });
-        let was_further = self.chunk() > at;
-        self.set_chunk(at);
-        (self.top, self.end) = match self.chunks.get_mut(at) {
-            Some(chunk) => {
-                let top = top.max(chunk.start());
-                (top, if Arc::get_mut(chunk).is_some() { chunk.end() } else { top })
-            }
-            None => (0, 0),
-        };
-        // A loop that needs more than this would otherwise change chunks twice in every iteration.
-        if was_further && self.end - self.top < CHUNK / 2 && self.chunks.len() > at + 1 {
-            self.enter(at + 1);
+            // Without memory for another count, this one keeps its arenas for ever.
+            Err(_) => std::mem::forget(kept),
         }
     }
 
-    /// Gives all chunks back, but those that arrays need; with no frame open.
-    pub fn empty(&mut self) {
-        self.chunks.clear();
-        (self.top, self.end) = (0, 0);
-        self.set_chunk(0);
+    /// Ends the call: all memory goes back that no array needs.
+    pub fn end(&mut self) {
+        self.close(0);
+        self.arena = Arena::with(self.buffer.clone(), CHUNK);
+        self.failed = None;
     }
 }
 

@@ -25,14 +25,8 @@ fn numba_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDi
     Ok(symbols)
 }
 
-/// Returns why the last call of compiled code in this thread failed.
-#[pyfunction]
-fn numba_failure() -> String {
-    failure::Failure::last().text()
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numba_setup, module)?)?;
-    module.add_function(wrap_pyfunction!(numba_failure, module)?)?;
+    module.add_function(wrap_pyfunction!(failure::numba_failure, module)?)?;
     module.add_class::<entry::NumbaBuffers>()
 }

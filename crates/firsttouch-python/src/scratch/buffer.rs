@@ -7,9 +7,10 @@ use crate::allocators::queries::can_tell;
 use crate::custom::kept_error;
 use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
-use crate::numba::entry::Calls;
+use crate::numba::cursor::Cursor;
 use crate::numpy::{NumPy, track};
 use crate::python::call_sites;
+use crate::python::gil::Guarded;
 use crate::python::values::{self, Name, PyMemoryError, PyRuntimeError, PyValueError, ToPython, ensure_memory};
 use crate::scratch::decorator;
 use crate::scratch::scope::EndedScopes;
@@ -37,18 +38,19 @@ use std::sync::Arc;
 #[pyclass(name = "Buffer", module = "firsttouch", extends = PyAllocator, subclass, frozen, weakref)]
 pub struct PyBuffer {
     buffer: Arc<Buffer>,
-    /// The calls of code that Numba compiled.
-    pub compiled: Calls,
+    /// Of calls of compiled code that are over, for the next ones.
+    #[allow(clippy::vec_box)] // a call takes the box as it is
+    pub cursors: Guarded<Vec<Box<Cursor>>>,
     pub ended_scopes: EndedScopes,
     pub debug: bool,
 }
 
 impl PyBuffer {
     fn new(buffer: Arc<Buffer>, debug: bool) -> PyClassInitializer<Self> {
-        let (compiled, ended_scopes) = (Calls::default(), EndedScopes::default());
+        let (cursors, ended_scopes) = (Guarded::default(), EndedScopes::default());
         PyClassInitializer::from(PyAllocator::ours(buffer.clone())).add_subclass(Self {
             buffer,
-            compiled,
+            cursors,
             ended_scopes,
             debug,
         })

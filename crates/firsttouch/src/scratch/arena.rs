@@ -349,8 +349,10 @@ impl<'s, S: Scratch> Scope<'s, S> {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    top: NonNull<u8>,
-    depth: u64,
+    /// The end of the free part of the current chunk.
+    pub top: NonNull<u8>,
+    /// The number of chunks in use.
+    pub depth: u64,
 }
 
 // SAFETY: it is an address in the arena's memory, which is bound to no thread.
@@ -407,8 +409,8 @@ pub struct Arena<'a> {
     depth: Cell<u64>,
     /// In the order of their use; those beyond the depth are idle.
     chunks: RefCell<Vec<Chunk>>,
-    /// Size of the next new chunk.
-    next_size: Cell<usize>,
+    /// Size of the first chunk.
+    first_chunk: usize,
     /// `None` for an arena of a fixed size, which has one chunk.
     upstream: Option<Arc<dyn Allocator>>,
     /// Whether each block is a chunk of its own, which goes back when it is rewound.
@@ -433,7 +435,7 @@ impl<'a> Arena<'a> {
             floor: Cell::new(usize::MAX), // nothing fits
             depth: Cell::new(0),
             chunks: RefCell::default(),
-            next_size: Cell::new(first_chunk.clamp(GRANULE, MAX_SIZE / 2).next_multiple_of(GRANULE)),
+            first_chunk: first_chunk.clamp(GRANULE, MAX_SIZE / 2).next_multiple_of(GRANULE),
             upstream,
             checked,
             storage: PhantomData,
@@ -528,13 +530,14 @@ impl<'a> Arena<'a> {
             chunks.swap(at, found);
         } else {
             let before = failure::now();
-            let chunk = Chunk::of(upstream, self.next_size.get().max(need), GRANULE).or_else(|_| {
+            let doubled = self.first_chunk.saturating_mul(1 << chunks.len().min(16));
+            let size = doubled.min(LARGEST_CHUNK.max(self.first_chunk)).max(need);
+            let chunk = Chunk::of(upstream, size, GRANULE).or_else(|_| {
                 // Before a request fails, idle chunks go back (law 7), and the smallest that serves is requested.
                 failure::retract(before);
                 self.give_back(chunks, 0);
                 Chunk::of(upstream, need, GRANULE)
             })?;
-            self.next_size.set((self.next_size.get() * 2).min(LARGEST_CHUNK.max(self.next_size.get())));
             chunks.insert(at, chunk);
         }
         self.leave(chunks, self.top.get());

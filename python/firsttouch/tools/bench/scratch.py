@@ -98,7 +98,7 @@ def in_numba(items: int) -> dict[str, Turns]:
         return numba.njit(repeated)
 
     x, array = np.arange(items), np.empty(items, np.int64)
-    sources, steps = (array, ThreadBuffers(threads=1), ft.ScratchBuffer(), array), (heap, default, passed_in, kept)
+    sources, steps = (array, ThreadBuffers(), ft.ScratchBuffer(), array), (heap, default, passed_in, kept)
     return {way: partial(loop(step), source, x) for way, step, source in zip(WAYS, steps, sources, strict=True)}
 
 
