@@ -6,7 +6,7 @@
 use super::Malloc;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::layout::SMALL_LIMIT;
-use crate::report::Fresh;
+use crate::gain::Fresh;
 use crate::stats::Stats;
 use std::ffi::CStr;
 use std::ptr::NonNull;
