@@ -4,9 +4,9 @@
 use crate::next::{self, Name};
 use crate::settings::{Pattern, Reporting};
 use crate::{large, life};
+use firsttouch::gain::Fresh;
 use firsttouch::glibc;
 use firsttouch::os::{self, Usage};
-use firsttouch::gain::Fresh;
 use firsttouch::report::{Report, Served};
 use firsttouch::{Allocator, Stats};
 use libc::{FILE, SIGPIPE, SIGXFSZ, c_char, c_int, c_void, sigset_t, timespec};

@@ -17,6 +17,8 @@ pub struct LineSummary {
     pub file: String,
     /// The line number.
     pub line: u32,
+    /// The line of a library through which it made its first request; empty where it made it itself.
+    pub library: String,
     /// Number of large blocks.
     pub count: u64,
     /// Their bytes.
@@ -99,8 +101,8 @@ impl Summary {
             };
             summary.micros = event.micros;
             match event.kind {
-                EventKind::Site { file, line } => {
-                    summary.lines.push(LineSummary { file, line, ..LineSummary::default() });
+                EventKind::Site { file, line, library } => {
+                    summary.lines.push(LineSummary { file, line, library, ..LineSummary::default() });
                 }
                 EventKind::Allocate { block, size, zeroed, site } => summary.on_alloc(block, size, zeroed, site),
                 EventKind::Free { block } => summary.on_free(block),

@@ -32,7 +32,7 @@ fn program(steps: &[Step]) -> Vec<Event> {
                 EventKind::Free { block }
             }
             3 if !live.is_empty() => EventKind::Resize { block: live[at], size },
-            _ => EventKind::Site { file: format!("/a/{which}.py"), line },
+            _ => EventKind::Site { file: format!("/a/{which}.py"), line, library: "b.py:3".into() },
         };
         events.push(Event { kind, micros });
     }
@@ -116,7 +116,7 @@ fn summary_estimates_what_a_pool_saves() {
     const MIB: u64 = 1 << 20;
     let make = |micros, size, site| at(micros, EventKind::Allocate { block: 0, size, zeroed: false, site });
     let free = |micros| at(micros, EventKind::Free { block: 0 });
-    let site = |line| at(0, EventKind::Site { file: "a.py".into(), line });
+    let site = |line| at(0, EventKind::Site { file: "a.py".into(), line, library: String::new() });
     let summary = summarized(
         &[
             site(3),

@@ -229,4 +229,3 @@ fn fill(size: usize, huge: bool) -> Option<(f64, f64)> {
     let (fresh, warm) = ((filled - begin) + again.elapsed(), again - filled);
     Some((fresh.saturating_sub(warm).as_secs_f64(), warm.as_secs_f64()))
 }
-

@@ -128,6 +128,7 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
         let (seconds, avoidable) = costs(&line.taken);
         found.set_item("file", &line.file)?;
         found.set_item("line", line.line)?;
+        found.set_item("library", &line.library)?;
         found.set_item("count", line.count)?;
         found.set_item("bytes", line.bytes)?;
         found.set_item("median_lifetime", line.median_lifetime() as f64 / 1e6)?;
