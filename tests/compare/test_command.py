@@ -145,7 +145,7 @@ def test_any_command_can_be_compared(compare: Compare, write: Write) -> None:
     assert done.returncode == 0, done.stderr
     assert "no process reported" not in done.stdout
     done = compare("--runs", 1, "--", "true")
-    assert "pool(): no process reported that it was served" in done.stdout
+    assert "pool()" not in done.stdout
     assert "preloaded pool: it received no request for a large block" in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""The comparison: a first run, a checked run of each contender, then interleaved rounds in shuffled order."""
+"""The comparison: a first run, a checked run of each contender, then shuffled rounds until the time is up."""
 
 from __future__ import annotations
 
@@ -20,19 +20,6 @@ DEFAULT_BUDGET = 60.0
 FEWEST, MOST = 5, 100
 #: The difference between two equal contenders that is tolerated.
 SPREAD = 0.05
-#: Seconds per run in addition to the program: for the process that starts it, and for comparing its output.
-BESIDE = 0.03
-
-
-def planned(one_run: float, contenders: int, runs: int | None, budget: float) -> tuple[int, float]:
-    """Return the number of rounds, and about how many seconds follow the first run.
-
-    The rounds are the requested ones, or as many as fit the budget, which counts from after the first run. Before them,
-    each contender runs once more, uncounted.
-    """
-    turn = contenders * (one_run + BESIDE)
-    rounds = runs if runs is not None else min(MOST, max(FEWEST, int((budget + one_run) / turn) - 1))
-    return rounds, (rounds + 1) * turn - one_run
 
 
 def speedup(default: Sequence[Run], other: Sequence[Run], time: str = "wall") -> Estimate:
@@ -48,6 +35,8 @@ class Row:
     runs: list[Run] = field(default_factory=list[Run])
     failure: str | None = None
     remark: str | None = None
+    left: int | None = None
+    """Resident bytes at the end of a served process, in the checked run."""
 
 
 @dataclass
@@ -91,23 +80,32 @@ def compare(
     """Run everything. Raises what `Trial.run` raises for the default, and :exc:`DifferentError` for any contender."""
     started, begin, watch = datetime.now().astimezone(), time.monotonic(), Watch()
     rows = [Row(contender) for contender in contenders]
+    allowed, shuffle, rounds = budget or DEFAULT_BUDGET, random.Random(0), 0
     first = trial.first()
-    one_run, allowed = time.monotonic() - begin, budget or DEFAULT_BUDGET
-    rounds, expected = planned(one_run, len(rows), runs, allowed)
     names = units.listed([f"{DEFAULT.name} (twice)", *(contender.name for contender in contenders[2:])])
     watcher.say(f"One run of {trial.program} takes {units.seconds(first.wall)}; to be compared: {names}.")
-    over = runs is None and expected > 1.2 * allowed
+    # Not counted, and in order: the default's double shows whether the output is random.
+    checked = time.monotonic()
+    for row in rows[1:]:
+        _turn(trial, row, check=True)
+    counted = time.monotonic()
+    turn = (counted - checked) * len(rows) / (len(rows) - 1)
+    expected = turn * (FEWEST if runs is None else runs)
+    over = runs is None and counted - begin + expected > 1.2 * allowed
+    if runs is None:
+        expected = max(expected, min(MOST * turn, allowed - (counted - begin)))
+    planned = "" if runs is None else f"{units.count(runs, 'run')} of each, "
     more = f" That is more than {units.seconds(allowed)}, but fewer would allow no conclusion." if over else ""
-    watcher.say(f"{units.count(rounds, 'run')} of each, about {units.seconds(expected)}.{more}")
-    shuffle, done = random.Random(0), 1
-    for round_ in range(rounds + 1):
-        # The first round is not counted. It goes in order: the default's double shows whether the output is random.
-        for row in rows[1:] if round_ == 0 else shuffle.sample(rows, len(rows)):
-            run = _turn(trial, row, check=round_ == 0)
-            if run is not None and round_:
+    watcher.say(f"{planned}about {units.seconds(expected)} to go.{more}")
+    while rounds < (runs or FEWEST) or (
+        runs is None and rounds < MOST and time.monotonic() - begin + (time.monotonic() - counted) / rounds <= allowed
+    ):
+        for row in shuffle.sample(rows, len(rows)):
+            run = _turn(trial, row)
+            if run is not None:
                 row.runs.append(run)
-            done += 1
-            watcher.done(done / ((rounds + 1) * len(rows)))
+            watcher.done(min(1.0, (time.monotonic() - begin) / (counted - begin + expected)))
+        rounds += 1
     said = [*watch.finish(), *cautions()]
     outcome = Outcome(rows, rounds, started.isoformat(timespec="seconds"), time.monotonic() - begin, said)
     if (apart := margin(outcome.noise())) > SPREAD:
@@ -115,7 +113,7 @@ def compare(
     return outcome
 
 
-def _turn(trial: Trial, row: Row, check: bool) -> Run | None:
+def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
     """Run once. A contender that fails is excluded; if the default fails, no comparison is possible."""
     if row.failure is not None:
         return None
@@ -128,5 +126,5 @@ def _turn(trial: Trial, row: Row, check: bool) -> Run | None:
         row.failure, row.runs = f"{failed}: {last}" if last else str(failed), []
         return None
     if service is not None:
-        row.failure, row.remark = service.failure, service.remark
+        row.failure, row.remark, row.left = service.failure, service.remark, service.left
     return run

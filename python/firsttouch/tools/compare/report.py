@@ -77,42 +77,58 @@ def judged(outcome: Outcome) -> Advice:
         return Advice(("No conclusion: every contender had a failed run.",))
     faster = [one for one in ordered if one.difference == "faster"]
     slower = [one for one in reversed(ordered) if one.difference == "slower"]
-    sentences = _faster(outcome, ordered, faster) if faster else [_none(outcome, ordered)]
-    if slower:
-        sentences.append(f"Slower here: {', '.join(one.loss for one in slower)} longer than the default.")
+    best = next((one for one in ordered if one.ours), None)
+    sentences = [_on(best, outcome)] if best else []
+    sentences += _ahead(outcome, best, faster)
+    if others := [one for one in slower if one is not best]:
+        sentences.append(f"Slower here: {', '.join(one.loss for one in others)} longer than the default.")
     sentences += _by_processor_time(outcome, ordered)
     return Advice(tuple(sentences), tuple(one.name for one in faster), tuple(one.name for one in slower))
 
 
-def _none(outcome: Outcome, ordered: Sequence[Standing]) -> str:
-    """Return that nothing is certainly faster."""
+def _on(best: Standing, outcome: Outcome) -> str:
+    """Return what is to be said of the best of firsttouch."""
     bar = f"{100 * margin(outcome.noise()):.0f} %"
-    unsure = next((one for one in ordered if one.difference == "unsure"), None)
-    if unsure:
+    if best.difference == "faster":
+        return f"{best.name} is faster here: {best.times}."
+    if best.difference == "slower":
+        return f"{best.loss} longer than the default: it is slower here."
+    if best.difference == "unsure":
         return (
-            f"No certain gain: {unsure.name} is {unsure.times}, which may be noise; differences below {bar} are none."
+            f"No certain gain: {best.name} is {best.times}, which may be noise; differences below {bar} are none."
             " More runs, as with --budget 5m, may tell."
         )
-    begin = "No gain" if any(one.difference == "slower" for one in ordered) else "No difference"
-    return f"{begin}: nothing here is faster than the default by more than {bar}, which counts as noise."
+    return f"No gain from {best.name}: it is {best.times}, and differences below {bar} are noise."
 
 
-def _faster(outcome: Outcome, ordered: Sequence[Standing], faster: Sequence[Standing]) -> list[str]:
-    """Return what is best: one of firsttouch where the fastest is not clearly ahead of it; and what is as fast."""
-    runs = {row.contender.name: row.runs for row in outcome.others}
-    noise, fastest = outcome.noise(), runs[faster[0].name]
-    equal = [one for one in ordered if difference(speedup(runs[one.name], fastest), noise) != "faster"]
-    best = next((one for one in equal if one.ours and one in faster), faster[0])
-    said = [f"{best.name} is faster here: {best.times}."]
-    if others := [one for one in (faster[0], *equal) if one is not best]:
-        names = units.listed([f"{one.name} ({one.speedup.value:.2f} times)" for one in dict.fromkeys(others)])
-        said.append(f"Not clearly different from it: {names}.")
-    if not any(one.ours for one in (best, *equal)):
-        ours = next((one for one in faster if one.ours), None)
-        said.append(
-            f"The best of firsttouch is {ours.name}: {ours.times}." if ours else "firsttouch itself gains nothing here."
-        )
-    return said
+def _ahead(outcome: Outcome, best: Standing | None, faster: Sequence[Standing]) -> list[str]:
+    """Return who else is faster than the default: clearly ahead of the best of firsttouch, or not."""
+    rows = {row.contender.name: row for row in outcome.others}
+    noise, clear, close = outcome.noise(), list[str](), list[str]()
+    for one in faster:
+        if one is best:
+            continue
+        lead = difference(speedup(rows[best.name].runs, rows[one.name].runs), noise) if best else "faster"
+        if lead == "faster":
+            beside = _beside(rows[best.name], rows[one.name]) if best else ""
+            clear.append(f"{one.name} is faster here: {one.times}.{beside}")
+        elif lead != "slower":
+            close.append(f"{one.name} ({one.speedup.value:.2f} times)")
+    return clear + ([f"Not clearly different from it: {units.listed(close)}."] if close else [])
+
+
+def _beside(ours: Row, other: Row) -> str:
+    """Return what a pool gives that a peer which is ahead of it does not."""
+    if other.contender.install:
+        return ""
+    given = []
+    own, theirs = (middle(row, "peak_bytes") for row in (ours, other))
+    if own < theirs:
+        given.append(f"a peak of {units.size(round(own))} instead of {units.size(round(theirs))}")
+    if ours.left is not None and ours.left < theirs:
+        given.append(f"{units.size(ours.left)} left of it at the end")
+    given.append(f"none of its {units.count(len(other.contender.environment), 'environment variable')}")
+    return f" What {ours.contender.name} gives that it does not: {units.listed(given)}."
 
 
 def _by_processor_time(outcome: Outcome, ordered: Sequence[Standing]) -> list[str]:
@@ -133,7 +149,7 @@ def _by_processor_time(outcome: Outcome, ordered: Sequence[Standing]) -> list[st
     return [f"By processor time, which other programs disturb less, {words}."] if needs else []
 
 
-_COLUMNS = ("allocator", "time", "speed-up (95 %)", "processor", "page faults", "peak memory")
+_COLUMNS = ("allocator", "time", "speed-up (95 %)", "processor", "faults", "peak")
 
 
 def table(outcome: Outcome) -> Table:
@@ -149,7 +165,7 @@ def _cells(row: Row, outcome: Outcome) -> Sequence[str]:
     against = "1"
     if row is not outcome.default:
         ratio = speedup(outcome.default.runs, row.runs)
-        between = f" ({ratio.low:.2f} to {ratio.high:.2f})" if outcome.rounds >= FEWEST else ""
+        between = f" ({ratio.low:.2f}-{ratio.high:.2f})" if outcome.rounds >= FEWEST else ""
         against = f"{ratio.value:.2f}{between}"
     wall, processor = (units.seconds(middle(row, time)) for time in ("wall", "processor"))
     faults, peak = f"{middle(row, 'minor_faults'):,.0f}", f"{middle(row, 'peak_bytes') / (1 << 20):,.0f} MiB"
@@ -177,7 +193,10 @@ def notes(outcome: Outcome, absent: Sequence[str]) -> list[str]:
         said.append(f"{units.count(major, 'fault')} in total waited for the disk (major faults)")
     if outcome.rounds < FEWEST:
         said.append(f"fewer than {FEWEST} rounds allow no interval")
-    said.append("times include Python's start and child processes; peak memory is that of the largest process")
+    said.append(
+        "processor is the time of all processes, which a busy machine disturbs least; faults are page faults; peak is"
+        " the resident memory of the largest process; times include Python's start"
+    )
     return said + outcome.cautions
 
 

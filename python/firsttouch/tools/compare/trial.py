@@ -42,6 +42,8 @@ class Service:
 
     failure: str | None = None
     remark: str | None = None
+    left: int | None = None
+    """Resident bytes at the end of the largest process."""
 
 
 def told(folder: Path, python: bool) -> Service:
@@ -51,7 +53,8 @@ def told(folder: Path, python: bool) -> Service:
     if pools:
         served = sum(pool["allocations"] for pool in pools if pool)
         counted = all(report.get("allocator") is None for report in reports)  # other allocators may not count requests
-        return Service(remark=None if served or not counted else "it received no request for a large block")
+        left = max((report.get("resident_bytes", {}).get("now") or 0 for report in reports), default=0) or None
+        return Service(remark=None if served or not counted else "it received no request for a large block", left=left)
     if not reports:
         words = "no process reported that it was served: it may not be Python, or may end with os._exit"
         return Service(remark=words) if python else Service(failure=words)

@@ -68,7 +68,7 @@ AGAIN = Contender("the same again")  # for A/A: the difference between two equal
 POOL = Contender("pool()", install=True)
 PRELOADED = Contender("preloaded pool", {"LD_PRELOAD": preload.FILE}, install=True)
 TUNED_GLIBC = Contender("tuned glibc", TUNED)
-HUGE_GLIBC = Contender("tuned glibc, huge pages", TUNED_HUGE)
+HUGE_GLIBC = Contender("huge tuned glibc", TUNED_HUGE)
 
 #: Included by `compare --all`, in addition to the pool.
 _MORE = ("pool(pages())", "mimalloc()", "jemalloc()")
@@ -94,7 +94,8 @@ def chosen(
 ) -> tuple[list[Contender], list[str]]:
     """Return the contenders of `compare`, the default and its double first, and what is not installed.
 
-    With `any_program`, the program may be in any language, and contenders differ in malloc itself.
+    With `any_program`, the program may be in any language, and contenders differ in malloc itself: a pool behind it
+    serves NumPy's arrays as well.
     """
     peers, absent = preloaded() if everything else ([], [])
     named = dict.fromkeys([*(_MORE if everything else ()), *expressions])
@@ -104,7 +105,8 @@ def chosen(
         mallocs.remove(PRELOADED)
         absent = [*absent, os.path.basename(preload.FILE)]
     libraries = [Contender(f"{peer.name} preloaded", peer.environment) for peer in peers]
-    return [DEFAULT, AGAIN, POOL, *served, *mallocs, *libraries], absent
+    arrays = [] if any_program and PRELOADED in mallocs else [POOL]
+    return [DEFAULT, AGAIN, *arrays, *served, *mallocs, *libraries], absent
 
 
 def environment(contender: Contender, report: str | None = None) -> dict[str, str]:
