@@ -67,21 +67,22 @@ def test_an_array_whose_process_has_no_descriptor_left_takes_that_of_the_oldest_
 def test_memory_is_left_for_others() -> None:
     held, size, message = ask(f"""
         import json, os, pickle
+        from firsttouch._firsttouch import headroom
         from tests.shared.test_opening import bytes_of_files
         {_NO_GRACE}
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
-        n = 64 << 20
+        free = headroom()
+        n = max(64 << 20, free // 40)
         handles, held = [], 0
-        for _ in range(total // 16 // n + 4):   # sparse: nothing is touched
+        for _ in range(free // 4 // n + 6):   # sparse: nothing is touched
             handles.append(pickle.dumps(ft.shared(n, np.uint8)))
             held = max(held, bytes_of_files())
-        large = pickle.dumps(ft.shared(total // 8, np.uint8))     # the newest may be of any size
+        large = pickle.dumps(ft.shared(free // 2, np.uint8))     # the newest may be of any size
         message = probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handles[0]))
-        print(json.dumps([held / total, pickle.loads(large).nbytes / total, message]))
+        print(json.dumps([(held - n) / free, pickle.loads(large).nbytes / free, message]))
     """)
-    assert held < 1 / 16 + 0.05
-    assert size == pytest.approx(1 / 8, rel=0.01)
-    assert "sixteenth of the memory" in message
+    assert held < 0.3  # others use memory meanwhile
+    assert size == pytest.approx(1 / 2, rel=0.01)
+    assert "of the memory that is free" in message
 
 
 def bytes_of_files() -> int:
@@ -149,36 +150,6 @@ def test_a_process_waits_its_grace_period_once(how: str) -> None:
     assert 1.9 < seconds < 3.5, seconds
 
 
-@pytest.mark.parametrize("size", [2**30, 2**62, 2**64 - 1, 0])
-def test_a_size_that_exceeds_the_file_is_refused(size: int) -> None:
-    """Else what lies beyond it would be a SIGBUS."""
-    found = ask(f"""
-        import json
-        from firsttouch import sharing
-        a = ft.shared(1000)
-        remake, (place, words, offset, shape, strides, dtype, write) = a.__reduce_ex__(5)
-        sharing._mapped.clear()
-        try:
-            big = remake(place, (*words[:3], {size}, *words[4:]), 0, ({min(size, 2**40)} // 8,), None, dtype, write)
-            found = float(big[-1])
-        except ft.sharing.SharedArrayError as error: found = str(error)
-        sharing.arrive(place, words, offset, shape, strides, dtype, write)
-        print(json.dumps(found))
-    """)
-    assert "not a valid handle" in found
-
-
-@pytest.mark.parametrize("page", [3, 4097, 12288, 2**40, 2**63, 2**64 - 1])
-def test_a_page_that_is_none_is_refused(page: int) -> None:
-    a = ft.shared(1000)
-    reduced: Any = a.__reduce_ex__(5)
-    remake, (place, words, *rest) = reduced
-    sharing._mapped.clear()
-    with pytest.raises(ft.sharing.SharedArrayError, match="not a valid handle"):
-        remake(place, (*words[:4], page, words[5]), *rest)
-    remake(place, words, *rest)
-
-
 def test_objects_would_be_addresses() -> None:
     a = ft.shared(1000)
     reduced: Any = a.__reduce_ex__(5)
@@ -189,24 +160,8 @@ def test_objects_would_be_addresses() -> None:
 
 
 _ODD: list[object] = [
-    None,
-    -1,
-    0,
-    1,
-    2**31,
-    2**63,
-    2**64,
-    1e300,
-    "",
-    "x" * 100,
-    b"\0",
-    (),
-    (1, 2),
-    [],
-    {},
-    object,
-    "\0/../..",
-    True,
+    *(None, -1, 0, 1, 2**31, 2**63, 2**64, 1e300, True),
+    *("", "x" * 100, b"\0", (), (1, 2), [], {}, object, "\0/../.."),
 ]
 
 
@@ -235,46 +190,6 @@ def test_anything_in_the_place_of_anything() -> None:
         assert found.size == 0 or found.max() == found.min() == 0
     assert survived > 5
     remake(place, words, *rest)
-
-
-def test_damaged_pickles_never_crash() -> None:
-    """Of the bytes that are the handle's: others could name any function, as in every pickle."""
-    ended = ask("""
-        import json, pickle, random
-        from firsttouch import sharing
-        chance = random.Random(3)
-        a = ft.shared((20, 30))
-        reduced = a.__reduce_ex__(5)
-        class Safe(pickle._Unpickler):  # in C, a damaged memo index clears gigabytes
-            def find_class(self, module, name):
-                if (module, name) in {("firsttouch.sharing", "arrive"), ("numpy", "dtype")}:
-                    return super().find_class(module, name)
-                raise pickle.UnpicklingError(name)
-        import io
-        good = pickle.dumps(a, 5)
-        kinds = set()
-        for turn in range(1_500):
-            bad = bytearray(good)
-            for _ in range(chance.randint(1, 4)):
-                bad[chance.randrange(len(bad))] = chance.randrange(256)
-            if turn % 3 == 0: bad = bad[:chance.randrange(len(bad))]
-            if turn % 2: sharing._mapped.clear()
-            try:
-                found = Safe(io.BytesIO(bytes(bad))).load()
-                if isinstance(found, np.ndarray) and found.size: found.flat[0], found.flat[-1]
-            except ft.sharing.SharedArrayError: kinds.add("shared")
-            except Exception as error: kinds.add(type(error).__name__)
-        pickle.loads(good)
-        sharing.arrive(*reduced[1])
-        print(json.dumps(sorted(kinds)))
-    """)
-    assert "shared" in ended
-    assert json.dumps(ended)
-
-
-def test_the_pickle_of_an_array_is_still_small() -> None:
-    assert len(pickle.dumps(a := ft.shared(1000))) < 1000
-    assert pickle.loads(pickle.dumps(a)).shape == (1000,)
 
 
 Submit = Callable[..., Any]

@@ -33,7 +33,7 @@ def _nothing_is_left() -> Iterator[None]:
     """Whatever was sent and let go is gone soon."""
     before = memory_files()
     yield
-    assert wait_until(lambda: memory_files() == before), work.links()
+    assert wait_until(lambda: memory_files() <= before), work.links()
 
 
 def test_a_pool_of_processes(context: Any) -> None:

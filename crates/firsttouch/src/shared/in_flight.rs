@@ -1,10 +1,9 @@
 //! Handles in flight: shared memory whose owner was dropped is kept until its handles have been opened.
 //!
-//! Only the memory file is kept, which costs a file descriptor and memory. Both are bounded, and nothing is kept for
-//! more than a minute; the oldest is closed first. The background purger checks which tickets were settled.
-//!
-//! A ticket has a number. The process that opens a handle writes the number into a small memory file of the sender's, the
-//! ticket table, in the slot of the ticket.
+//! Each handle has a *ticket*, a number. Who opens the handle writes the number into a small memory file of the sender's,
+//! the ticket table, at the place of the ticket. Until then, for at most a minute, a memory file that was dropped stays
+//! open. That costs descriptors and memory; both are bounded, and the oldest is closed first. The background purger looks
+//! which tickets came back.
 
 use super::find;
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
@@ -13,195 +12,154 @@ use crate::sync::lock::Lock;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// How long a handle remains valid after its memory was dropped.
 pub(super) const GOOD_FOR: Duration = Duration::from_secs(60);
 /// The fraction of the process's file descriptors (`RLIMIT_NOFILE`) that dropped memory may occupy.
 const PART_OF_FILES: usize = 4;
-/// An absolute bound, because descriptors may be unlimited and each check visits all files in flight.
-const MOST_FILES: usize = 4096;
-/// Bytes that may always be in flight. The available memory is only queried beyond this.
+/// An absolute bound, because descriptors may be unlimited and each tick of the purger visits all files in flight.
+const MOST_FILES: usize = 1024;
+/// The fraction of the available memory that may be in flight; so many bytes always may.
+const PART_OF_MEMORY: usize = 4;
 const FREE_BYTES: usize = 64 << 20;
-/// Bytes in flight are bounded by this fraction of the memory of the machine or container, ...
-const PART_OF_MEMORY: usize = 16;
-/// ... and by this fraction of what is free.
-const PART_OF_HEADROOM: usize = 4;
-/// The most unsettled tickets of one mapping.
-const MOST_TICKETS: usize = 4096;
+
+/// A handle that may still be opened.
+struct Issued {
+    number: u64,
+    at: Instant,
+    /// The descriptor of its memory file.
+    file: i32,
+}
 
 /// Memory that was dropped with handles in flight.
 struct Dropped {
-    /// `None` once it is closed: the background purger closes files but frees no memory.
-    file: Option<File>,
+    file: File,
     bytes: usize,
-    tickets: Vec<u64>,
     until: Instant,
 }
 
+/// Both lists begin with the oldest.
 struct State {
     table: Option<TicketTable>,
-    /// Tickets that may be unsettled and when they were issued, oldest first.
-    issued: VecDeque<(u64, Instant)>,
-    /// Oldest first.
+    issued: VecDeque<Issued>,
     dropped: VecDeque<Dropped>,
 }
 
 impl State {
-    const EMPTY: Self = Self { table: None, issued: VecDeque::new(), dropped: VecDeque::new() };
-
-    /// Whether this is a forked child. What the parent has in flight is the parent's to keep, and so is its ticket
-    /// table.
-    fn is_parents(&self) -> bool {
-        self.table.as_ref().is_some_and(|table| table.process != std::process::id())
+    /// Forgets the tickets that came back.
+    fn forget(&mut self) {
+        if let Some(table) = &self.table {
+            self.issued.retain(|ticket| !table.is_back(ticket.number));
+        }
     }
 
-    /// Closes files that are settled or expired, or exceed a bound. Neither allocates nor frees memory.
+    /// Closes files that wait for no ticket any more, have waited too long, or exceed a bound. Neither allocates nor frees
+    /// memory.
     fn close(&mut self) {
-        if self.is_parents() {
-            self.dropped.iter_mut().for_each(|dropped| dropped.file = None);
+        if self.dropped.is_empty() {
             return;
         }
-        let Some(table) = &self.table else { return };
+        self.forget();
+        self.dropped.retain(|dropped| is_in_flight(&self.issued, &dropped.file));
         let now = Instant::now();
-        let (mut files, mut bytes) = (0, 0);
-        for dropped in self.dropped.iter_mut().filter(|dropped| dropped.file.is_some()) {
-            if now >= dropped.until || dropped.tickets.iter().all(|&number| table.is_settled(number)) {
-                dropped.file = None;
-            } else {
-                files += 1;
-                bytes += dropped.bytes;
+        while self.dropped.front().is_some_and(|dropped| now >= dropped.until) {
+            self.close_oldest();
+        }
+        let most_files = os::file_limit().map_or(MOST_FILES, |limit| (limit / PART_OF_FILES).clamp(1, MOST_FILES));
+        while self.dropped.len() > most_files {
+            self.close_oldest();
+        }
+        let mut bytes: usize = self.dropped.iter().map(|dropped| dropped.bytes).sum();
+        if bytes > FREE_BYTES {
+            let most = FREE_BYTES.max(os::headroom() / PART_OF_MEMORY);
+            while bytes > most && self.dropped.len() > 1 {
+                bytes -= self.close_oldest(); // the newest may be of any size
             }
         }
-        let (most_files, most_bytes) = (most_files(), most_bytes(bytes));
-        for dropped in self.dropped.iter_mut().filter(|dropped| dropped.file.is_some()) {
-            // The newest may be of any size.
-            if files <= most_files && (bytes <= most_bytes || files <= 1) {
-                break;
-            }
-            files -= 1;
-            bytes -= dropped.bytes;
-            dropped.file = None;
-        }
     }
 
-    /// Closes files as [`State::close`] does, and drops their entries.
-    fn clean(&mut self) {
-        self.close();
-        if self.is_parents() {
-            *self = Self::EMPTY;
-        }
-        self.dropped.retain(|dropped| dropped.file.is_some());
-    }
-
-    /// Whether a handle is outstanding that may still be opened.
-    fn waits(&mut self) -> bool {
-        let Some(table) = &self.table else { return false };
-        let now = Instant::now();
-        self.issued.retain(|&(number, at)| !table.is_settled(number) && now < at + GOOD_FOR);
-        !self.issued.is_empty()
+    /// Closes the file that was dropped first; its bytes.
+    fn close_oldest(&mut self) -> usize {
+        let Some(Dropped { file, bytes, .. }) = self.dropped.pop_front() else { return 0 };
+        self.issued.retain(|ticket| ticket.file != os::file_number(&file));
+        bytes
     }
 }
 
-fn most_files() -> usize {
-    os::file_limit().map_or(MOST_FILES, |limit| (limit / PART_OF_FILES).clamp(1, MOST_FILES))
+/// Whether a handle of a memory file may still be opened.
+fn is_in_flight(issued: &VecDeque<Issued>, file: &File) -> bool {
+    issued.iter().any(|ticket| ticket.file == os::file_number(file))
 }
 
-/// The limit on the bytes in flight, if `bytes` are now.
-fn most_bytes(bytes: usize) -> usize {
-    if bytes <= FREE_BYTES {
-        return FREE_BYTES;
+static STATE: Lock<State> = Lock::new(State { table: None, issued: VecDeque::new(), dropped: VecDeque::new() });
+
+/// Calls `body` with the state of this process. What its parent has in flight is the parent's to keep.
+fn with_state<T>(body: impl FnOnce(&mut State) -> T) -> T {
+    let mut state = STATE.lock();
+    if state.table.as_ref().is_some_and(|table| !table.is_ours()) {
+        state.issued.clear();
+        state.dropped.clear();
     }
-    FREE_BYTES.max((os::memory_total() / PART_OF_MEMORY).min(os::headroom() / PART_OF_HEADROOM))
+    body(&mut state)
 }
 
-static STATE: Lock<State> = Lock::new(State::EMPTY);
-
-/// The tickets of one mapping that may be unsettled, and the process that issued them.
-pub(super) struct Tickets(Lock<(u32, Vec<u64>)>);
-
-impl Default for Tickets {
-    fn default() -> Self {
-        Self(Lock::new((0, Vec::new())))
-    }
-}
-
-impl Tickets {
-    /// Issues a new ticket.
-    pub(super) fn issue(&self) -> Result<Ticket, Errno> {
-        set_up();
-        let mut state = STATE.lock();
-        state.clean();
-        if state.table.is_none() {
-            state.table = Some(TicketTable::new()?);
-        }
-        let State { table: Some(table), issued, .. } = &mut *state else { return Err(Errno::UNSUPPORTED) };
-        let mut own = self.0.lock();
-        if own.0 != table.process {
-            *own = (table.process, Vec::new()); // the old ones are the parent's
-        }
+/// Issues a ticket for a handle of a memory file.
+pub(super) fn issue(file: &File) -> Result<Ticket, Errno> {
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    purger::enter_once(&Keeper, &ENTERED);
+    with_state(|State { table, issued, .. }| {
+        let table = match table {
+            Some(table) if table.is_ours() => table,
+            table => table.insert(TicketTable::new()?),
+        };
         // An array that is pickled repeatedly but never opened (for hashing, say) must stay cheap to pickle.
-        if own.1.len() >= MOST_TICKETS {
-            own.1.retain(|&number| !table.is_settled(number));
-            let surplus = own.1.len().saturating_sub(MOST_TICKETS / 2);
-            own.1.drain(..surplus);
-        }
-        let now = Instant::now();
-        let over = |&(number, at): &(u64, Instant)| table.is_settled(number) || now >= at + GOOD_FOR;
-        while issued.len() >= PLACES as usize || issued.front().is_some_and(over) {
+        while issued.len() >= PLACES || issued.front().is_some_and(|ticket| table.is_back(ticket.number)) {
             issued.pop_front();
         }
-        let room = own.1.try_reserve(1).and_then(|()| issued.try_reserve(1));
-        room.map_err(|_| Errno::NO_MEMORY)?;
-        let ticket = table.issue();
-        own.1.push(ticket.number);
-        issued.push_back((ticket.number, now));
-        Ok(ticket)
-    }
+        issued.try_reserve(1).map_err(|_| Errno::NO_MEMORY)?;
+        table.last += 1;
+        let number = table.last;
+        issued.push_back(Issued { number, at: Instant::now(), file: os::file_number(file) });
+        Ok(Ticket { table: table.name.clone(), file: os::file_number(&table.file), number })
+    })
+}
 
-    /// Keeps a file of `bytes` bytes while a handle of it is in flight.
-    pub(super) fn keep(&self, file: File, bytes: usize) {
-        let (process, tickets) = std::mem::take(&mut *self.0.lock());
-        if tickets.is_empty() || process != std::process::id() {
-            return; // which closes the file
+/// Keeps a file of `bytes` bytes that its owner dropped, as long as handles of it are in flight.
+pub(super) fn keep(file: File, bytes: usize) {
+    let waits = with_state(|state| {
+        if is_in_flight(&state.issued, &file) && state.dropped.try_reserve(1).is_ok() {
+            state.dropped.push_back(Dropped { file, bytes, until: Instant::now() + GOOD_FOR });
         }
-        let mut state = STATE.lock();
-        if state.dropped.try_reserve(1).is_err() {
-            return;
-        }
-        let until = Instant::now() + GOOD_FOR;
-        state.dropped.push_back(Dropped { file: Some(file), bytes, tickets, until });
-        state.clean();
-        let waits = !state.dropped.is_empty();
-        drop(state);
-        if waits {
-            purger::ensure();
-        }
+        state.close();
+        !state.dropped.is_empty()
+    });
+    if waits {
+        purger::ensure();
     }
 }
 
 /// Closes the oldest file in flight to free a file descriptor. Returns whether there was one.
 pub(super) fn release_oldest() -> bool {
-    let mut state = STATE.lock();
-    state.clean();
-    state.dropped.pop_front().is_some()
+    with_state(|state| {
+        state.close();
+        let was_one = !state.dropped.is_empty();
+        state.close_oldest();
+        was_one
+    })
 }
 
-/// Waits until no handle is in flight, for at most `most`. Returns whether that was reached.
+/// Waits until no handle of the last minute is in flight, for at most `most`. Returns whether that was reached.
 pub fn wait_until_opened(most: Duration) -> bool {
     let end = Instant::now() + most;
     loop {
-        {
-            let mut state = STATE.lock();
-            state.clean();
-            if !state.waits() {
-                return true;
-            }
-        }
-        if Instant::now() >= end {
-            return false;
+        let is_waiting = with_state(|state| {
+            state.forget();
+            state.issued.iter().any(|ticket| ticket.at.elapsed() < GOOD_FOR)
+        });
+        if !is_waiting || Instant::now() >= end {
+            return !is_waiting;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -211,7 +169,7 @@ struct Keeper;
 
 impl Purgeable for Keeper {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        STATE.lock().close();
+        with_state(State::close);
         None
     }
 
@@ -220,7 +178,7 @@ impl Purgeable for Keeper {
     }
 
     fn is_idle(&self) -> bool {
-        STATE.lock().dropped.iter().all(|dropped| dropped.file.is_none())
+        with_state(|state| state.dropped.is_empty())
     }
 
     fn hold(&self) {
@@ -233,18 +191,15 @@ impl Purgeable for Keeper {
     }
 }
 
-fn set_up() {
-    static ENTERED: AtomicBool = AtomicBool::new(false);
-    purger::enter_once(&Keeper, &ENTERED);
-}
-
-/// The number of slots. Reusing a slot forgets its previous ticket.
-pub(super) const PLACES: u64 = 1 << 16;
-const BYTES: usize = PLACES as usize * size_of::<u64>();
-/// The prefix of the file's name; a random name follows.
+/// The number of places in a table, and of the tickets that are remembered. A number that comes back to a place hides the
+/// one that came back there before.
+const PLACES: usize = 1 << 12;
+const PLACE: usize = size_of::<u64>();
+/// The prefix of the table's name; a random name follows.
 const NAME: &str = "firsttouch-tickets:";
+
 fn position(number: u64) -> usize {
-    (number % PLACES) as usize * size_of::<u64>()
+    number as usize % PLACES * PLACE
 }
 
 /// Tells the sender of a handle that it was opened.
@@ -268,47 +223,30 @@ impl Ticket {
     }
 }
 
-/// The ticket table of this process, mapped.
-pub(super) struct TicketTable {
+/// The ticket table of this process.
+struct TicketTable {
     /// The process that created it. A forked child has a copy, which it must not use.
-    pub process: u32,
+    process: u32,
     name: String,
     file: File,
-    address: usize,
+    /// The last number issued.
     last: u64,
 }
 
 impl TicketTable {
-    pub fn new() -> Result<Self, Errno> {
-        let name: String = os::random().iter().map(|byte| format!("{byte:02x}")).collect();
-        let file = os::memory_file(&format!("{NAME}{name}"), BYTES, None)?;
-        let address = os::map_file(&file, BYTES, 0, true)?;
-        Ok(Self { process: std::process::id(), name, file, address, last: 0 })
+    fn new() -> Result<Self, Errno> {
+        let name = super::random_name();
+        let file = os::memory_file(&format!("{NAME}{name}"), PLACES * PLACE, None)?;
+        Ok(Self { process: std::process::id(), name, file, last: 0 })
     }
 
-    /// Issues a new ticket.
-    pub fn issue(&mut self) -> Ticket {
-        self.last += 1;
-        self.place(self.last).store(0, Relaxed);
-        Ticket { table: self.name.clone(), file: os::file_number(&self.file), number: self.last }
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
     }
 
-    fn place(&self, number: u64) -> &AtomicU64 {
-        let address = self.address + position(number);
-        // SAFETY: the slot lies in the mapping, which lives as long as the table; other processes write to it
-        // atomically.
-        unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }
-    }
-
-    /// Whether the handle was opened.
-    pub fn is_settled(&self, number: u64) -> bool {
-        self.place(number).load(Relaxed) == number
-    }
-}
-
-impl Drop for TicketTable {
-    fn drop(&mut self) {
-        // SAFETY: it was mapped for this table alone.
-        let _ = unsafe { os::unmap(self.address, BYTES) };
+    /// Whether a ticket came back.
+    fn is_back(&self, number: u64) -> bool {
+        let mut found = [0; PLACE];
+        os::read_file_at(&self.file, &mut found, position(number)).is_ok() && u64::from_ne_bytes(found) == number
     }
 }

@@ -68,8 +68,8 @@ impl Refused {
             Self::Dropped => format!(
                 "process {process} no longer holds this shared array: after the sender has released an array, a handle can \
                  be opened once, within {} seconds. Unopened arrays may take a quarter of its file descriptors \
-                 (RLIMIT_NOFILE), a sixteenth of the memory and a quarter of what is free; the oldest is released first. \
-                 Keep the array until all others have opened it",
+                 (RLIMIT_NOFILE) and of the memory that is free; the oldest is released first. Keep the array until all \
+                 others have opened it",
                 in_flight::GOOD_FOR.as_secs()
             ),
             Self::Invalid => {
@@ -102,7 +102,6 @@ pub struct Shared {
     page: usize,
     write: bool,
     receipt: Option<(Placement, Receipt)>,
-    tickets: in_flight::Tickets,
 }
 
 /// Creates mappings of one new memory file.
@@ -143,7 +142,7 @@ impl Shared {
     /// # Errors
     /// See [`NotMade`].
     pub fn new(size: usize, placement: &Placement) -> Result<Self, NotMade> {
-        let token: String = os::random().iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = random_name();
         let name = format!("{NAME}{token}");
         let mut maker = Maker { name: &name, file: None, refused: None };
         let placed = placement.map_by(&mut maker, size.max(1), os::page_size());
@@ -157,8 +156,7 @@ impl Shared {
             Page::Explicit(bytes) => bytes,
         };
         let (file, receipt) = (maker.file, Some((placement.clone(), placed.receipt)));
-        let tickets = in_flight::Tickets::default();
-        Ok(Self { file, token, address: placed.address, size: placed.size, page, write: true, receipt, tickets })
+        Ok(Self { file, token, address: placed.address, size: placed.size, page, write: true, receipt })
     }
 
     /// Maps memory that another process shares, writable if `write`.
@@ -184,9 +182,8 @@ impl Shared {
             let _ = os::advise_huge(address, handle.size); // resident pages stay as they are
         }
         handle.ticket.give_back(handle.process);
-        let (token, tickets) = (handle.token.clone(), in_flight::Tickets::default());
-        let (size, page) = (handle.size, handle.page);
-        Ok(Self { file: Some(file), token, address, size, page, write, receipt: None, tickets })
+        let Handle { token, size, page, .. } = handle.clone();
+        Ok(Self { file: Some(file), token, address, size, page, write, receipt: None })
     }
 
     /// Returns a handle. Until this memory is dropped it can be opened any number of times; after that once, for a
@@ -196,7 +193,7 @@ impl Shared {
     /// If the ticket table cannot be created.
     pub fn handle(&self) -> Result<Handle, Errno> {
         let file = self.file.as_ref().ok_or(Errno::UNSUPPORTED)?;
-        let ticket = self.tickets.issue()?;
+        let ticket = in_flight::issue(file)?;
         let (token, process) = (self.token.clone(), std::process::id());
         Ok(Handle { token, process, file: os::file_number(file), size: self.size, page: self.page, ticket })
     }
@@ -232,9 +229,14 @@ impl Drop for Shared {
         // SAFETY: all users of the mapping hold its owner, which is being dropped.
         let _ = unsafe { os::unmap(self.address, self.size) };
         if let Some(file) = self.file.take() {
-            self.tickets.keep(file, self.size); // until its receiver has opened it
+            in_flight::keep(file, self.size); // until its receiver has opened it
         }
     }
+}
+
+/// Returns a name that cannot be guessed.
+fn random_name() -> String {
+    os::random().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Retries without the oldest memory in flight if the error is `none_left`: the process has no free file descriptor.
