@@ -54,7 +54,7 @@ def test_fork_handlers_that_allocate(bench: Bench, options: tuple[str, ...]) -> 
 
 def test_a_fork_is_no_cancellation_point(bench: Bench) -> None:
     for served in (False, True):
-        assert output(bench.compiled("cancelled"), settings="thread=0", served=served) == "forked\n"
+        assert output(bench.compiled("cancelled"), served=served) == "forked\n"
 
 
 def test_a_thread_that_dlopen_waits_for(bench: Bench) -> None:
@@ -89,22 +89,20 @@ def test_what_is_done_to_pages_ends_with_their_block(bench: Bench) -> None:
         assert output(bench.compiled("altered"), served=served) == "plain\n"
 
 
-@pytest.mark.parametrize("settings", ["", "thread=0", "thread=never"])
 @pytest.mark.parametrize("before", [(), ("churn",)], ids=["fresh", "after use"])
-def test_programs_that_restrict_their_system_calls(bench: Bench, settings: str, before: tuple[str, ...]) -> None:
-    assert output(bench.compiled("restricted"), *before, settings=settings) == "allowed\n"
+def test_programs_that_restrict_their_system_calls(bench: Bench, before: tuple[str, ...]) -> None:
+    assert output(bench.compiled("restricted"), *before) == "allowed\n"
 
 
 def test_small_stacks(bench: Bench) -> None:
     (plain,) = numbers(bench.compiled("stack"), served=False)
-    for settings in ["", "thread=0", "thread=never"]:
-        (served,) = numbers(bench.compiled("stack"), settings=settings)
-        assert served <= plain + 2560
+    (served,) = numbers(bench.compiled("stack"))
+    assert served <= plain + 2560
 
 
 def test_forks_in_a_handler_that_interrupts_malloc(bench: Bench) -> None:
-    for thread in ["never", "2MiB"]:
-        assert output(bench.compiled("interrupted"), settings=f"thread={thread}", timeout=60) == "0 failures\n"
+    for before in [(), ("churn",)]:
+        assert output(bench.compiled("interrupted"), *before, timeout=60) == "0 failures\n"
 
 
 def test_no_descriptor_is_opened(bench: Bench) -> None:
@@ -122,15 +120,12 @@ def test_no_thread_before_it_is_worth_one(bench: Bench) -> None:
     assert (little, much, of_child) == (1, 1, 1)
     served = numbers(bench.compiled("threads"))
     assert served[:4] == [1, 2, 1, unshared]
-    assert numbers(bench.compiled("threads"), settings="thread=never")[:3] == [1, 1, 1]
-    assert numbers(bench.compiled("threads"), settings="thread=0")[:2] == [2, 2]
 
 
 def test_a_program_with_threads_may_have_one_more(bench: Bench) -> None:
     program = bench.compiled("threads")
     assert numbers(program, "beside another", served=False) == [2, 1]
     assert numbers(program, "beside another") == [3, 1]
-    assert numbers(program, "beside another", settings="thread=never") == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -203,15 +198,13 @@ def test_nothing_is_exported_by_accident() -> None:
 
 def test_settings_that_are_not_understood_are_left_out(bench: Bench) -> None:
     program = bench.compiled("secure", "-DSECURE=0")
-    assert output(program, settings="threshold=much decay=-1 thread= more=less word") == "pool\n"
+    assert output(program, settings="threshold=much decay=-1 huge= more=less word") == "pool\n"
     for settings in ["threshold=2MiB", "word  threshold=2MiB", " more=less threshold=2MiB", "threshold=2MiB json"]:
         assert output(program, settings=settings) == "C library\n"
 
 
 def test_under_seconds_of_random_use(bench: Bench) -> None:
-    for seed, settings in enumerate(
-        ["", "threshold=16384 decay=0", "max_idle=0", "thread=never", "thread=0 decay=0.2"]
-    ):
+    for seed, settings in enumerate(["", "threshold=16384 decay=0", "max_idle=0", "decay=0.2"]):
         assert output(bench.compiled("stress"), str(seed), "3", settings=settings) == "whole\n"
 
 

@@ -5,7 +5,7 @@
 
 use crate::large::{self, is_large};
 use crate::life;
-use crate::next::{self, Name};
+use crate::next;
 use firsttouch::address_map::is_foreign;
 use firsttouch::os::page_size;
 use libc::{c_int, c_void};
@@ -67,13 +67,13 @@ fn aligned(align: usize, size: usize) -> Option<*mut c_void> {
 /// See memalign(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
-    aligned(align, size).unwrap_or_else(|| next::aligned(Name::Memalign, align, size))
+    aligned(align, size).unwrap_or_else(|| next::memalign(align, size))
 }
 
 /// See aligned_alloc(3). Which alignments the C library refuses depends on its version.
 #[unsafe(no_mangle)]
 pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    aligned(align, size).unwrap_or_else(|| next::aligned(Name::AlignedAlloc, align, size))
+    aligned(align, size).unwrap_or_else(|| next::aligned_alloc(align, size))
 }
 
 /// See posix_memalign(3).
@@ -96,14 +96,14 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, 
 /// See valloc(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn valloc(size: usize) -> *mut c_void {
-    aligned(page_size(), size).unwrap_or_else(|| next::of_pages(Name::Valloc, size))
+    aligned(page_size(), size).unwrap_or_else(|| next::valloc(size))
 }
 
 /// See pvalloc(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn pvalloc(size: usize) -> *mut c_void {
     let pages = size.checked_next_multiple_of(page_size()).unwrap_or(size);
-    aligned(page_size(), pages).unwrap_or_else(|| next::of_pages(Name::Pvalloc, size))
+    aligned(page_size(), pages).unwrap_or_else(|| next::pvalloc(size))
 }
 
 /// See malloc_usable_size(3).
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn malloc_usable_size(address: *mut c_void) -> usize {
     // SAFETY: null or a live block, as malloc_usable_size(3) demands of the program.
     unsafe {
         match is_foreign(address as usize) {
-            true => next::usable_size(address),
+            true => next::malloc_usable_size(address),
             false => large::usable_size(address),
         }
     }
@@ -145,5 +145,5 @@ pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, _align: usize,
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_trim(pad: usize) -> libc::c_int {
     let gone = if life::is_forking() { 0 } else { large::trim() };
-    next::trim(pad) | libc::c_int::from(gone > 0)
+    next::malloc_trim(pad) | libc::c_int::from(gone > 0)
 }

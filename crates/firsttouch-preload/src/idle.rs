@@ -5,7 +5,6 @@
 //! program that takes it again, or that has threads anyway, the background purger is worth its thread.
 
 use crate::next;
-use crate::settings::Thread;
 use firsttouch::Allocator;
 use firsttouch::adaptors::Pool;
 use firsttouch::heap::purger::{MAY_RUN, runs};
@@ -19,27 +18,18 @@ const KEEP: usize = 4 << 20;
 const KEEP_PART: usize = 16;
 
 /// Bytes taken again after they had been given back, from which on a thread is wanted.
-static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
+const BOUND: usize = 4 << 20;
 /// Bytes taken again, and taken at all, before this process was forked.
 static AGAIN: AtomicUsize = AtomicUsize::new(0);
 static FRESH: AtomicUsize = AtomicUsize::new(0);
 /// Whether there is never to be a thread.
 static NEVER: AtomicBool = AtomicBool::new(false);
-/// Whether frees give back what is more than [`KEEP`], without a thread; otherwise it decays as the program allocates.
-static TRIMS: AtomicBool = AtomicBool::new(true);
 /// What the C library says of the process, as `char __libc_single_threaded`; null if it does not.
 static SINGLE_THREADED: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 
-pub fn begin(thread: Thread) {
+pub fn begin() {
     MAY_RUN.store(false, Relaxed);
     SINGLE_THREADED.store(next::look_up(c"__libc_single_threaded").cast(), Relaxed);
-    match thread {
-        Thread::Never => {
-            NEVER.store(true, Relaxed);
-            TRIMS.store(false, Relaxed);
-        }
-        Thread::After(bytes) => BOUND.store(bytes, Relaxed),
-    }
 }
 
 /// From now on there is no thread, unless it runs already.
@@ -65,7 +55,7 @@ pub fn before_allocation(pool: &Pool) {
     }
     let again = pool.taken_again().saturating_sub(AGAIN.load(Relaxed));
     let fresh = pool.taken_fresh().saturating_sub(FRESH.load(Relaxed));
-    if again > BOUND.load(Relaxed) || (fresh > KEEP && has_threads()) {
+    if again > BOUND || (fresh > KEEP && has_threads()) {
         MAY_RUN.store(true, Relaxed);
     }
 }
@@ -92,7 +82,7 @@ pub fn after_free(pool: &Pool) {
     }
     pool.tick_if_due();
     let keep = || KEEP.max(pool.active() / KEEP_PART);
-    if TRIMS.load(Relaxed) && pool.idle() > keep() {
+    if pool.idle() > keep() {
         pool.trim();
         if pool.idle() > keep() {
             pool.trim_parts(); // nobody would do it later

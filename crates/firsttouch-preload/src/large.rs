@@ -113,20 +113,10 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
 /// # Safety
 /// As for [`give`].
 unsafe fn make_plain(pool: &Pool, block: NonNull<u8>) -> bool {
-    if !calls::are_some() {
-        return true;
-    }
     // SAFETY: as for `give` (`free` above).
     let (address, size) = (block.as_ptr() as usize, unsafe { pool.usable_size(block) });
-    if !calls::is_altered(address, size) {
-        return true;
-    }
     // SAFETY: as above.
-    let done = unsafe { keeping_errno(|| heap::map_anew(address)) };
-    if done {
-        calls::forget(address, size);
-    }
-    done
+    !calls::may_be_altered(address, size) || unsafe { keeping_errno(|| heap::map_anew(address)) }
 }
 
 /// # Safety
@@ -158,7 +148,7 @@ pub unsafe fn usable_size(address: *mut c_void) -> usize {
     // SAFETY: a live block, as malloc_usable_size(3) demands of the program (`entry.rs`).
     unsafe {
         match block(address, Doing::Measure) {
-            None => next::usable_size(address),
+            None => next::malloc_usable_size(address),
             Some((pool, block)) => pool.usable_size(block),
         }
     }
@@ -181,7 +171,7 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
             return null_mut();
         }
         let (old, asked) = (pool.usable_size(block), pool.asked(block));
-        let is_altered = calls::is_altered(address as usize, old);
+        let is_altered = calls::may_be_altered(address as usize, old);
         if !life::is_forking() && !life::is_abandoned() && !is_altered {
             // A block that shrinks a little below the threshold may grow again.
             let stays = is_large(size.saturating_mul(2));
@@ -218,7 +208,7 @@ pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: a live block of the C library's, as realloc(3) demands of the program (`entry.rs`); what is copied lies
     // within both blocks.
     unsafe {
-        let old = next::usable_size(address);
+        let old = next::malloc_usable_size(address);
         let fresh = if old == 0 { None } else { allocate(size, 1, false) };
         let Some(fresh) = fresh else { return next::realloc(address, size) };
         fresh.cast::<u8>().copy_from_nonoverlapping(address.cast(), old.min(size));

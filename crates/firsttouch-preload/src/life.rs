@@ -51,9 +51,9 @@ unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environmen
     let serves = refused.is_none();
     if serves {
         firsttouch::os::stop_reading_files();
-        idle::begin(settings.thread);
+        idle::begin();
         if !settings.fills {
-            glibc::begin_to_raise(glibc::INITIAL);
+            glibc::begin_to_raise();
         }
         large::set_pool(Pool::for_any_blocks(settings.pool));
         watch_outside();

@@ -3,7 +3,7 @@
 use firsttouch::os;
 use libc::{c_int, c_void, size_t};
 use std::alloc::{GlobalAlloc, Layout};
-use std::ffi::{CStr, c_char, c_uint};
+use std::ffi::{CStr, c_char, c_uint, c_ulong};
 use std::mem::{MaybeUninit, transmute};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
@@ -17,58 +17,75 @@ unsafe extern "C" {
     fn gnu_get_libc_version() -> *const c_char;
 }
 
-/// A function that we define, of which the next definition is called for what we do not serve.
+/// Declares the functions that we define, of which the next definition is called for what we do not serve: a name for each,
+/// and a function that calls it.
 ///
 /// Each is looked up by its name alone. So whoever is next gets all that it defines and nothing else, as without us: a
 /// program with an allocator of its own may leave out some of these names.
-#[derive(Clone, Copy)]
-pub enum Name {
-    Malloc,
-    Calloc,
-    Realloc,
-    Free,
-    PosixMemalign,
-    AlignedAlloc,
-    Memalign,
-    Valloc,
-    Pvalloc,
-    MallocUsableSize,
-    MallocTrim,
-    Madvise,
-    Mprotect,
-    PkeyMprotect,
-    Mlock,
-    Mlock2,
-    Prctl,
-    Exit,
-    LibcStartMain,
+macro_rules! functions {
+    ($($(unsafe $($never:block)?)? fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
+        #[derive(Clone, Copy)]
+        #[allow(non_camel_case_types)]
+        pub enum Name { $($name),* }
+
+        /// Their names, in the same order.
+        const NAMES: &[&CStr] = &[$(
+            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            }
+        ),*];
+
+        $(
+            /// # Safety
+            /// As for the function of that name.
+            #[inline(always)]
+            #[allow(clippy::missing_safety_doc)]
+            pub $(unsafe $($never)?)? fn $name($($argument: $type),*) -> $output {
+                type Function = $(unsafe $($never)?)? extern "C" fn($($type),*) -> $output;
+                // SAFETY: the function of that name, and what it demands of its callers.
+                #[allow(unused_unsafe)]
+                unsafe { transmute::<*mut c_void, Function>(next(Name::$name))($($argument),*) }
+            }
+        )*
+    };
 }
 
-/// How many of them are an allocator's.
-const OF_ALLOCATORS: usize = Name::MallocTrim as usize + 1;
+functions! {
+    fn malloc(size: usize) -> *mut c_void;
+    fn calloc(count: usize, size: usize) -> *mut c_void;
+    unsafe fn realloc(address: *mut c_void, size: usize) -> *mut c_void;
+    unsafe fn free(address: *mut c_void) -> ();
+    unsafe fn posix_memalign(result: *mut *mut c_void, align: usize, size: usize) -> c_int;
+    fn aligned_alloc(align: usize, size: usize) -> *mut c_void;
+    fn memalign(align: usize, size: usize) -> *mut c_void;
+    fn valloc(size: usize) -> *mut c_void;
+    fn pvalloc(size: usize) -> *mut c_void;
+    unsafe fn malloc_usable_size(address: *mut c_void) -> usize;
+    fn malloc_trim(pad: usize) -> c_int;
+    unsafe fn madvise(address: *mut c_void, size: usize, advice: c_int) -> c_int;
+    unsafe fn mprotect(address: *mut c_void, size: usize, access: c_int) -> c_int;
+    unsafe fn pkey_mprotect(address: *mut c_void, size: usize, access: c_int, key: c_int) -> c_int;
+    unsafe fn mlock(address: *const c_void, size: usize) -> c_int;
+    unsafe fn mlock2(address: *const c_void, size: usize, flags: c_uint) -> c_int;
+    unsafe fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int;
+    fn exit(status: c_int) -> !;
+    unsafe fn __libc_start_main(
+        main: Main,
+        count: c_int,
+        words: *mut *mut c_char,
+        first: *mut c_void,
+        last: *mut c_void,
+        of_loader: *mut c_void,
+        stack: *mut c_void
+    ) -> c_int;
+}
 
-/// Their names, in the same order.
-const NAMES: [&CStr; 19] = [
-    c"malloc",
-    c"calloc",
-    c"realloc",
-    c"free",
-    c"posix_memalign",
-    c"aligned_alloc",
-    c"memalign",
-    c"valloc",
-    c"pvalloc",
-    c"malloc_usable_size",
-    c"malloc_trim",
-    c"madvise",
-    c"mprotect",
-    c"pkey_mprotect",
-    c"mlock",
-    c"mlock2",
-    c"prctl",
-    c"exit",
-    c"__libc_start_main",
-];
+/// The program's own.
+pub type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
+
+/// How many of them are an allocator's.
+const OF_ALLOCATORS: usize = Name::malloc_trim as usize + 1;
 
 static NEXT: [AtomicPtr<c_void>; NAMES.len()] = [const { AtomicPtr::new(null_mut()) }; NAMES.len()];
 
@@ -86,9 +103,9 @@ fn first(name: Name) -> *mut c_void {
     static LOOKING: AtomicBool = AtomicBool::new(false);
     if LOOKING.swap(true, Relaxed) {
         return match name {
-            Name::Malloc => __libc_malloc as *mut c_void,
-            Name::Calloc => __libc_calloc as *mut c_void,
-            Name::Free => __libc_free as *mut c_void,
+            Name::malloc => __libc_malloc as *mut c_void,
+            Name::calloc => __libc_calloc as *mut c_void,
+            Name::free => __libc_free as *mut c_void,
             // SAFETY: ends the process: the loader looks a name up, and needs none of the others.
             _ => unsafe { libc::abort() },
         };
@@ -106,7 +123,7 @@ fn first(name: Name) -> *mut c_void {
 /// Looks all names up. To be called while the program is loaded: later, dlsym(3) may wait for another thread's dlopen(3),
 /// and forgets the error that dlerror(3) would tell.
 pub fn look_up_names() {
-    for (function, name) in NEXT.iter().zip(NAMES) {
+    for (function, &name) in NEXT.iter().zip(NAMES) {
         function.store(look_up(name), Relaxed);
     }
 }
@@ -157,71 +174,6 @@ fn object(address: *const c_void) -> Option<(usize, &'static CStr)> {
         let is_entry = symbol.cast::<Symbol>().as_ref().is_some_and(|symbol| symbol.section == 0);
         (!is_entry).then(|| (found.dli_fbase as usize, CStr::from_ptr(found.dli_fname)))
     }
-}
-
-#[inline(always)]
-pub fn malloc(size: usize) -> *mut c_void {
-    // SAFETY: the function of that name.
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> *mut c_void>(next(Name::Malloc))(size) }
-}
-
-#[inline(always)]
-pub fn calloc(count: usize, size: usize) -> *mut c_void {
-    // SAFETY: the function of that name.
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize, usize) -> *mut c_void>(next(Name::Calloc))(count, size) }
-}
-
-/// # Safety
-/// As for realloc(3).
-#[inline(always)]
-pub unsafe fn realloc(address: *mut c_void, size: usize) -> *mut c_void {
-    type Function = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
-    // SAFETY: the function of that name; a live block of the next allocator's, as realloc(3) demands (`entry.rs`,
-    // `large.rs`).
-    unsafe { transmute::<*mut c_void, Function>(next(Name::Realloc))(address, size) }
-}
-
-/// # Safety
-/// As for free(3).
-#[inline(always)]
-pub unsafe fn free(address: *mut c_void) {
-    // SAFETY: the function of that name; a live block of the next allocator's, as free(3) demands (`entry.rs`, `large.rs`).
-    unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(next(Name::Free))(address) }
-}
-
-/// memalign(3), or one of the functions that take the same arguments.
-pub fn aligned(name: Name, align: usize, size: usize) -> *mut c_void {
-    // SAFETY: a function of that type (`entry.rs`).
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize, usize) -> *mut c_void>(next(name))(align, size) }
-}
-
-/// valloc(3) or pvalloc(3).
-pub fn of_pages(name: Name, size: usize) -> *mut c_void {
-    // SAFETY: a function of that type (`entry.rs`).
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> *mut c_void>(next(name))(size) }
-}
-
-/// # Safety
-/// As for posix_memalign(3).
-pub unsafe fn posix_memalign(result: *mut *mut c_void, align: usize, size: usize) -> c_int {
-    type Function = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
-    // SAFETY: the function of that name; `result` may be written, as posix_memalign(3) demands (`entry.rs`).
-    unsafe { transmute::<*mut c_void, Function>(next(Name::PosixMemalign))(result, align, size) }
-}
-
-/// # Safety
-/// As for malloc_usable_size(3).
-pub unsafe fn usable_size(address: *mut c_void) -> usize {
-    type Function = unsafe extern "C" fn(*mut c_void) -> usize;
-    // SAFETY: the function of that name; null or a live block of the next allocator's, as malloc_usable_size(3) demands
-    // (`entry.rs`, `large.rs`).
-    unsafe { transmute::<*mut c_void, Function>(next(Name::MallocUsableSize))(address) }
-}
-
-/// malloc_trim(3) of the next allocator.
-pub fn trim(pad: usize) -> c_int {
-    // SAFETY: the function of that name.
-    unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> c_int>(next(Name::MallocTrim))(pad) }
 }
 
 /// Keeps errno over a call that has no business to change it.

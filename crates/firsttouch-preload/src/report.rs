@@ -1,13 +1,12 @@
 //! The report of a process at its end, where `firsttouch run` asked for one: what a process used, when it is written, by
 //! which thread, and where to. Its words are the core's (`firsttouch::report`).
 
-use crate::next::{self, Name};
+use crate::next::{self, Main};
 use crate::settings::{Pattern, Reporting};
 use crate::{large, life};
-use firsttouch::gain::Fresh;
 use firsttouch::glibc;
 use firsttouch::os::{self, Usage};
-use firsttouch::report::{Report, Served};
+use firsttouch::report::{Fresh, Report, Served};
 use firsttouch::{Allocator, Stats};
 use libc::{FILE, SIGPIPE, SIGXFSZ, c_char, c_int, c_void, sigset_t, timespec};
 use std::ffi::CStr;
@@ -140,6 +139,7 @@ fn compose(asked: &Asked) {
         return;
     }
     let before = asked.start.plainly;
+    let plainly = glibc::faulted();
     let report = Report {
         process,
         main,
@@ -150,7 +150,7 @@ fn compose(asked: &Asked) {
         served: Served::Blocks,
         from: asked.threshold,
         pool,
-        plainly: glibc::faulted().since(before),
+        plainly: Fresh { small: plainly.small - before.small, huge: plainly.huge - before.huge },
         ..Report::default()
     };
     let (text, content) = report.text_and_json();
@@ -286,11 +286,8 @@ fn begin_to_end() {
 #[unsafe(no_mangle)]
 pub extern "C" fn exit(status: c_int) -> ! {
     begin_to_end();
-    // SAFETY: the function of that name.
-    unsafe { transmute::<*mut c_void, extern "C" fn(c_int) -> !>(next::next(Name::Exit))(status) }
+    next::exit(status)
 }
-
-type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
 /// The program's own.
 static MAIN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
@@ -316,21 +313,9 @@ pub unsafe extern "C" fn __libc_start_main(
     of_loader: *mut c_void,
     stack: *mut c_void,
 ) -> c_int {
-    type Function = unsafe extern "C" fn(
-        Main,
-        c_int,
-        *mut *mut c_char,
-        *mut c_void,
-        *mut c_void,
-        *mut c_void,
-        *mut c_void,
-    ) -> c_int;
     MAIN.store(program as *mut c_void, Relaxed);
-    // SAFETY: the function of that name, with what its caller gave.
-    unsafe {
-        let next = transmute::<*mut c_void, Function>(next::next(Name::LibcStartMain));
-        next(main, count, words, first, last, of_loader, stack)
-    }
+    // SAFETY: what its caller gave.
+    unsafe { next::__libc_start_main(main, count, words, first, last, of_loader, stack) }
 }
 
 /// See _exit(2).

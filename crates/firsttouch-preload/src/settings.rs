@@ -11,14 +11,6 @@ use std::time::Duration;
 
 const VARIABLE: &str = "FIRSTTOUCH_PRELOAD=";
 
-/// When there is to be a thread.
-#[derive(Clone, Copy)]
-pub enum Thread {
-    Never,
-    /// Once so many bytes were faulted in again.
-    After(usize),
-}
-
 /// Who reports, and where to.
 #[derive(Clone, Default)]
 pub struct Reporting {
@@ -33,7 +25,6 @@ pub struct Reporting {
 pub struct Settings {
     pub threshold: usize,
     pub pool: Options,
-    pub thread: Thread,
     pub reporting: Reporting,
     /// Whether the C library's `malloc` fills each block.
     pub fills: bool,
@@ -45,13 +36,8 @@ impl Settings {
     /// # Safety
     /// `environment` is a list of C strings that ends with null.
     pub unsafe fn read(mut environment: *const *const c_char) -> Self {
-        let mut found = Self {
-            threshold: 128 << 10,
-            pool: Options::default(),
-            thread: Thread::After(4 << 20),
-            reporting: Reporting::default(),
-            fills: false,
-        };
+        let mut found =
+            Self { threshold: 128 << 10, pool: Options::default(), reporting: Reporting::default(), fills: false };
         // SAFETY: `environment` is a list of C strings that ends with null (`life.rs`, which has it from the loader).
         unsafe {
             while !environment.is_null() && !(*environment).is_null() {
@@ -96,8 +82,6 @@ impl Settings {
                 self.pool.decay = seconds.or(self.pool.decay);
             }
             "huge" => self.pool.huge = value != "never",
-            "thread" if value == "never" => self.thread = Thread::Never,
-            "thread" => self.thread = size::parse(value).map_or(self.thread, Thread::After),
             "report" => self.reporting.process = value.parse().ok(),
             "quiet" => self.reporting.quiet = value == "1",
             _ => {}

@@ -20,6 +20,7 @@ static void *cancelled(void *unused) {
 
 int main(void) {
     alarm(60);
+    USED(memset(malloc(8 * MIB), 1, 8 * MIB)); /* enough for the pool's thread, once there is another one */
     for (int i = 0; i < 200; i++) {
         void *block = malloc(3 * MIB);
         CHECK(block);

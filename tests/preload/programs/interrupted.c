@@ -1,4 +1,5 @@
-/* Forks in a signal handler, which may interrupt malloc or free: fork(2) may be called there. */
+/* Forks in a signal handler, which may interrupt malloc or free: fork(2) may be called there. With an argument the pool's
+   thread runs already. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,9 @@ static int go_on(char *old) {
     return 0;
 }
 
-int main(void) {
+int main(int count, char **words) {
+    (void)words;
+    for (int turn = 0; count > 1 && turn < 20; turn++) free(memset(malloc(20 * SIZE), 1, 20 * SIZE));
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     char *kept = memset(malloc(SIZE), 5, SIZE);
     sigaction(SIGALRM, &action, NULL);
