@@ -299,30 +299,20 @@ fn scan(table: &PageTable, ranges: &[Range<usize>], runs: &mut PageRuns) -> Resu
     Ok(())
 }
 
+/// Reads the page table entry of every page.
 fn read_entries(table: &PageTable, range: &Range<usize>, runs: &mut PageRuns) -> Result<(), Errno> {
-    visit_entries(table, range, |page, seen| {
-        let state = match seen {
-            seen if seen & seen::PRESENT == 0 && seen & seen::SWAPPED != 0 => Swapped,
-            seen if seen & seen::PRESENT == 0 => Absent,
-            seen if seen & seen::EXCLUSIVE != 0 => Real, // the zero page is never mapped exclusively
-            _ => Present,
-        };
-        runs.push(page, state);
-    })
-}
-
-/// Visits the page table entry of every page, in order.
-fn visit_entries(
-    table: &PageTable,
-    range: &Range<usize>,
-    mut visit: impl FnMut(Range<usize>, u64),
-) -> Result<(), Errno> {
     let mut buffer = [0; BATCH];
     for start in range.clone().step_by(BATCH * page_size()) {
-        let seen = &mut buffer[..BATCH.min((range.end - start) / page_size())];
-        table.entries(start, seen)?;
-        for (page, &seen) in (start..).step_by(page_size()).zip(seen.iter()) {
-            visit(page..page + page_size(), seen);
+        let entries = &mut buffer[..BATCH.min((range.end - start) / page_size())];
+        table.entries(start, entries)?;
+        for (page, &seen) in (start..).step_by(page_size()).zip(entries.iter()) {
+            let state = match seen {
+                seen if seen & seen::PRESENT == 0 && seen & seen::SWAPPED != 0 => Swapped,
+                seen if seen & seen::PRESENT == 0 => Absent,
+                seen if seen & seen::EXCLUSIVE != 0 => Real, // the zero page is never mapped exclusively
+                _ => Present,
+            };
+            runs.push(page..page + page_size(), state);
         }
     }
     Ok(())
@@ -385,7 +375,7 @@ fn refine_sizes(
             set_sizes(runs, &mapping.range, |_| Huge);
         } else if mapping.huge == 0 {
             set_sizes(runs, &mapping.range, |_| Small);
-        } else if let Some(blocks) = table.and_then(|table| full_blocks(table, mapping).ok()) {
+        } else if let Some(blocks) = full_blocks(table, mapping) {
             // Every huge page fills a block; if there are as many as full blocks, each full block is one.
             let huge = blocks.len() * huge_page_size().unwrap_or(0) == mapping.huge;
             set_sizes(runs, &mapping.range, |block| match blocks.binary_search(&block) {
@@ -415,33 +405,23 @@ fn set_sizes(runs: &mut PageRuns, mapping: &Range<usize>, of: impl Fn(usize) -> 
     });
 }
 
-/// Returns the starts of the aligned blocks of a mapping in which every page is real.
-fn full_blocks(table: &PageTable, mapping: &Mapping) -> Result<Vec<usize>, Errno> {
-    let block = huge_page_size().ok_or(Errno::UNSUPPORTED)?;
+/// Returns the starts of the aligned blocks of a mapping in which every page is present, and not known to be the zero page.
+fn full_blocks(table: Option<&PageTable>, mapping: &Mapping) -> Option<Vec<usize>> {
+    let block = huge_page_size()?;
     let start = mapping.range.start.next_multiple_of(block);
     let range = start..(mapping.range.end / block * block).max(start);
     if range.len() > MAX_WALKED_SIZE {
-        return Err(Errno::UNSUPPORTED);
+        return None;
     }
-    let (mut blocks, mut full, mut exclusive) = (Vec::new(), true, true);
-    visit_entries(table, &range, |page, seen| {
-        full &= seen & seen::PRESENT != 0;
-        exclusive &= seen & seen::EXCLUSIVE != 0;
-        if page.end % block == 0 {
-            let first = page.end - block;
-            if full && (exclusive || !is_zero_page(first)) {
-                blocks.push(first);
-            }
-            (full, exclusive) = (true, true);
-        }
-    })?;
-    Ok(blocks)
-}
-
-/// Returns whether a page is known to be the zero page. If it is one and that is not known, the counts do not match.
-fn is_zero_page(page: usize) -> bool {
-    let mut node = [0];
-    nodes_of(&[page], &mut node).is_ok() && node[0] == -Errno::BAD_ADDRESS.0
+    let (mut runs, presence) = read(table, std::slice::from_ref(&range));
+    refine_zero_pages(&mut runs, table, presence);
+    runs.refine(&[Real], |run, refined| refined.push(run.range.clone(), Present)); // so that they are one run
+    let present = runs.iter().filter(|run| run.state == Present);
+    let blocks = present.flat_map(|run| {
+        let Range { start, end } = run.range;
+        (start.next_multiple_of(block)..end).step_by(block).filter(move |at| at + block <= end)
+    });
+    (presence.is_some() && runs.is_complete()).then(|| blocks.collect())
 }
 
 /// Tells pages in the page cache, not touched by this process, from absent ones. Returns the source.
