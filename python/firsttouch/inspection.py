@@ -35,16 +35,10 @@ __all__ = [
 ]
 
 
-def _escape(text: str) -> str:
-    """Escape text for HTML, as :func:`html.escape`; importing `html` loads a table of all entities."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-
-
 class Inspection(NamedTuple):
     """Memory behind an array; sizes are bytes of the whole pages that its elements lie on.
 
-    A figure is ``None`` where it cannot be determined; it is never guessed. ``str`` of it is a table, and notebooks
-    show one by themselves.
+    A figure is ``None`` where it cannot be determined; it is never guessed. ``str`` of it is a table.
 
     See Also
     --------
@@ -130,16 +124,6 @@ class Inspection(NamedTuple):
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        left, right = 'style="text-align:left"', 'style="text-align:right"'
-        rows = []
-        for label, value, *rest in _rows(self):
-            cells = f'<td colspan="3" {left}>{_escape(value)}</td>'
-            if rest:
-                cells = f"<td {right}>{value}</td><td {right}>{rest[0]}</td><td {left}>{_escape(rest[1])}</td>"
-            rows.append(f"<tr><th {left}>{label}</th>{cells}</tr>")
-        return f"<table><caption>{_escape(_title(self))}</caption>{''.join(rows)}</table>"
 
 
 #: Figures of pages, in the order of the text.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import starmap
+from itertools import groupby, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -402,10 +402,6 @@ def _node(number: int, processors: list[int], memory: tuple[int, int, int] | Non
 
 
 def _ranges(numbers: tuple[int, ...]) -> str:
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+    """Return ascending numbers as in "0-3,8"."""
+    runs = [list(run) for _, run in groupby(enumerate(numbers), lambda item: item[1] - item[0])]
+    return ",".join(f"{run[0][1]}-{run[-1][1]}" if len(run) > 1 else str(run[0][1]) for run in runs)

@@ -12,7 +12,7 @@ import pytest
 
 import firsttouch as ft
 from firsttouch import _firsttouch
-from tests.placement.test_pages import there
+from tests.placement import there
 from tests.programs import run
 
 pytestmark = pytest.mark.quick
@@ -137,6 +137,37 @@ LONG = """
 def test_ctrl_c_ends_a_prefault(call: str) -> None:
     printed = run(LONG.format(call, 2.0))
     assert printed.startswith("interrupted True"), printed
+
+
+def test_ctrl_c_is_not_raised_by_another_threads_constructor() -> None:
+    program = """
+        import signal, threading
+
+        def others():
+            try:
+                while not done.is_set():
+                    ft.empty(100_000, allocator=pool)
+            except BaseException as error:
+                wrong.append(repr(error))
+
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        pool, allocator = ft.pool(), ft.pages(populate=1)
+        done, wrong, interrupted = threading.Event(), [], 0
+        threads = [threading.Thread(target=others) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for _ in range(5):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            try:
+                allocator.empty(2 << 30, "u1")
+            except KeyboardInterrupt:
+                interrupted += 1
+        done.set()
+        for thread in threads:
+            thread.join()
+        print(interrupted, wrong)
+        """
+    assert run(program) == "5 []\n"
 
 
 def test_a_handler_that_does_not_raise_lets_it_go_on() -> None:

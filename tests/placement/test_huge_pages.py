@@ -8,6 +8,7 @@ import pytest
 
 import firsttouch as ft
 from tests.limits.cgroups import group
+from tests.placement import granted
 from tests.programs import quiet, run, start
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -59,8 +60,7 @@ def giant() -> Iterator[None]:
 def test_pages_of_2_mib_are_granted_and_go_back() -> None:
     before = free(2048)
     array = ft.pages("2M", strict=True).zeros(6 * MIB - 100, np.uint8)
-    receipt = ft.receipt(array)
-    assert receipt is not None
+    receipt = granted(array)
     assert (receipt.huge, receipt.mapped, receipt.why_not) == ("2M", 6 * MIB, ())
     assert array.ctypes.data % (2 * MIB) == 0
     array[:] = 7
@@ -97,8 +97,7 @@ def test_the_first_that_can_be_had() -> None:
 @pytest.mark.usefixtures("four")
 def test_what_would_waste_gets_small_pages() -> None:
     for nbytes in (100, MIB, 2 * MIB - 1):
-        receipt = ft.receipt(ft.pages("2M", strict=True).zeros(nbytes, np.uint8))
-        assert receipt is not None
+        receipt = granted(ft.pages("2M", strict=True).zeros(nbytes, np.uint8))
         assert receipt.huge is None
 
 
@@ -115,8 +114,7 @@ def test_on_a_node_they_are_real_at_once_and_pools_keep_them() -> None:
 @pytest.mark.usefixtures("giant")
 def test_pages_of_1_gib_are_granted() -> None:
     array = ft.pages("1G", strict=True).zeros(GIB, np.uint8)
-    receipt = ft.receipt(array)
-    assert receipt is not None
+    receipt = granted(array)
     assert (receipt.huge, receipt.mapped, array.ctypes.data % GIB) == ("1G", GIB, 0)
 
 
@@ -124,8 +122,7 @@ def test_without_any_the_receipt_says_so() -> None:
     if not pool(1 << 20).exists() or free(1 << 20):
         pytest.skip("this machine has no huge pages of 1 GiB, or has free ones")
     array = ft.pages("1G").zeros(GIB, np.uint8)
-    receipt = ft.receipt(array)
-    assert receipt is not None
+    receipt = granted(array)
     assert (receipt.huge, len(receipt.why_not)) == (None, 1)
     assert receipt.why_not[0].startswith("huge='1G': the kernel's pool has too few")
     with pytest.raises(MemoryError, match="as a strict placement requires: huge='1G': the kernel's pool has too few"):

@@ -9,6 +9,7 @@ import pytest
 
 import firsttouch as ft
 from tests.limits.cgroups import group
+from tests.placement import granted, there
 from tests.programs import quiet, run, start
 
 pytestmark = pytest.mark.quick
@@ -27,21 +28,6 @@ PLACED: list[dict[str, Any]] = [
     {"numa": "blocked:-1", "populate": True},
     {"numa": "local", "strict": True},
 ]
-
-
-def there(array: np.ndarray) -> int:
-    """Bytes of an array's whole pages that are resident."""
-    start = array.ctypes.data
-    total = 0
-    with open("/proc/self/smaps") as file:
-        inside = False
-        for line in file:
-            if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
-                low, high = (int(part, 16) for part in found.groups())
-                inside = low < start + array.nbytes and start < high
-            elif inside and line.startswith("Rss:"):
-                total += int(line.split()[1]) * 1024
-    return total
 
 
 @pytest.mark.parametrize("named", PLACED, ids=str)
@@ -71,23 +57,20 @@ def test_populated_pages_are_there_before_the_constructor_returns(huge: Any, pop
     assert there(lazy) < MIB
     array = ft.pages(huge, populate=populate).zeros(32 * MIB, np.uint8)
     assert there(array) >= 32 * MIB
-    receipt = ft.receipt(array)
-    assert receipt is not None
+    receipt = granted(array)
     assert receipt.populated
     assert receipt.threads == (populate if populate > 1 else receipt.threads)
 
 
 def test_receipts_say_what_was_asked_granted_and_why_not() -> None:
     array = ft.pages(("1G", "thp"), numa=0).empty(8 * MIB, np.uint8)
-    receipt = ft.receipt(array[::2])
-    assert receipt is not None
+    receipt = granted(array[::2])
     assert (receipt.nbytes, receipt.huge, receipt.numa, receipt.locked) == (8 * MIB, "thp", "bind:0", False)
     assert receipt.asked == "huge=('1G', 'thp'), populate=False, lock=False, numa='bind:0', strict=False"
     assert any("huge='1G'" in why and "smaller than one such page" in why for why in receipt.why_not)
     assert ft.receipt(np.zeros(3)) is None
     assert ft.receipt(ft.malloc().zeros(10**6)) is None
-    small = ft.receipt(ft.pages("2M", strict=True).empty(100))
-    assert small is not None
+    small = granted(ft.pages("2M", strict=True).empty(100))
     assert small.huge is None
 
 
@@ -184,15 +167,13 @@ def test_bad_arguments_are_named_with_what_would_do(named: dict[str, Any], error
 def test_receipts_of_pools_say_what_was_recycled_and_what_is_fresh() -> None:
     pool = ft.pool(decay=None)
     array = pool.zeros(8 * MIB, np.uint8)
-    fresh = ft.receipt(array[5:])
-    assert fresh is not None
+    fresh = granted(array[5:])
     assert (fresh.nbytes, fresh.asked, fresh.why_not) == (8 * MIB, "", ())
     assert fresh.mapped >= 8 * MIB
     assert fresh.origin.startswith("fresh, on ")
     assert (fresh.huge == "thp") == ("on huge pages" in fresh.origin)
     del array
-    again = ft.receipt(pool.empty(8 * MIB, np.uint8))
-    assert again is not None
+    again = granted(pool.empty(8 * MIB, np.uint8))
     assert again.origin.startswith("recycled, ")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from tests.placement import granted
 from tests.programs import environment
 
 pytestmark = pytest.mark.quick
@@ -22,8 +23,7 @@ def test_a_pool_over_placed_pages_recycles_them(numa: Any) -> None:
     pool = ft.pool(ft.pages("thp", numa=numa), decay=None)
     assert repr(pool) == repr(eval(repr(pool), vars(ft)))
     first = pool.ones(1 << 18)
-    receipt = ft.receipt(first)
-    assert receipt is not None
+    receipt = granted(first)
     assert receipt.numa in ("bind:0", "interleave:0", "preferred:0", "local")
     address = first.ctypes.data
     del first
@@ -37,8 +37,7 @@ def test_a_scratch_buffer_over_a_pool_over_placed_pages() -> None:
     with ft.scratch(buffer) as s:
         assert not s.zeros(1000).any()
     large = buffer.zeros(1 << 20)
-    receipt = ft.receipt(np.frombuffer(large, np.uint8))
-    assert receipt is not None
+    receipt = granted(np.frombuffer(large, np.uint8))
     assert "numa='bind:0'" in receipt.asked  # large ones are the pool's
 
 
@@ -80,6 +79,5 @@ def test_what_a_pool_will_use_again_is_not_bound_elsewhere() -> None:
     for allocator, policy in ((pool, "bind:0"), (ft.tracked(pages), "interleave:0"), (pages, "interleave:0")):
         array = allocator.zeros(4 << 20, np.uint8)
         ft.migrate(array, "interleave:all")
-        receipt = ft.receipt(array)
-        assert receipt is not None
+        receipt = granted(array)
         assert receipt.numa == policy

@@ -7,6 +7,7 @@ import pytest
 
 import firsttouch as ft
 from firsttouch._constructing import _expected, axis_of
+from tests.placement import granted
 
 pytestmark = pytest.mark.quick
 
@@ -47,8 +48,7 @@ def test_what_is_stated_beforehand_is_so(name: str, arguments: tuple[Any, ...], 
         assert (made.shape, made.strides, made.dtype) == (plain.shape, plain.strides, plain.dtype)
         if name != "empty" and name != "empty_like":
             assert (made == plain).all()
-        receipt = ft.receipt(made)
-        assert receipt is not None
+        receipt = granted(made)
         assert receipt.why_not == ()
 
 
@@ -62,15 +62,13 @@ def test_what_is_stated_beforehand_is_so(name: str, arguments: tuple[Any, ...], 
 )
 def test_what_is_known_afterwards_is_put_right(call: Any) -> None:
     made = call(ft.numa("blocked:-1"))
-    receipt = ft.receipt(made)
-    assert receipt is not None
+    receipt = granted(made)
     assert receipt.why_not == ()
 
 
 def test_axes_that_a_constructor_adds_may_be_named() -> None:
     made = ft.array(np.ones(1 << 16), ndmin=2, allocator=ft.numa("blocked:1"))
-    receipt = ft.receipt(made)
-    assert receipt is not None
+    receipt = granted(made)
     assert (made.shape, receipt.why_not) == ((1, 1 << 16), ())
 
 
@@ -99,11 +97,9 @@ def test_where_bytes_alone_are_known_the_receipt_says_so() -> None:
         ("blocked:1", ("numa: the array's axes are not known here, so the slabs are of bytes",)),
     ):
         with ft.use(ft.numa(text)):
-            receipt = ft.receipt(np.zeros((64, 1024)))
-            assert receipt is not None
+            receipt = granted(np.zeros((64, 1024)))
             assert receipt.why_not == why_not
-            ours = ft.receipt(ft.zeros((64, 1024)))
-            assert ours is not None
+            ours = granted(ft.zeros((64, 1024)))
             assert ours.why_not == ()
     with ft.use(ft.numa("blocked:1", strict=True)), pytest.raises(MemoryError):
         np.zeros((64, 1024))
@@ -124,6 +120,5 @@ def test_what_is_stated_ends_with_the_constructor() -> None:
 
 def test_many_slabs_are_made_real_at_once() -> None:
     made = ft.zeros((5000, 1024), allocator=ft.numa("blocked:1"))  # on one node that is one slab
-    receipt = ft.receipt(made)
-    assert receipt is not None
+    receipt = granted(made)
     assert (receipt.populated, receipt.why_not) == (ft.placement.highest_node() > 0, ())

@@ -90,7 +90,7 @@ fn origin_of(address: usize) -> Option<ToPython<BlockOrigin>> {
     Some(ToPython((found.asked, found.span.1, huge, found.origin.to_string())))
 }
 
-// ---- Pages that exist: touched, collapsed into huge ones, moved to other nodes, and where they are --------------------
+// ---- Pages that exist: touched, collapsed into huge ones, moved to other nodes --------------------
 
 /// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
 #[pyfunction]
@@ -184,15 +184,6 @@ fn migrate_range(
     Ok(ToPython((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string()))))
 }
 
-/// The node of each page of a range; negative if it is not resident.
-#[pyfunction]
-fn nodes_of_range(py: Python<'_>, address: usize, nbytes: usize) -> PyResult<ToPython<Vec<i32>>> {
-    let (start, size) = migration::whole_pages(address, nbytes);
-    py.detach(|| migration::nodes_of(start, size))
-        .map(ToPython)
-        .map_err(|error| PyOSError::new_err(format!("move_pages: {}", Reason::of(error))))
-}
-
 // ---- The NUMA nodes there are --------------------------------------------------
 
 type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
@@ -253,7 +244,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(touch_range, module)?)?;
     module.add_function(wrap_pyfunction!(collapse_range, module)?)?;
     module.add_function(wrap_pyfunction!(migrate_range, module)?)?;
-    module.add_function(wrap_pyfunction!(nodes_of_range, module)?)?;
     module.add_function(wrap_pyfunction!(numa_nodes, module)?)?;
     module.add_function(wrap_pyfunction!(current_node, module)?)?;
     module.add_function(wrap_pyfunction!(highest_node, module)?)

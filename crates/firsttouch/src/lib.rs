@@ -28,7 +28,6 @@ pub mod expression;
 pub mod factory;
 pub mod failure;
 pub mod fork;
-pub mod gain;
 pub mod glibc;
 pub mod heap;
 pub mod layout;

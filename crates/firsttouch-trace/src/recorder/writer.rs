@@ -119,10 +119,7 @@ impl Writer {
             }
             Record::ResizeEnd { old, address, size } => self.on_resize_end(old, address, size),
             Record::Time(micros) => self.micros = self.micros.max(micros),
-            Record::Site { line, names } => {
-                let [file, library] = *names;
-                self.write(EventKind::Site { file, line, library });
-            }
+            Record::Site { file, line } => self.write(EventKind::Site { file: file.into(), line }),
         }
     }
 

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
-from firsttouch import _firsttouch
 from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, bars, faults, measured, middle, name
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Picture, Table
@@ -58,7 +57,8 @@ def timed(target: Bytes, source: Bytes) -> tuple[float, int]:
 
 def misplaced(array: Bytes, node: int) -> int:
     """Return the number of the array's pages that are not on its node."""
-    return sum(found != node for found in _firsttouch.nodes_of_range(array.ctypes.data, array.nbytes))
+    nodes = ft.inspection.pagemap(array).nodes
+    return int((nodes != node).sum())
 
 
 @contextmanager
