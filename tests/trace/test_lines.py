@@ -162,9 +162,22 @@ def test_a_record_that_was_removed_is_not_taken_for_a_program_without_numpy(firs
     assert "never imported" not in done.stderr
 
 
+def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: Start, python: Start) -> None:
+    code = "import copy\nimport numpy as np\na = np.ones(1 << 20)\nb = copy.deepcopy(a)"
+    found = told(firsttouch("trace", "--summary", "--json", "-", "-c", code))
+    lines = {(each["file"], each["line"]): each["library"] for each in found["lines"]}
+    assert set(lines) == {("<string>", 3), ("<string>", 4)}
+    assert lines["<string>", 3] == ""
+    assert re.fullmatch(r"copy\.py:\d+", lines["<string>", 4])
+    shown = firsttouch("trace", "--summary", "-c", code).stdout
+    assert re.search(r"<string>:4 .*\n +in copy\.py:\d+ *\n", shown)
+    budget = f"import firsttouch as ft\nft.install(ft.limited(ft.pool(), '20 MiB'))\n{code}\nc = a + b"
+    assert re.search(r"<string>:6, in copy\.py:\d+", python("-c", budget).stderr)
+
+
 def said(size: int, seconds: float, avoidable: float) -> str:
     """What `advise` says of a program of a second with ten such arrays."""
-    line = Line("a.py", 1, 10, 10 * size, 1.0, seconds, avoidable)
+    line = Line("a.py", 1, "", 10, 10 * size, 1.0, seconds, avoidable)
     return Summary({"facts": {"user": 1.0}, "seconds": 1.0}, [line]).words("a.py -n 3")
 
 

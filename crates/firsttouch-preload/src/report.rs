@@ -4,9 +4,10 @@
 use crate::next::{self, Main};
 use crate::settings::{Pattern, Reporting};
 use crate::{large, life};
+use firsttouch::gain::Fresh;
 use firsttouch::glibc;
 use firsttouch::os::{self, Usage};
-use firsttouch::report::{Fresh, Report, Served};
+use firsttouch::report::{Report, Served};
 use firsttouch::{Allocator, Stats};
 use libc::{FILE, SIGPIPE, SIGXFSZ, c_char, c_int, c_void, sigset_t, timespec};
 use std::ffi::CStr;
@@ -139,7 +140,6 @@ fn compose(asked: &Asked) {
         return;
     }
     let before = asked.start.plainly;
-    let plainly = glibc::faulted();
     let report = Report {
         process,
         main,
@@ -150,7 +150,7 @@ fn compose(asked: &Asked) {
         served: Served::Blocks,
         from: asked.threshold,
         pool,
-        plainly: Fresh { small: plainly.small - before.small, huge: plainly.huge - before.huge },
+        plainly: glibc::faulted().since(before),
         ..Report::default()
     };
     let (text, content) = report.text_and_json();

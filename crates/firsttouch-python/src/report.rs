@@ -4,8 +4,9 @@ use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::small_limit;
 use crate::process::serving;
 use crate::python::values::ToPython;
+use firsttouch::gain::Fresh;
 use firsttouch::os::{self, Usage};
-use firsttouch::report::{Failure, Fresh, Report, Served};
+use firsttouch::report::{Failure, Report, Served};
 use firsttouch::sources::PreloadedPool;
 use firsttouch::{Allocator, Stats, failure, glibc};
 use pyo3::prelude::*;
@@ -96,10 +97,7 @@ fn report(
         served: if preloaded.is_some() { Served::Blocks } else { Served::Arrays },
         from: small_limit(),
         pool: pooled.then(|| now.since(&start.stats)),
-        plainly: Fresh {
-            small: plainly.small.saturating_sub(start.plainly.small),
-            huge: plainly.huge.saturating_sub(start.plainly.huge),
-        },
+        plainly: plainly.since(start.plainly),
         last_failure: last_failure.map(|(error, reason)| Failure {
             reason,
             asked: error.asked,

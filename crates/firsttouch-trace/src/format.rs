@@ -19,7 +19,7 @@
 //! | [`ALLOCATE`] | size; if that is at least [`LARGE_SIZE`], the site |
 //! | [`FREE`] | block |
 //! | [`RESIZE`] | block, size |
-//! | [`SITE`] | line, file |
+//! | [`SITE`] | line, file, library |
 //!
 //! Block numbers are implicit in allocations: a block takes the most recently freed number, or else the next unused one,
 //! which keeps numbers small. `BlockIds` implements that rule for both sides.
@@ -121,6 +121,8 @@ pub enum EventKind {
         file: String,
         /// Line number.
         line: u32,
+        /// The line of a library through which it made its first request; empty where it made it itself.
+        library: String,
     },
 }
 
@@ -185,10 +187,11 @@ impl Encoder {
                 number(out, block.into());
                 number(out, size);
             }
-            EventKind::Site { ref file, line } => {
+            EventKind::Site { ref file, line, ref library } => {
                 tag(SITE, 0);
                 number(out, line.into());
                 string(out, file.as_bytes());
+                string(out, library.as_bytes());
             }
         }
     }

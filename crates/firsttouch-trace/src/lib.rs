@@ -19,4 +19,4 @@ mod tests;
 
 pub use format::{Encoder, Event, EventKind, LARGE_SIZE, Metadata, TraceError};
 pub use reader::Reader;
-pub use summary::{LineSummary, Summary};
+pub use summary::{LineSummary, RAISED_FOR, Summary};

@@ -109,7 +109,7 @@ impl<R: Read> Reader<R> {
             format::RESIZE => EventKind::Resize { block: self.live_block()?, size: self.number()? },
             format::SITE => {
                 let line = self.number_u32()?;
-                EventKind::Site { file: self.string()?, line }
+                EventKind::Site { file: self.string()?, line, library: self.string()? }
             }
             _ => return Err(TraceError::Corrupt("unknown event kind")),
         })

@@ -1,23 +1,14 @@
-//! Attributes large blocks to source lines, with an estimate of what they cost in first touches, plainly and on a pool.
-//!
-//! What glibc would have taken fresh from the system is told by the simulation that reports use, too
-//! ([`firsttouch::glibc`]); what a pool would have taken, by the memory that the program had freed less than [`DECAY`]
-//! before. Both assume that all memory is used. The page faults and the kernel time that the run was seen to take bound
-//! them.
+//! Attributes large blocks to source lines, with what they took fresh from the system, plainly and on a pool: see
+//! [`firsttouch::gain`]. That assumes that all memory is used; the page faults that the run was seen to take bound it.
 
 use crate::format::{EventKind, LARGE_SIZE, Metadata, TraceError};
 use crate::reader::Reader;
-use firsttouch::adaptors::{DECAY, SMALL_LIMIT};
-use firsttouch::glibc::{self, Simulation};
-use firsttouch::os;
-use firsttouch::report::{Fresh, Price};
-use std::collections::VecDeque;
+use firsttouch::gain::{Simulation, Taken};
 use std::io::Read;
+use std::str::FromStr;
 
-/// Zeroed blocks of at least this many bytes come fresh from a pool, because the kernel clears faster.
-const CLEARED_MAX: u64 = 32 << 20;
-/// The kernel counts its time in ticks; from this many seconds on it is reliable.
-const TICKS: f64 = 0.25;
+/// Under this name the header tells what the C library's thresholds were raised for: see [`firsttouch::glibc::raised_for`].
+pub const RAISED_FOR: &str = "raised_for";
 
 /// The large blocks allocated by one source line.
 #[derive(Clone, Debug, Default)]
@@ -26,16 +17,14 @@ pub struct LineSummary {
     pub file: String,
     /// The line number.
     pub line: u32,
+    /// The line of a library through which it made its first request; empty where it made it itself.
+    pub library: String,
     /// Number of large blocks.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What glibc would have taken fresh for them.
-    pub plainly: Fresh,
-    /// What a pool would have taken fresh.
-    pub pooled: Fresh,
-    /// Bytes that a pool would have had to clear, less those that glibc would have.
-    pub cleared: f64,
+    /// What they took.
+    pub taken: Taken,
     /// Number of lifetimes in microseconds, by their logarithm to the base 2; the last is half an hour or more.
     lifetimes: [u64; 32],
 }
@@ -50,45 +39,6 @@ impl LineSummary {
             count >= half
         });
         (3 << exponent.unwrap_or(0)) >> 1
-    }
-}
-
-/// The memory that a pool would keep: what the program freed less than [`DECAY`] ago, the latest first. Fragmentation is
-/// ignored, so a pool may take a little more.
-#[derive(Default)]
-struct IdleMemory {
-    /// Times of the frees, and bytes.
-    freed: VecDeque<(u64, u64)>,
-}
-
-impl IdleMemory {
-    /// Keeps memory that is freed now.
-    fn give(&mut self, bytes: u64, now: u64) {
-        if bytes > 0 {
-            self.freed.push_back((now, bytes));
-        }
-    }
-
-    /// Takes up to `wanted` bytes, after giving back what has been idle for long; returns how many there were.
-    fn take(&mut self, wanted: u64, now: u64) -> u64 {
-        while self
-            .freed
-            .front()
-            .is_some_and(|&(freed_at, _)| u128::from(now.saturating_sub(freed_at)) > DECAY.as_micros())
-        {
-            self.freed.pop_front();
-        }
-        let mut missing = wanted;
-        while missing > 0 {
-            let Some((_, bytes)) = self.freed.back_mut() else { break };
-            let taken = missing.min(*bytes);
-            *bytes -= taken;
-            missing -= taken;
-            if *bytes == 0 {
-                self.freed.pop_back();
-            }
-        }
-        wanted - missing
     }
 }
 
@@ -127,8 +77,7 @@ pub struct Summary {
     pub small_blocks: u64,
     /// Their bytes.
     pub small_bytes: u64,
-    plainly: Simulation,
-    pooled: IdleMemory,
+    simulation: Simulation,
     /// Live blocks by block number.
     blocks: Vec<LiveBlock>,
 }
@@ -142,6 +91,7 @@ impl Summary {
         let mut reader = Reader::new(source)?;
         let mut summary =
             Self { metadata: reader.metadata().clone(), lines: vec![LineSummary::default()], ..Self::default() };
+        summary.simulation = Simulation::new(summary.fact(RAISED_FOR).unwrap_or_default());
         loop {
             let event = match reader.next() {
                 Ok(Some(event)) => event,
@@ -151,8 +101,8 @@ impl Summary {
             };
             summary.micros = event.micros;
             match event.kind {
-                EventKind::Site { file, line } => {
-                    summary.lines.push(LineSummary { file, line, ..LineSummary::default() });
+                EventKind::Site { file, line, library } => {
+                    summary.lines.push(LineSummary { file, line, library, ..LineSummary::default() });
                 }
                 EventKind::Allocate { block, size, zeroed, site } => summary.on_alloc(block, size, zeroed, site),
                 EventKind::Free { block } => summary.on_free(block),
@@ -182,24 +132,14 @@ impl Summary {
     fn on_alloc(&mut self, number: u32, size: u64, zeroed: bool, site: u32) {
         self.allocations += 1;
         self.changed(0, size);
-        let plainly = self.plainly.allocated(number as usize + 1, size as usize);
-        let had = if zeroed && size >= CLEARED_MAX || size < SMALL_LIMIT as u64 {
-            0
-        } else {
-            self.pooled.take(size, self.micros)
-        };
+        let taken = self.simulation.allocate(number as usize + 1, size, zeroed, self.micros);
         let site = if (site as usize) < self.lines.len() { site as usize } else { 0 };
         let line = (size >= LARGE_SIZE).then_some(site);
         if let Some(line) = line {
             let line = &mut self.lines[line];
             line.count += 1;
             line.bytes = line.bytes.saturating_add(size);
-            line.plainly += glibc::pages(plainly, size as usize, true);
-            let whole_pages = os::huge_page_size().is_some_and(|huge| size >= huge as u64);
-            line.pooled.add(size - had, whole_pages || !zeroed); // zeroed blocks that fill no huge page may be sparse
-            if zeroed {
-                line.cleared += plainly as f64 - (size - had) as f64;
-            }
+            line.taken += taken;
         } else {
             self.small_blocks += 1;
             self.small_bytes = self.small_bytes.saturating_add(size);
@@ -214,54 +154,37 @@ impl Summary {
         let old = std::mem::replace(&mut block.size, size);
         let line = block.line;
         self.changed(old, size);
-        self.plainly.freed(number as usize + 1, old as usize);
-        let plainly = self.plainly.allocated(number as usize + 1, size as usize);
-        let grown = size.saturating_sub(old);
-        self.pooled.give(old.saturating_sub(size), self.micros);
-        let had = self.pooled.take(grown, self.micros);
+        let taken = self.simulation.resize(number as usize + 1, old, size, self.micros);
         if let Some(line) = line {
-            let line = &mut self.lines[line];
-            line.plainly += glibc::pages(plainly.min(grown as usize), size as usize, true);
-            line.pooled.add(grown - had, true);
+            self.lines[line].taken += taken;
         }
     }
 
     fn on_free(&mut self, number: u32) {
         let block = std::mem::take(&mut self.blocks[number as usize]);
         self.changed(block.size, 0);
-        self.plainly.freed(number as usize + 1, block.size as usize);
-        if block.size >= SMALL_LIMIT as u64 {
-            self.pooled.give(block.size, self.micros);
-        }
+        self.simulation.free(number as usize + 1, block.size, self.micros);
         if let Some(line) = block.line {
             let lived = self.micros - block.allocated_at;
             self.lines[line].lifetimes[lived.max(1).ilog2().min(31) as usize] += 1;
         }
     }
 
-    /// Returns a line's seconds for first touches, plainly, and the part of them that a pool would save; a loss is less
-    /// than zero.
-    pub fn seconds(&self, line: &LineSummary, price: &Price, scale: f64) -> (f64, f64) {
-        let plainly = price.of(line.plainly);
-        let saved = plainly - price.of(line.pooled) - line.cleared * price.clear;
-        (plainly * scale, saved * scale)
+    /// Returns what all lines took.
+    pub fn taken(&self) -> Taken {
+        let mut all = Taken::default();
+        self.lines.iter().for_each(|line| all += line.taken);
+        all
     }
 
-    /// Returns by what the estimates have to be multiplied so that they are not more than what was seen: the page faults
-    /// of the process, and all its time in the kernel. That is counted in ticks, which says nothing of a short run; then
-    /// it is all its processor time or, if it was killed, the duration of the trace.
-    pub fn scale(&self, price: &Price) -> f64 {
-        let mut all = Fresh::default();
-        self.lines.iter().for_each(|line| all += line.plainly);
-        let seen = |name| self.metadata.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.parse().ok());
-        let (user, kernel) = (seen("user").unwrap_or(0.0), seen("kernel").unwrap_or(0.0));
-        let seconds = match (kernel >= TICKS, user + kernel) {
-            (true, _) => kernel,
-            (false, used) if used > 0.0 => used,
-            _ => self.micros as f64 / 1e6,
-        };
-        let faults = seen("minor_faults").unwrap_or(f64::INFINITY);
-        let at_most = |seen: f64, estimated: f64| if estimated > seen { seen / estimated } else { 1.0 };
-        at_most(seconds, price.of(all)).min(at_most(faults, all.faults() as f64))
+    /// Returns the part of the page faults of all lines that the process was seen to take, at most 1: not all memory is
+    /// used.
+    pub fn touched(&self) -> f64 {
+        let seen: f64 = self.fact("minor_faults").unwrap_or(f64::INFINITY);
+        (seen / (self.taken().plainly.faults() as f64).max(1.0)).min(1.0)
+    }
+
+    fn fact<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.metadata.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.parse().ok())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::format::{BlockIds, Event, EventKind, LARGE_SIZE, Metadata, TraceError};
 use super::{Encoder, Reader, Summary};
-use firsttouch::report::{Fresh, Price};
+use firsttouch::gain::Fresh;
 use proptest::prelude::*;
 
 /// A step of a random program: what to do, to which live block, a size, a line, and the time elapsed.
@@ -32,7 +32,7 @@ fn program(steps: &[Step]) -> Vec<Event> {
                 EventKind::Free { block }
             }
             3 if !live.is_empty() => EventKind::Resize { block: live[at], size },
-            _ => EventKind::Site { file: format!("/a/{which}.py"), line },
+            _ => EventKind::Site { file: format!("/a/{which}.py"), line, library: "b.py:3".into() },
         };
         events.push(Event { kind, micros });
     }
@@ -114,10 +114,9 @@ fn summarized(events: &[Event], seen: &[(&str, &str)]) -> Summary {
 #[test]
 fn summary_estimates_what_a_pool_saves() {
     const MIB: u64 = 1 << 20;
-    let all = |fresh: Fresh| fresh.small + fresh.huge;
     let make = |micros, size, site| at(micros, EventKind::Allocate { block: 0, size, zeroed: false, site });
     let free = |micros| at(micros, EventKind::Free { block: 0 });
-    let site = |line| at(0, EventKind::Site { file: "a.py".into(), line });
+    let site = |line| at(0, EventKind::Site { file: "a.py".into(), line, library: String::new() });
     let summary = summarized(
         &[
             site(3),
@@ -135,33 +134,21 @@ fn summary_estimates_what_a_pool_saves() {
     );
     let [_, first, second] = &summary.lines[..] else { panic!("three lines") };
     assert_eq!((first.line, first.count, first.bytes), (3, 1, 16 * MIB));
-    assert_eq!((all(first.plainly), all(first.pooled)), (16 * MIB, 16 * MIB));
+    assert_eq!((first.taken.plainly.bytes(), first.taken.pooled.bytes()), (16 * MIB, 16 * MIB));
     assert_eq!((second.line, second.count, second.bytes), (4, 3, 56 * MIB));
-    assert_eq!((all(second.plainly), all(second.pooled)), (40 * MIB, 24 * MIB));
-    assert!(second.plainly.small > 0 && second.pooled.small == 0, "the ends of blocks are on base pages");
+    assert_eq!((second.taken.plainly.bytes(), second.taken.pooled.bytes()), (40 * MIB, 24 * MIB));
+    assert!(second.taken.plainly.small > 0 && second.taken.pooled.small == 0, "the ends of blocks are on base pages");
     assert!((200..=400).contains(&second.median_lifetime()), "{}", second.median_lifetime());
 }
 
-/// What is estimated is no more than what was seen of the process.
 #[test]
-fn summaries_are_bounded_by_what_was_seen() {
-    let price = Price { small: 1e-9, huge: 1e-9, clear: 0.0 };
+fn summaries_are_bounded_by_the_faults_that_were_seen() {
     let events = [at(0, EventKind::Allocate { block: 0, size: 1 << 30, zeroed: true, site: 0 })];
-    let faults = firsttouch::glibc::pages(1 << 30, 1 << 30, true).faults();
-    let half = (faults / 2).to_string();
-    for (seen, expected) in [
-        (vec![], 1.0 / (1.0 + f64::from(1 << 30) * 1e-9)), // nothing: then the duration of the trace, which is none
-        (vec![("user", "3"), ("kernel", "2")], 1.0),
-        (vec![("user", "3"), ("kernel", "0.5")], 0.5 / f64::from(1 << 30) / 1e-9),
-        (vec![("user", "0.3"), ("kernel", "0.2")], 0.5 / f64::from(1 << 30) / 1e-9),
-        (vec![("user", "3"), ("kernel", "2"), ("minor_faults", half.as_str())], 0.5),
-    ] {
-        let summary = summarized(&events, &seen);
-        if seen.is_empty() {
-            assert!(summary.scale(&price) < expected);
-        } else {
-            assert!((summary.scale(&price) - expected).abs() < 0.01, "{seen:?}: {}", summary.scale(&price));
-        }
+    let faults = Fresh::of(1 << 30, 1 << 30, true).faults();
+    for (seen, expected) in [(None, 1.0), (Some(2 * faults), 1.0), (Some(faults / 2), 0.5)] {
+        let seen = seen.map(|faults| faults.to_string());
+        let seen: Vec<_> = seen.iter().map(|faults| ("minor_faults", faults.as_str())).collect();
+        assert!((summarized(&events, &seen).touched() - expected).abs() < 0.01, "{seen:?}");
     }
 }
 

@@ -28,6 +28,7 @@ pub mod expression;
 pub mod factory;
 pub mod failure;
 pub mod fork;
+pub mod gain;
 pub mod glibc;
 pub mod heap;
 pub mod layout;

@@ -1,51 +1,16 @@
 //! The report on a process at its end: what it used, what came from a pool, and whether that gained anything. The preloaded
 //! library and the start-up hook of Python programs fill in the figures; all words are here.
 
-#![allow(unsafe_code)] // Safety: memory that is mapped, touched and unmapped in one function.
-
-use crate::os::{self, Usage};
+use crate::gain::{Fresh, Price, Taken};
+use crate::os::Usage;
 use crate::size::Bytes;
 use crate::stats::Stats;
 use std::fmt::Write;
-use std::hint::black_box;
-use std::ops::AddAssign;
-use std::ptr::with_exposed_provenance_mut;
-use std::time::Instant;
 
 /// Below this share of the time, or fewer seconds, memory is not what a program gains by.
 const WORTH_MENTIONING: (f64, f64) = (0.01, 0.005);
 /// Above this share of the allocated bytes, the report says how much was given back too early.
 const WORTH_KEEPING: f64 = 0.05;
-
-/// Bytes that were taken fresh from the system.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)] // copies of this library hand it to each other
-pub struct Fresh {
-    /// On base pages.
-    pub small: u64,
-    /// On huge pages.
-    pub huge: u64,
-}
-
-impl Fresh {
-    /// Adds so many bytes of either kind.
-    pub fn add(&mut self, bytes: u64, huge: bool) {
-        let kind = if huge { &mut self.huge } else { &mut self.small };
-        *kind = kind.saturating_add(bytes);
-    }
-
-    /// The page faults that they take.
-    pub fn faults(self) -> u64 {
-        self.small / os::page_size() as u64 + self.huge / os::huge_page_size().unwrap_or(2 << 20) as u64
-    }
-}
-
-impl AddAssign for Fresh {
-    fn add_assign(&mut self, other: Self) {
-        self.add(other.small, false);
-        self.add(other.huge, true);
-    }
-}
 
 /// A request that was refused.
 #[derive(Clone, Debug)]
@@ -284,13 +249,13 @@ impl Report {
 
     fn gain(&self) -> Gain {
         let Some(pool) = self.pool.filter(knows_fresh) else { return Gain::default() };
-        let ours = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
-        let faults = self.plainly.faults().saturating_sub(ours.faults());
-        if self.plainly.small + self.plainly.huge <= ours.small + ours.huge {
+        let pooled = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
+        let faults = self.plainly.faults().saturating_sub(pooled.faults());
+        if self.plainly.bytes() <= pooled.bytes() {
             return Gain::default();
         }
         let Some(price) = Price::measure() else { return Gain { faults, ..Gain::default() } };
-        let seconds = (price.of(self.plainly) - price.of(ours)).max(0.0);
+        let seconds = price.saved(&Taken { plainly: self.plainly, pooled, cleared: 0.0 }).max(0.0);
         let time = (self.used.wall - self.used.waited).max(0.0) + seconds;
         Gain { faults, seconds, share: if time > 0.0 { seconds / time } else { 0.0 } }
     }
@@ -299,68 +264,6 @@ impl Report {
 /// Whether an allocator tells fresh memory from recycled: custom ones do not.
 fn knows_fresh(pool: &Stats) -> bool {
     pool.first_touched_small_bytes + pool.first_touched_huge_bytes + pool.recycled_bytes > 0
-}
-
-/// What a byte costs on this machine, in seconds. All estimates of what memory costs use it.
-#[derive(Clone, Copy, Debug)]
-pub struct Price {
-    /// To map, write for the first time and unmap it, on base pages.
-    pub small: f64,
-    /// The same on huge pages.
-    pub huge: f64,
-    /// To write it again.
-    pub clear: f64,
-}
-
-impl Price {
-    /// Fills a little fresh memory a few times, in some milliseconds; `None` if there is none. The fastest round counts, as
-    /// others waited for other programs, or for a hypervisor that backs memory for the first time.
-    pub fn measure() -> Option<Self> {
-        const ROUNDS: usize = 3;
-        const PAGES: usize = 256;
-        let size = PAGES * os::page_size();
-        let huge_page = os::huge_page_size().filter(|&page| page <= LARGEST);
-        let mut price = Self { small: f64::INFINITY, huge: f64::INFINITY, clear: f64::INFINITY };
-        for _ in 0..ROUNDS {
-            let (small, warm) = fill(size, None)?;
-            price.small = price.small.min(small / size as f64);
-            price.clear = price.clear.min(warm / size as f64);
-            if let Some(page) = huge_page {
-                price.huge = price.huge.min(fill(page, Some(page))?.0 / page as f64);
-            }
-        }
-        Some(Self { huge: price.huge.min(price.small), ..price })
-    }
-
-    /// The seconds that fresh memory takes.
-    pub fn of(&self, fresh: Fresh) -> f64 {
-        fresh.small as f64 * self.small + fresh.huge as f64 * self.huge
-    }
-}
-
-/// Larger huge pages are not filled (some machines have 512 MiB): they are taken to cost what base pages do.
-const LARGEST: usize = 32 << 20;
-
-/// The seconds by which fresh memory is slower than memory that is there, and those of the latter; on a huge page of that
-/// size, if one is given.
-fn fill(size: usize, huge_page: Option<usize>) -> Option<(f64, f64)> {
-    let begin = Instant::now();
-    let start = os::map_aligned(size, huge_page.unwrap_or(os::page_size())).ok()?;
-    match huge_page {
-        Some(_) => drop(os::advise_huge(start, size)), // where there are none, they cost what base pages cost
-        None => os::unadvise_huge(start, size),
-    }
-    // SAFETY: within the mapping, which nobody else knows.
-    let write =
-        |value| unsafe { with_exposed_provenance_mut::<u8>(black_box(start)).write_bytes(black_box(value), size) };
-    write(1);
-    let filled = Instant::now();
-    write(2);
-    let again = Instant::now();
-    // SAFETY: mapped above.
-    let _ = unsafe { os::unmap(start, size) };
-    let (fresh, warm) = ((filled - begin) + again.elapsed(), again - filled);
-    Some((fresh.saturating_sub(warm).as_secs_f64(), warm.as_secs_f64()))
 }
 
 fn bytes(number: u64) -> Bytes {
@@ -447,6 +350,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os;
 
     fn report(plainly: Fresh, recycled: u64) -> Report {
         let pool = Stats {

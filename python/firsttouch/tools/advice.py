@@ -31,10 +31,14 @@ _WAITED = 0.2
 
 @dataclass(frozen=True)
 class Line:
-    """A source line, with its blocks of 64 KiB or more; seconds are estimates, ``avoidable`` less than 0 a loss."""
+    """A line of the program, with its blocks of 64 KiB or more; seconds are estimates, `avoidable` less than 0 a loss.
+
+    `library` is the line of a library through which it made the first of them, or empty.
+    """
 
     file: str
     line: int
+    library: str
     count: int
     bytes: int
     median_lifetime: float
@@ -45,7 +49,17 @@ class Line:
     def place(self) -> str:
         """File and line, of a long path its end; or what stands for them."""
         place = output.place(self.file, self.line) if self.file else "(no Python code)"
-        return place if len(place) <= _LONG else f"...{place[3 - _LONG :]}"
+        return _end(place)
+
+    def add_to(self, table: Table, *cells: str) -> None:
+        """Add a row, and one below it for the line of a library through which this one made its arrays."""
+        table.rows.append((self.place, *cells))
+        if self.library:
+            table.rows.append((f"  {_end(f'in {self.library}', _LONG - 2)}", *[""] * len(cells)))
+
+
+def _end(text: str, most: int = _LONG) -> str:
+    return text if len(text) <= most else f"...{text[3 - most :]}"
 
 
 @dataclass(frozen=True)
@@ -141,7 +155,7 @@ class Summary:
         table = Table("", ("line", "arrays", "bytes", "lifetime", "kernel's share"))
         for line in self.lines[:most]:
             lived, part = units.seconds(line.median_lifetime), units.share(line.seconds, self.processor)
-            table.rows.append((line.place, f"{line.count:,}", units.size(line.bytes), lived, part))
+            line.add_to(table, f"{line.count:,}", units.size(line.bytes), lived, part)
         return table
 
     def gaining_lines(self, most: int) -> Table:
@@ -153,7 +167,7 @@ class Summary:
         table = Table("", ("line", "arrays", "bytes", "would save", "of the time"))
         for line in gaining[:most]:
             saved, part = units.seconds(line.avoidable), units.share(line.avoidable, self.processor)
-            table.rows.append((line.place, f"{line.count:,}", units.size(line.bytes), saved, part))
+            line.add_to(table, f"{line.count:,}", units.size(line.bytes), saved, part)
         return table
 
     def pictures(self, most: int) -> list[Picture]:

@@ -434,7 +434,7 @@ fn numpy_default() -> PyAllocator {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    spec::set_call_sites(CallSites { site: call_sites::site, place: call_sites::file_and_line });
+    spec::set_call_sites(CallSites { site: call_sites::site, place: call_sites::as_text });
     let functions = functions(module.py())?;
     module.py().import("sys")?.getattr("modules")?.set_item("firsttouch._allocators", &functions)?;
     module.setattr("_allocators", functions)?; // as an attribute alone: `add` would make it public

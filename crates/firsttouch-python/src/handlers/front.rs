@@ -40,7 +40,9 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
         return Ok(front);
     }
     let (_, behind) = door::behind(py, None)?;
-    follow_glibc();
+    if let Some(now) = raised_for() {
+        firsttouch::glibc::begin_to_raise(now);
+    }
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind));
     // SAFETY: the handler was leaked, passes on what it does not serve, and finds the maker of each block by its address.
     unsafe { door::put(py, front)? };
@@ -48,18 +50,24 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
     Ok(front)
 }
 
-/// Lets glibc's thresholds follow the front's blocks, if `malloc` is glibc's own.
-fn follow_glibc() {
+/// What glibc's thresholds were raised for, if `malloc` is glibc's own and leaves blocks as they are.
+pub fn raised_for() -> Option<usize> {
     #[cfg(target_env = "gnu")]
     {
         use crate::numpy::library_of;
         let is_own = library_of(libc::malloc as *const _) == library_of(libc::gnu_get_libc_version as *const _);
         let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
         let fills = std::env::var_os("MALLOC_PERTURB_").is_some() || tunables.contains("glibc.malloc.perturb");
-        if is_own && !fills {
-            firsttouch::glibc::begin_to_raise();
-        }
+        // SAFETY: a block that nobody uses.
+        let make_and_free = |size| unsafe {
+            let block = std::hint::black_box(libc::malloc(size));
+            libc::free(block);
+            block as usize
+        };
+        (is_own && !fills).then(|| firsttouch::glibc::raised_for(make_and_free))
     }
+    #[cfg(not(target_env = "gnu"))]
+    None
 }
 
 /// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy.

@@ -145,8 +145,8 @@ fn line() -> u32 {
 
 #[cold]
 fn name(py: Python<'_>, site: u64) -> u32 {
-    let Some((file, line)) = call_sites::place(py, site) else { return 0 };
-    let number = recorder::add_site(&file, line.try_into().unwrap_or(0));
+    let Some(found) = call_sites::place(py, site) else { return 0 };
+    let number = recorder::add_site(&found.file, found.line.try_into().unwrap_or(0), &found.library);
     if number != 0 {
         NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(site, number);
     }

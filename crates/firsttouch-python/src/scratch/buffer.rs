@@ -83,10 +83,10 @@ impl PyBuffer {
     }
 
     /// Release all memory that no live array needs, and forget the peak.
-    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+    fn reset(&self) -> PyResult<()> {
         let damage = self.buffer.damage();
         self.buffer.reset();
-        decorator::raise_damage(py, damage)
+        decorator::raise_damage(damage)
     }
 
     /// Allocate raw memory.

@@ -170,7 +170,7 @@ impl Scratch {
         if !error.is_none() {
             explain(error)?;
         }
-        raise_damage(py, damage)?;
+        raise_damage(damage)?;
         Ok(false)
     }
 
@@ -203,7 +203,7 @@ impl Scratch {
         let value = returned.inspect_err(|error| {
             let _ = explain(error.value(py).as_any());
         })?;
-        raise_damage(py, damage)?;
+        raise_damage(damage)?;
         if let Some((left, buffer)) = left.filter(|(left, _)| !left.is_empty()) {
             callback(py, "report")?.call1((function, left, buffer))?;
         }
@@ -396,19 +396,15 @@ fn left_behind<'py>(scope: &EnteredScope, returned: &Bound<'py, PyAny>) -> PyRes
     let kept: HashSet<_> = found.arrays.iter().filter_map(|(_, owner, _)| address(owner)).collect();
     let (list, buffer) = (values::list(py)?, scope.buffer(py).buffer());
     for survivor in buffer.survivors(scope.since()).iter().filter(|survivor| !kept.contains(&survivor.address)) {
-        list.append(ToPython((survivor.address, survivor.size, line(py, survivor.site))))?;
+        list.append(ToPython((survivor.address, survivor.size, call_sites::as_text(survivor.site))))?;
     }
     Ok((list, buffer.expression()))
 }
 
-fn line(py: Python<'_>, site: u64) -> Option<String> {
-    call_sites::place(py, site).map(|(file, number)| format!("{file}:{number}"))
-}
-
 /// An error for a write to freed memory that a checked buffer found.
-pub fn raise_damage(py: Python<'_>, found: Option<Damage>) -> PyResult<()> {
+pub fn raise_damage(found: Option<Damage>) -> PyResult<()> {
     let Some(damage) = found else { return Ok(()) };
-    let line = line(py, damage.site).map_or_else(String::new, |line| format!(", which {line} asked for"));
+    let line = call_sites::as_text(damage.site).map_or_else(String::new, |line| format!(", which {line} asked for"));
     Err(PyRuntimeError::new_err(format!(
         "scratch memory was written to after it was freed: byte {} of a block of {} bytes at {:#x}{line}",
         damage.offset, damage.size, damage.address

@@ -3,9 +3,10 @@
 use crate::handlers::{front, observed};
 use crate::python::values::{PyOSError, PyValueError};
 use crate::report::used_since;
-use firsttouch::report::{Price, count};
+use firsttouch::gain::{Price, Taken};
+use firsttouch::report::count;
 use firsttouch::size::Bytes;
-use firsttouch_trace::{LineSummary, Metadata, Summary, TraceError, recorder};
+use firsttouch_trace::{LineSummary, Metadata, RAISED_FOR, Summary, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -39,7 +40,11 @@ static FAULTS_BEFORE: AtomicU64 = AtomicU64::new(0);
 #[pyfunction]
 fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResult<()> {
     front::watch(py)?;
-    let known = [("firsttouch", env!("CARGO_PKG_VERSION").to_owned()), ("process", std::process::id().to_string())];
+    let known = [
+        ("firsttouch", env!("CARGO_PKG_VERSION").to_owned()),
+        ("process", std::process::id().to_string()),
+        (RAISED_FOR, front::raised_for().unwrap_or_default().to_string()),
+    ];
     facts.extend(known.map(|(name, value)| (name.to_owned(), value)));
     observed::forget_lines();
     let started = create(file).and_then(|file| recorder::start(file, &facts));
@@ -113,12 +118,17 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
         ("small_bytes", summary.small_bytes),
     ];
     figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
-    let scale = summary.scale(&price);
+    let touched = summary.touched();
+    let costs = |taken: &Taken| (touched * price.plainly(taken), touched * price.saved(taken));
+    let all = summary.taken();
+    found.set_item("faults_plainly", (touched * all.plainly.faults() as f64) as u64)?;
+    found.set_item("faults_pooled", (touched * all.pooled.faults() as f64) as u64)?;
     let line_dict = |line: &LineSummary| {
         let found = PyDict::new(py);
-        let (seconds, avoidable) = summary.seconds(line, &price, scale);
+        let (seconds, avoidable) = costs(&line.taken);
         found.set_item("file", &line.file)?;
         found.set_item("line", line.line)?;
+        found.set_item("library", &line.library)?;
         found.set_item("count", line.count)?;
         found.set_item("bytes", line.bytes)?;
         found.set_item("median_lifetime", line.median_lifetime() as f64 / 1e6)?;

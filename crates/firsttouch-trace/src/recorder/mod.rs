@@ -49,7 +49,7 @@ enum Record {
     /// All following records are from this time or later (microseconds).
     Time(u64),
     /// A source line.
-    Site { file: Box<str>, line: u32 },
+    Site { line: u32, names: Box<[String; 2]> },
 }
 
 /// The events that the writer has not taken yet.
@@ -184,12 +184,12 @@ pub fn on_resize_end(old: usize, address: Option<usize>, size: usize) {
 }
 
 /// Adds a source line to the trace and returns its number, or 0 if it cannot be added.
-pub fn add_site(file: &str, line: u32) -> u32 {
+pub fn add_site(file: &str, line: u32, library: &str) -> u32 {
     let Some(mut events) = lock_with_room() else { return 0 };
     if file.is_empty() || events.records.len() == CAPACITY {
         return 0;
     }
-    events.records.push(Record::Site { file: file.into(), line });
+    events.records.push(Record::Site { line, names: Box::new([file.into(), library.into()]) });
     events.sites += 1;
     events.sites
 }

@@ -119,7 +119,10 @@ impl Writer {
             }
             Record::ResizeEnd { old, address, size } => self.on_resize_end(old, address, size),
             Record::Time(micros) => self.micros = self.micros.max(micros),
-            Record::Site { file, line } => self.write(EventKind::Site { file: file.into(), line }),
+            Record::Site { line, names } => {
+                let [file, library] = *names;
+                self.write(EventKind::Site { file, line, library });
+            }
         }
     }
 

@@ -5,8 +5,8 @@
 
 use super::Malloc;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::gain::Fresh;
 use crate::layout::SMALL_LIMIT;
-use crate::report::Fresh;
 use crate::stats::Stats;
 use std::ffi::CStr;
 use std::ptr::NonNull;

@@ -1,0 +1,229 @@
+"""Programs of a first hour with firsttouch: of the kinds that people have at hand, a second or less each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def _heat(points: int, steps: int) -> None:
+    u = np.zeros((points, points))
+    u[points // 2, points // 2] = 1e6
+    for _ in range(steps):
+        around = np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1)
+        u = u + 0.1 * (around - 4 * u)
+
+
+def rolled_500() -> None:
+    """Let heat flow on arrays of 2 MB, shifted by np.roll."""
+    _heat(500, 120)
+
+
+def rolled_1000() -> None:
+    """Do the same on arrays of 8 MB."""
+    _heat(1000, 30)
+
+
+def rolled_1400() -> None:
+    """Do the same on arrays of 16 MB."""
+    _heat(1400, 15)
+
+
+def rolled_2100() -> None:
+    """Do the same on arrays of 35 MB, which glibc maps one by one."""
+    _heat(2100, 8)
+
+
+def bodies() -> None:
+    """Move bodies that attract each other, by differences of all pairs."""
+    random = np.random.default_rng(1)
+    place, speed = random.normal(size=(600, 3)), np.zeros((600, 3))
+    for _ in range(12):
+        away = place[None, :, :] - place[:, None, :]
+        distance = np.sqrt((away**2).sum(axis=2) + 0.01)
+        speed = speed + 0.01 * (away / distance[:, :, None] ** 3).sum(axis=1)
+        place = place + 0.01 * speed
+
+
+def spectra() -> None:
+    """Filter pictures by FFT."""
+    random = np.random.default_rng(2)
+    picture = random.random((768, 768))
+    window = np.hanning(768)[:, None] * np.hanning(768)
+    for _ in range(8):
+        spectrum = np.fft.fft2(picture) * window
+        picture = np.abs(np.fft.ifft2(spectrum)) + 0.01 * picture
+
+
+def filters() -> None:
+    """Blur and sharpen by scipy.ndimage."""
+    from scipy import ndimage
+
+    picture = np.random.default_rng(3).random((1200, 1200))
+    for _ in range(4):
+        blurred = ndimage.gaussian_filter(picture, 1.0)
+        picture = picture + 0.5 * (picture - blurred)
+        picture = np.clip(ndimage.uniform_filter(picture, 3), 0.0, 1.0)
+
+
+def tables() -> None:
+    """Filter, join and group tables by pandas."""
+    import pandas as pd
+
+    random = np.random.default_rng(4)
+    count = 600_000
+    sales = pd.DataFrame({"shop": random.integers(0, 800, count), "price": random.random(count), "n": 1.0})
+    shops = pd.DataFrame({"shop": np.arange(800), "region": random.integers(0, 12, 800)})
+    for _ in range(3):
+        kept = sales[sales["price"] > 0.2].copy()
+        kept["revenue"] = kept["price"] * kept["n"] * 1.19
+        kept.merge(shops, on="shop").groupby("region")["revenue"].agg(["sum", "mean"])
+
+
+def monte_carlo() -> None:
+    """Estimate pi in batches whose arrays are 80 kB."""
+    random = np.random.default_rng(5)
+    inside = 0
+    for _ in range(1500):
+        x, y = random.random(10_000), random.random(10_000)
+        inside += int(np.count_nonzero(x * x + y * y < 1.0))
+
+
+def products() -> None:
+    """Multiply matrices."""
+    matrix = np.random.default_rng(6).random((900, 900))
+    for _ in range(6):
+        matrix = matrix @ matrix
+        matrix = matrix / matrix.max()
+
+
+def built_and_kept() -> None:
+    """Build arrays of 1 MiB and keep them all."""
+    kept = [np.full(1 << 17, float(number)) for number in range(500)]
+    sum(float(array[-1]) for array in kept)
+
+
+def tiny() -> None:
+    """Compute with arrays of a hundred numbers."""
+    a = np.arange(100.0)
+    for _ in range(300_000):
+        a = a * 0.999 + 0.001
+
+
+def small_temporaries() -> None:
+    """Compute with temporaries of 32 KiB, which plain NumPy reuses."""
+    a = np.arange(4096.0)
+    for _ in range(60_000):
+        a = (a * 0.5 + 1.0) - a * 0.25
+
+
+def through_ctypes() -> None:
+    """Let a function of the C library work on arrays of 4 MB that NumPy makes."""
+    import ctypes
+
+    fill = ctypes.CDLL(None).memset
+    for value in range(400):
+        array = np.empty(500_000)
+        fill(ctypes.c_void_p(array.ctypes.data), value % 128, array.nbytes)
+        array.sum()
+
+
+def text_tables() -> None:
+    """Read numbers from text, and write them again."""
+    import io
+
+    random = np.random.default_rng(7)
+    text = io.StringIO()
+    np.savetxt(text, random.random((20_000, 5)))
+    for _ in range(3):
+        text.seek(0)
+        np.loadtxt(text)
+
+
+def statistics() -> None:
+    """Standardize columns and compute correlations and quantiles."""
+    random = np.random.default_rng(8)
+    data = random.normal(size=(200_000, 12))
+    for _ in range(6):
+        z = (data - data.mean(axis=0)) / data.std(axis=0)
+        np.quantile(np.abs(z), 0.99, axis=0)
+        z.T @ z
+
+
+def waves() -> None:
+    """Integrate the wave equation on arrays of 5 MB with slices and temporaries."""
+    u = np.zeros((800, 800))
+    before = u.copy()
+    u[400, 400] = 1.0
+    for _ in range(60):
+        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4.0 * u[1:-1, 1:-1]
+        after = 2.0 * u - before
+        after[1:-1, 1:-1] += 0.2 * around
+        before, u = u, after
+
+
+def trees() -> None:
+    """Search nearest neighbours by scipy.spatial, and smooth over them."""
+    from scipy.spatial import KDTree
+
+    random = np.random.default_rng(9)
+    points = random.random((60_000, 3))
+    values = random.random(60_000)
+    distances, nearest = KDTree(points).query(points, 8)
+    for _ in range(20):
+        weights = np.exp(-(distances**2) * 100.0)
+        values = (values[nearest] * weights).sum(axis=1) / weights.sum(axis=1)
+
+
+def batches() -> None:
+    """Normalize and augment batches of images in float32, of 25 MB each."""
+    random = np.random.default_rng(10)
+    images = random.integers(0, 256, (32, 256, 256, 3), dtype=np.uint8)
+    for _ in range(4):
+        batch = images.astype(np.float32) / np.float32(255.0)
+        batch = (batch - batch.mean(axis=(0, 1, 2))) / batch.std(axis=(0, 1, 2))
+        batch = batch[:, ::-1] * np.float32(0.9) + np.float32(0.1)
+
+
+def windows() -> None:
+    """Compute moving averages and deviations of long series, in 3 MB."""
+    series = np.random.default_rng(11).normal(size=400_000).cumsum()
+    for width in range(10, 60):
+        sums = np.cumsum(np.insert(series, 0, 0.0))
+        mean = (sums[width:] - sums[:-width]) / width
+        np.abs(series[width - 1 :] - mean).max()
+
+
+PROGRAMS: dict[str, Callable[[], None]] = {
+    program.__name__.replace("_", " "): program
+    for program in (
+        rolled_500,
+        rolled_1000,
+        rolled_1400,
+        rolled_2100,
+        bodies,
+        spectra,
+        filters,
+        tables,
+        monte_carlo,
+        products,
+        built_and_kept,
+        tiny,
+        small_temporaries,
+        through_ctypes,
+        text_tables,
+        statistics,
+        waves,
+        trees,
+        batches,
+        windows,
+    )
+}
+
+if __name__ == "__main__":
+    PROGRAMS[sys.argv[1]]()

@@ -1,0 +1,231 @@
+//! What a pool gains: what the C library would have taken fresh from the system, what a pool takes, and what the difference
+//! costs on this machine. Reports of processes count the former two while they run; a recorded program is simulated.
+
+#![allow(unsafe_code)] // Safety: memory that is mapped, touched and unmapped in one function.
+
+use crate::adaptors::{DECAY, SMALL_LIMIT};
+use crate::glibc::{self, Heap};
+use crate::os;
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::ops::AddAssign;
+use std::ptr::with_exposed_provenance_mut;
+use std::time::Instant;
+
+/// From this size on NumPy asks for huge pages.
+const NUMPYS_HUGE: usize = 4 << 20;
+/// Zeroed blocks of at least this many bytes come fresh from a pool, because the kernel clears faster.
+const CLEARED_MAX: u64 = 32 << 20;
+
+/// Bytes that were taken fresh from the system.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)] // copies of this library hand it to each other
+pub struct Fresh {
+    /// On base pages.
+    pub small: u64,
+    /// On huge pages.
+    pub huge: u64,
+}
+
+impl Fresh {
+    /// So many fresh bytes of a block. For large arrays NumPy asks for huge pages, which the block covers whole but for its
+    /// ends; as it begins anywhere, these are one huge page in the mean.
+    pub fn of(fresh: usize, size: usize, is_array: bool) -> Self {
+        let ends = if is_array && size >= NUMPYS_HUGE { os::huge_page_size().unwrap_or(size).min(size) } else { size };
+        let small = (fresh as f64 * (ends as f64 / size.max(1) as f64)) as u64;
+        Self { small, huge: fresh as u64 - small }
+    }
+
+    /// What was counted since.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self { small: self.small.saturating_sub(before.small), huge: self.huge.saturating_sub(before.huge) }
+    }
+
+    /// All of it.
+    pub fn bytes(self) -> u64 {
+        self.small.saturating_add(self.huge)
+    }
+
+    /// The page faults that they take.
+    pub fn faults(self) -> u64 {
+        self.small / os::page_size() as u64 + self.huge / os::huge_page_size().unwrap_or(2 << 20) as u64
+    }
+}
+
+impl AddAssign for Fresh {
+    fn add_assign(&mut self, other: Self) {
+        self.small = self.small.saturating_add(other.small);
+        self.huge = self.huge.saturating_add(other.huge);
+    }
+}
+
+/// What blocks took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Taken {
+    /// What glibc would have taken fresh for them.
+    pub plainly: Fresh,
+    /// What a pool takes fresh.
+    pub pooled: Fresh,
+    /// Bytes that a pool has to clear, less those that glibc would have had to.
+    pub cleared: f64,
+}
+
+impl AddAssign for Taken {
+    fn add_assign(&mut self, other: Self) {
+        self.plainly += other.plainly;
+        self.pooled += other.pooled;
+        self.cleared += other.cleared;
+    }
+}
+
+/// The C library and a pool beside each other, for the requests of one recorded program, whose blocks are told apart by any
+/// numbers but zero.
+#[derive(Default)]
+pub struct Simulation {
+    plainly: Heap,
+    /// See [`Heap::allocate`].
+    freed: usize,
+    /// The memory that a pool would keep: the microseconds when it was freed, and bytes, the latest last. Fragmentation is
+    /// ignored, so a pool may take a little more.
+    idle: VecDeque<(u64, u64)>,
+}
+
+impl Simulation {
+    /// A program whose C library has raised its thresholds so far: see [`crate::glibc::raised_for`].
+    pub fn new(freed: usize) -> Self {
+        Self { freed: freed.max(glibc::INITIAL), ..Self::default() }
+    }
+
+    /// Allocates a block at a time in microseconds.
+    pub fn allocate(&mut self, block: usize, size: u64, zeroed: bool, now: u64) -> Taken {
+        let plainly = self.plainly.allocate(block, size as usize, self.freed);
+        let is_cleared = zeroed && size >= CLEARED_MAX;
+        let had = if is_cleared || size < SMALL_LIMIT as u64 { 0 } else { self.take(size, now) };
+        let fresh = size - had;
+        // Zeroed blocks that fill no huge page may be sparse.
+        let on_huge = !zeroed || os::huge_page_size().is_some_and(|huge| size >= huge as u64);
+        Taken {
+            plainly: Fresh::of(plainly, size as usize, true),
+            pooled: if on_huge { Fresh { small: 0, huge: fresh } } else { Fresh { small: fresh, huge: 0 } },
+            cleared: if zeroed { plainly as f64 - fresh as f64 } else { 0.0 },
+        }
+    }
+
+    /// Changes the size of a block.
+    pub fn resize(&mut self, block: usize, old: u64, size: u64, now: u64) -> Taken {
+        self.freed = self.plainly.free(block, old as usize, self.freed);
+        let plainly = self.plainly.allocate(block, size as usize, self.freed);
+        let grown = size.saturating_sub(old);
+        self.give(old.saturating_sub(size), now);
+        let fresh = grown - self.take(grown, now);
+        Taken {
+            plainly: Fresh::of(plainly.min(grown as usize), size as usize, true),
+            pooled: Fresh { small: 0, huge: fresh },
+            cleared: 0.0,
+        }
+    }
+
+    /// Frees a block.
+    pub fn free(&mut self, block: usize, size: u64, now: u64) {
+        self.freed = self.plainly.free(block, size as usize, self.freed);
+        if size >= SMALL_LIMIT as u64 {
+            self.give(size, now);
+        }
+    }
+
+    fn give(&mut self, bytes: u64, now: u64) {
+        if bytes > 0 {
+            self.idle.push_back((now, bytes));
+        }
+    }
+
+    /// Takes up to `wanted` idle bytes, after giving back what has been idle for long; returns how many there were.
+    fn take(&mut self, wanted: u64, now: u64) -> u64 {
+        let is_cold = |&(freed_at, _): &(u64, u64)| u128::from(now.saturating_sub(freed_at)) > DECAY.as_micros();
+        while self.idle.front().is_some_and(is_cold) {
+            self.idle.pop_front();
+        }
+        let mut missing = wanted;
+        while missing > 0 {
+            let Some((_, bytes)) = self.idle.back_mut() else { break };
+            let taken = missing.min(*bytes);
+            *bytes -= taken;
+            missing -= taken;
+            if *bytes == 0 {
+                self.idle.pop_back();
+            }
+        }
+        wanted - missing
+    }
+}
+
+/// What a byte costs on this machine, in seconds. All estimates of what memory costs use it.
+#[derive(Clone, Copy, Debug)]
+pub struct Price {
+    /// To map, write for the first time and unmap it, on base pages.
+    pub small: f64,
+    /// The same on huge pages.
+    pub huge: f64,
+    /// To write it again.
+    pub clear: f64,
+}
+
+impl Price {
+    /// Fills a little fresh memory a few times, in some milliseconds; `None` if there is none. The fastest round counts, as
+    /// others waited for other programs, or for a hypervisor that backs memory for the first time.
+    pub fn measure() -> Option<Self> {
+        const ROUNDS: usize = 3;
+        const PAGES: usize = 256;
+        let huge_page = os::huge_page_size().unwrap_or(2 << 20);
+        let size = (PAGES * os::page_size()).min(huge_page);
+        let mut price = Self { small: f64::INFINITY, huge: f64::INFINITY, clear: f64::INFINITY };
+        for _ in 0..ROUNDS {
+            let ((small, warm), (huge, _)) = (fill(size, false)?, fill(huge_page, true)?);
+            price = Self {
+                small: price.small.min(small / size as f64),
+                huge: price.huge.min(huge / huge_page as f64),
+                clear: price.clear.min(warm / size as f64),
+            };
+        }
+        Some(Self { huge: price.huge.min(price.small), ..price })
+    }
+
+    fn of(&self, fresh: Fresh) -> f64 {
+        fresh.small as f64 * self.small + fresh.huge as f64 * self.huge
+    }
+
+    /// The seconds that the system takes plainly.
+    pub fn plainly(&self, taken: &Taken) -> f64 {
+        self.of(taken.plainly)
+    }
+
+    /// The seconds by which that is more than on a pool; less than zero where it is less.
+    pub fn saved(&self, taken: &Taken) -> f64 {
+        self.of(taken.plainly) - self.of(taken.pooled) - taken.cleared * self.clear
+    }
+}
+
+/// The seconds by which fresh memory is slower than memory that is there, and those of the latter.
+fn fill(size: usize, huge: bool) -> Option<(f64, f64)> {
+    let huge_page = os::huge_page_size().unwrap_or(2 << 20);
+    let begin = Instant::now();
+    let start = os::map_anywhere(size + huge_page).ok()?;
+    let aligned = start.next_multiple_of(huge_page);
+    if huge {
+        let _ = os::advise_huge(aligned, size); // where there are none, they cost what base pages cost
+    } else {
+        os::unadvise_huge(aligned, size);
+    }
+    // SAFETY: within the mapping, which nobody else knows.
+    let write =
+        |value| unsafe { with_exposed_provenance_mut::<u8>(black_box(aligned)).write_bytes(black_box(value), size) };
+    write(1);
+    let filled = Instant::now();
+    write(2);
+    let again = Instant::now();
+    // SAFETY: mapped above.
+    let _ = unsafe { os::unmap(start, size + huge_page) };
+    let (fresh, warm) = ((filled - begin) + again.elapsed(), again - filled);
+    Some((fresh.saturating_sub(warm).as_secs_f64(), warm.as_secs_f64()))
+}
