@@ -175,6 +175,8 @@ impl Report {
         };
         if self.is_elsewhere() {
             "most of the work was done by child processes".to_owned()
+        } else if pool.allocations == 0 && pool.failures > 0 {
+            format!("nothing served, {} requests failed", count(pool.failures))
         } else if pool.allocations == 0 && self.allocator.is_some() {
             "no arrays counted by this allocator".to_owned()
         } else if pool.allocations == 0 {
@@ -195,8 +197,10 @@ impl Report {
         let (noun, name) = if is_array { ("large arrays", "array memory") } else { ("large blocks", "block memory") };
         if pool.allocations == 0 {
             let none = format!("none of {} or more", Bytes(self.from));
-            let uncounted = || "none, or not counted by this allocator".to_owned();
-            rows.push((noun, if self.allocator.is_some() { uncounted() } else { none }));
+            rows.push(match self.allocator.is_some() && pool.failures == 0 {
+                true => (noun, "none, or not counted by this allocator".to_owned()),
+                false => (noun, none),
+            });
             return;
         }
         if !knows_fresh(pool) {
@@ -377,6 +381,13 @@ mod tests {
         let text = much.text(much.gain());
         assert!(text.contains(": at most ") && text.contains(" %) gained\n"), "{text}");
         assert!(text.contains("  page faults    12,345; about "), "{text}");
+    }
+
+    #[test]
+    fn requests_that_all_failed_are_no_arrays_that_were_not_counted() {
+        let pool = Some(Stats { failures: 3, ..Stats::default() });
+        let none = Report { pool, allocator: Some("limited(pool(), 1)".into()), ..report(Fresh::default(), 0) };
+        assert!(none.text(none.gain()).starts_with("firsttouch, process 7: nothing served, 3 requests failed\n"));
     }
 
     #[test]

@@ -9,10 +9,11 @@ use crate::failure;
 use crate::ledger::Ledger;
 use crate::os::{self, Bound, MemoryBound};
 use crate::size::Bytes;
+use crate::stats::Stats;
 use std::fmt::{self, Write};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The word that stands for [`Budget::found`] in expressions.
 pub const AUTO: &str = "auto";
@@ -104,6 +105,9 @@ pub struct Limited {
     used: AtomicUsize,
     ledger: Arc<Ledger<Noted>>,
     call_sites: Option<CallSites>,
+    /// Whether it is the `limit` of a scratch buffer.
+    is_buffers: bool,
+    refused: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -119,14 +123,23 @@ impl Limited {
         Self::with_call_sites(upstream, budget, None)
     }
 
+    /// The `limit` of a scratch buffer, which its errors name.
+    pub(crate) fn of_buffer(upstream: Arc<dyn Allocator>, limit: usize) -> Arc<Self> {
+        Arc::new(Self { is_buffers: true, ..Self::made(upstream, limit.into(), None) })
+    }
+
     /// The same, with the lines that make large blocks, for the messages of refused requests.
     pub fn with_call_sites(
         upstream: Arc<dyn Allocator>,
         budget: impl Into<Budget>,
         call_sites: Option<CallSites>,
     ) -> Arc<Self> {
-        let budget = budget.into();
-        Arc::new(Self { upstream, budget, used: AtomicUsize::new(0), ledger: Ledger::new(), call_sites })
+        Arc::new(Self::made(upstream, budget.into(), call_sites))
+    }
+
+    fn made(upstream: Arc<dyn Allocator>, budget: Budget, call_sites: Option<CallSites>) -> Self {
+        let (used, refused) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self { upstream, budget, used, ledger: Ledger::new(), call_sites, is_buffers: false, refused }
     }
 
     /// The budget in bytes.
@@ -144,12 +157,17 @@ impl Limited {
         let allowed = self.budget();
         let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= allowed);
         let charged = self.used.fetch_update(Relaxed, Relaxed, fits);
-        charged.map(drop).map_err(|used| AllocError::new(asked, Limit::Budget { allowed, used }))
+        charged.map(drop).map_err(|used| {
+            let limit =
+                if self.is_buffers { Limit::Growing { allowed, used } } else { Limit::Budget { allowed, used } };
+            AllocError::new(asked, limit)
+        })
     }
 
     /// Records why a request is refused. Called without locks, as finding a place may run the front's code.
     #[cold]
     fn explain(&self, error: AllocError) {
+        self.refused.fetch_add(1, Relaxed);
         let listed = listed(&self.ledger, self.call_sites);
         failure::explain(error, format!("{error}{}{listed}", self.budget));
     }
@@ -238,6 +256,12 @@ unsafe impl Allocator for Limited {
             self.refund(asked + more - counted);
             result.map(|block| if listed { exact(block, request) } else { block })
         }
+    }
+
+    /// Those of the upstream, and what the budget refused among the failures.
+    fn stats(&self) -> Stats {
+        let stats = self.upstream.stats();
+        Stats { failures: stats.failures + self.refused.load(Relaxed), ..stats }
     }
 
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {

@@ -454,7 +454,7 @@ impl Buffer {
         let given = upstream.clone();
         let upstream = match options.limit {
             Some(limit) if limit < chunk => return Err(BufferOptionsError::Limit { limit, chunk_size: chunk }),
-            Some(limit) => Limited::new(upstream, limit),
+            Some(limit) => Limited::of_buffer(upstream, limit),
             None => upstream,
         };
         let BufferOptions { debug, site, .. } = options;

@@ -115,6 +115,7 @@ fn no_budget_serves_nothing() {
     let limited = Limited::new(Arc::new(Malloc), 0);
     assert_eq!(refused(&*limited, 1).limit, Limit::Budget { allowed: 0, used: 0 });
     assert_eq!(refused(&*limited, 0).asked, 1);
+    assert_eq!((limited.stats().failures, limited.stats().allocations), (2, 0));
 }
 
 /// Many threads at the edge of the budget: it is never passed, and nothing of it is lost.

@@ -118,7 +118,7 @@ fn a_limit_counts_all_that_is_held() {
     let chunk = Piece::bytes(&buffer, 1000, 1);
     let large = Piece::bytes(&buffer, 100 * KIB, 2);
     let refused = Piece::new(&buffer, Request::bytes(50 * KIB), 3).err();
-    let limit = Limit::Budget { allowed: 200 * KIB, used: 164 * KIB };
+    let limit = Limit::Growing { allowed: 200 * KIB, used: 164 * KIB };
     assert_eq!(refused, Some(AllocError::new(50 * KIB, limit)));
     chunk.give_back(&buffer);
     // The idle chunk goes first (law 7).

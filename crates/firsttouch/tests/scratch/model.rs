@@ -46,7 +46,7 @@ impl<'a> Shadow<'a> {
                         assert!(gap < request.size() || request.align() > 64, "{error}");
                         assert_eq!(used, self.buffer.used());
                     }
-                    Limit::Budget { used, .. } => assert!(used >= self.buffer.used()),
+                    Limit::Growing { used, .. } => assert!(used >= self.buffer.used()),
                     _ => panic!("{error}"),
                 }
                 self.refused += 1;

@@ -564,7 +564,8 @@ impl Pool {
             // Purges somewhat more at a time, because searching for victims is expensive.
             let wanted = excess + policy::allowed(self.meter.most_active()) / 32;
             let gone = self.purge_oldest(wanted);
-            self.stuck.store(if gone < wanted { idle.saturating_sub(gone) } else { 0 }, Relaxed);
+            // Asked anew: another thread may have purged at the same time.
+            self.stuck.store(if gone < wanted { self.idle() } else { 0 }, Relaxed);
         }
     }
 
@@ -869,7 +870,7 @@ impl Purgeable for Pool {
 
     fn is_idle(&self) -> bool {
         let held = self.heaps.held();
-        held.out + held.dirty == 0
+        held.out + held.dirty + held.leaving == 0
     }
 
     fn trim_idle(&self) {
@@ -899,5 +900,19 @@ impl Drop for Pool {
         self.flush(|_| true);
         // SAFETY: there are no other references to the pool; a heap with live blocks stays open (law 8).
         self.heaps.all().for_each(|heap| unsafe { heap.close() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_not_idle_while_its_memory_goes_back() {
+        let pool = Pool::new(Options::default());
+        assert!(pool.is_idle());
+        pool.heaps.at(0).regions()[0].leaving = 4096; // another thread is giving it back
+        assert!(!pool.is_idle());
+        pool.heaps.at(0).regions()[0].leaving = 0;
     }
 }
