@@ -18,6 +18,8 @@ _forked: "Any" = None
 _started_as = 0
 _reported_by = 0
 _traced = ""
+#: Seconds that `firsttouch why` has at the end to look at the process a last time.
+_LAST_LOOK = 10.0
 _SERVERS = ("resource_tracker", "forkserver")
 
 
@@ -61,6 +63,8 @@ def _report(options: "dict[str, Any]") -> None:
     main = options.get("pid") == os.getpid()
     if _serves_others() or (main and _never_started(options)):
         return
+    if main and options.get("watched"):
+        hook.load().live_end(_LAST_LOOK)
     if "trace" in options:
         _end_trace(options, main)
         return

@@ -155,6 +155,15 @@ def _install() -> None:
     else:
         module.install(allocator)
         installed = True
+    if "lines" in options:
+        _publish_lines(options["lines"])
+
+
+def _publish_lines(least: int) -> None:
+    """Publish the live blocks of this process, and of children, for `firsttouch why`."""
+    module.live_begin(least)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: module.live_begin(least))
 
 
 def _watch_guards() -> None:

@@ -5,11 +5,13 @@
 //! * [`recorder`] writes a trace of every request of the process, in the compact [`format`](mod@format) of an [`Encoder`].
 //! * [`Reader`] decodes a trace [event](Event) by event.
 //! * A [`Summary`] attributes requests to the lines of the program, and estimates what a pool would save.
+//! * [`live`] publishes the live blocks with their lines, for another process to read.
 //! * [`profile`] counts the allocations made while a region is open; it writes no trace.
 
 #![allow(unsafe_code)] // Safety: a buffer between threads, and locks that are held around forks.
 
 pub mod format;
+pub mod live;
 pub mod profile;
 mod reader;
 pub mod recorder;

@@ -1,12 +1,11 @@
-//! What handlers tell profiles (`measure()`) and traces: of contexts' handlers what they serve, and of the front, while
-//! somebody watches it, also what it leaves to NumPy.
+//! What handlers tell profiles (`measure()`), the table of live blocks (`firsttouch why`) and traces: of contexts' handlers
+//! what they serve, and of the front, while somebody watches it, also what it leaves to NumPy.
 
 #![allow(unsafe_code)] // Safety: NumPy calls these with the handler's own context and its own live blocks.
 
 use crate::handlers::handler::{self, Handler, handler};
 use crate::python::call_sites;
-use firsttouch_trace::profile;
-use firsttouch_trace::{LARGE_SIZE, recorder};
+use firsttouch_trace::{LARGE_SIZE, live, profile, recorder};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -15,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Tells profiles of a block that a context's handler gives.
 pub fn allocate(handler: &Handler, size: usize, give: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    if !profile::is_open() {
+    if !is_watched() {
         return give();
     }
     profile::on_request(Some(handler.allocator()), size);
@@ -29,34 +28,43 @@ pub fn resize(
     size: usize,
     resize: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
-    if !profile::is_open() {
+    if !is_watched() {
         return resize();
     }
     profile::on_request(Some(handler.allocator()), size);
     moved(address.as_ptr() as usize, size, resize)
 }
 
-/// Tells profiles of a block that is about to be freed.
+/// Tells of a block that is about to be freed.
 #[inline]
 pub fn freed(pointer: *mut c_void) {
     profile::on_free(pointer as usize);
+    live::on_free(pointer as usize);
+}
+
+fn is_watched() -> bool {
+    profile::is_open() || live::is_open()
 }
 
 fn gave(block: *mut c_void, size: usize) -> *mut c_void {
     if !block.is_null() {
         profile::on_alloc(block as usize, size);
+        live::on_alloc(block as usize, size);
     }
     block
 }
 
 fn moved(old: usize, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
     let before = profile::on_resize_begin(old);
+    let listed = live::on_free(old);
     let moved = resize();
     match before {
         before if !moved.is_null() => profile::on_resize_end(before, moved as usize, size),
         Some(living) => profile::on_resize_end(before, old, living.size()),
         None => {}
     }
+    let (address, size) = if moved.is_null() { (old, None) } else { (moved as usize, Some(size)) };
+    live::on_resize_end(listed, address, size);
     moved
 }
 

@@ -1,6 +1,8 @@
 //! Native functions of the command line's tools: the bounds of memory, recording and summarizing traces,
-//! profiling regions.
+//! profiling regions, what lies in the memory of a process.
 
+#[cfg(target_os = "linux")]
+pub mod heaps;
 pub mod machine;
 pub mod profile;
 pub mod trace;
@@ -9,6 +11,8 @@ use pyo3::prelude::*;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     machine::register(module)?;
+    #[cfg(target_os = "linux")]
+    heaps::register(module)?;
     trace::register(module)?;
     profile::register(module)
 }

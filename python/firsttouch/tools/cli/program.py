@@ -15,7 +15,7 @@ from firsttouch.tools.cli import BadUsageError, files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, NoReturn
 
     from firsttouch.tools.cli.parser import Parser
@@ -130,7 +130,7 @@ def _program(words: Sequence[str], of: str) -> Program | None:
     if list(words) in (["-m"], ["-c"]):
         what = {"-m": "the name of a module", "-c": "the code to run"}[words[0]]
         raise BadUsageError(f"{of}: {words[0]} needs {what}")
-    if words and of == "run" and (other := find(words[0])):
+    if words and of in ("run", "why") and (other := find(words[0])):
         return Program(tuple(words), other)
     if words:
         if words[0].upper() in _UNITS and not os.path.exists(words[0]):
@@ -404,8 +404,12 @@ def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
         raise BadUsageError(f"run: cannot start {command[0]}: {error}") from None
 
 
-def run_and_wait(command: list[str], settings: dict[str, Any], found: Program) -> int:
+def run_and_wait(
+    command: list[str], settings: dict[str, Any], found: Program, wait: Callable[[int], int] | None = None
+) -> int:
     """Run the program in a child, and wait for it. Returns its status as :func:`os.waitstatus_to_exitcode` does.
+
+    `wait` waits for the child in its own way, and returns the status as :func:`os.waitpid` does.
 
     Ctrl-C reaches the program, as it would without this process, which keeps waiting. Other signals that would end this
     process are passed on to the program, those among them that mean what a program wants.
@@ -424,7 +428,7 @@ def run_and_wait(command: list[str], settings: dict[str, Any], found: Program) -
     )
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return os.waitstatus_to_exitcode(wait(child) if wait else os.waitpid(child, 0)[1])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -135,7 +135,7 @@ fn translate(bits: u64, names: &[(u64, u64)]) -> u64 {
     names.iter().filter(|(kernel, _)| bits & kernel != 0).fold(0, |set, (_, ours)| set | ours)
 }
 
-/// An open /proc/self/pagemap. Open it for each query: after a fork, it would describe the parent.
+/// An open /proc/PID/pagemap. Open it for each query: after a fork, that of this process would describe the parent.
 pub struct PageTable(File);
 
 impl PageTable {
@@ -148,6 +148,14 @@ impl PageTable {
             return Err(Errno(libc::EACCES));
         }
         File::open("/proc/self/pagemap").map(Self).map_err(Errno::from)
+    }
+
+    /// Opens the page table of another process.
+    ///
+    /// # Errors
+    /// If there is no such process, or it belongs to another user or is not dumpable.
+    pub fn of(process: u32) -> Result<Self, Errno> {
+        File::open(format!("/proc/{process}/pagemap")).map(Self).map_err(Errno::from)
     }
 
     /// Finds pages in memory or swap from `start` on, in order, as many regions as fit (ioctl `PAGEMAP_SCAN`). Returns the

@@ -1,0 +1,184 @@
+"""`firsttouch why`: what the resident memory of a program or a process is, and what would bring it down."""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from _firsttouch_start import speak
+from firsttouch.tools.cli import output, program
+from firsttouch.tools.cli.output import Output
+from firsttouch.tools.cli.parser import BadUsageError, Parser
+
+if TYPE_CHECKING:
+    from firsttouch.tools.cli.program import Program
+    from firsttouch.tools.resident import Look, Process
+
+_USAGE = """firsttouch why [options] script.py | -m module | -c code | program
+           [arguments of the program]
+       firsttouch why [options] PID"""
+
+_DESCRIPTION = """\
+Say what the resident memory of a program is: arrays by the line that made them, Python's objects,
+what malloc and other allocators hold and what of it is free, libraries, files and stacks. A program
+is started as by `firsttouch run`, and shown at its peak and at its end; a process as it is now.
+"""
+
+_EXAMPLES = """\
+for example:
+  firsttouch why script.py data.csv
+  firsttouch why --html why.html script.py     with a picture
+  firsttouch why 4711                          a process that runs already
+  firsttouch why --watch 2 4711                again every two seconds
+
+The process itself is not stopped. Lines are known of arrays from 64 KiB on, where the process was
+started by firsttouch why or firsttouch run.
+"""
+
+#: Arrays from this size on are recorded with the line that made them.
+_LINES_FROM = 64 << 10
+#: Seconds between two looks at the size of a program.
+_STEP = 0.01
+#: A new peak is looked at if it is higher by this factor, or if the size has settled on it.
+_HIGHER = 1.1
+#: Of two looks that differ by less than this factor, the first one is the peak's.
+_SAME = 1.005
+#: Looks take at most this part of the time in processor time, and so many seconds at the beginning.
+_PART, _CREDIT = 0.03, 0.5
+#: Seconds after which it is looked at in any case, as its end may come without notice.
+_AT_LEAST = 1.0
+
+
+def main(words: Sequence[str]) -> int:
+    """Look at a process, or run a program and look at it; returns the program's exit status."""
+    parser = Parser("why", _DESCRIPTION, _USAGE, _EXAMPLES)
+    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="rows of each kind (default: 10)")
+    parser.add_argument("--watch", type=_seconds, metavar="SECONDS", help="look at a process again and again")
+    output.add(parser, plot=True)
+    given, found = program.parse(parser, words, ("--lines", "--watch", *output.WITH_VALUE))
+    out = output.checked(given, "why", "numpy", "rich")
+    if found.words[0].isdecimal() and not os.path.exists(found.words[0]):
+        return _of_process(int(found.words[0]), given, out)
+    if given.watch is not None:
+        raise BadUsageError("why: --watch is for a running process: firsttouch why --watch 2 PID")
+    return _of_program(found, given, out)
+
+
+def _seconds(text: str) -> float:
+    import argparse
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"takes seconds, more than 0, not {text!r}")
+    return seconds
+
+
+def _of_process(number: int, given: Any, out: Output) -> int:
+    from firsttouch.tools import resident
+    from firsttouch.tools.reasons import Reasons
+
+    process = resident.Process(number)
+    try:
+        while True:
+            reasons = Reasons(f"{number} ({process.command()})", process.look())
+            out.show(reasons.page(given.lines))
+            out.save(reasons.as_dict, reasons.page(given.lines))
+            if given.watch is None:
+                return 0
+            sys.stdout.flush()
+            time.sleep(given.watch)
+    except FileNotFoundError:
+        raise BadUsageError(f"why: there is no process {number}") from None
+    except ProcessLookupError:
+        raise BadUsageError(f"why: process {number} has ended") from None
+    except PermissionError:
+        raise BadUsageError(f"why: process {number} is another user's, or protected: try sudo") from None
+    finally:
+        process.close()
+
+
+def _of_program(found: Program, given: Any, out: Output) -> int:
+    from firsttouch.tools.reasons import Reasons
+
+    watched = _Watched()
+    settings = {"quiet": True, "lines": _LINES_FROM, "watched": True}
+    if found.executable is None:
+        command = program.command("why")
+        program.check(command, "why")
+        status = program.run_and_wait(command, settings, found, watched.wait)
+    else:
+        started = program.Program((found.executable, *found.words[1:]))
+        status = program.run_and_wait([], settings, started, watched.wait)
+    if watched.peak is None or watched.last is None:
+        speak.line("no figures: the program ended before it could be looked at")
+        return program.passed_on(status)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    reasons = Reasons(shlex.join(found.words), watched.peak, watched.last, watched.saw_end)
+    out.show(reasons.page(given.lines), sys.stderr)
+    out.save(reasons.as_dict, reasons.page(given.lines))
+    return program.passed_on(status)
+
+
+class _Watched:
+    """Waits for a child, and looks at it when its memory reaches a new peak, and at its end."""
+
+    def __init__(self) -> None:
+        self.peak: Look | None = None
+        self.last: Look | None = None
+        self.saw_end = False
+        self._credit = _CREDIT
+
+    def wait(self, child: int) -> int:
+        """Return the status of the child once it has ended."""
+        from firsttouch.tools import resident  # while the child starts
+
+        handle = os.pidfd_open(child)
+        ends = select.poll()
+        ends.register(handle, select.POLLIN)
+        process, ours, before, looked = resident.Process(child), _command(os.getpid()), 0, time.monotonic()
+        try:
+            while not ends.poll(_STEP * 1000):
+                if self.saw_end or (ours and _command(child) == ours):
+                    continue  # it ends, or is still a copy of this process
+                ours = b""
+                size, now = process.size(), time.monotonic()
+                if process.is_ending:
+                    self.saw_end = self._look(process)
+                    process.let_end()
+                elif self._credit > 0:
+                    highest = self.peak.counted if self.peak else 0
+                    has_settled = size > highest * _SAME and abs(size - before) < size / 500
+                    if size > highest * _HIGHER or has_settled or now - looked > _AT_LEAST:
+                        self._look(process)
+                        looked = now
+                before = size
+                self._credit += _STEP * _PART
+        finally:
+            process.close()
+            os.close(handle)
+        return os.waitpid(child, 0)[1]
+
+    def _look(self, process: Process) -> bool:
+        began = time.process_time()
+        try:
+            self.last = process.look()
+        except (OSError, ValueError):  # it ends
+            return False
+        if self.peak is None or self.last.resident > self.peak.resident * _SAME:
+            self.peak = self.last
+        self._credit -= time.process_time() - began
+        return True
+
+
+def _command(number: int) -> bytes:
+    with open(f"/proc/{number}/cmdline", "rb") as file:
+        return file.read()

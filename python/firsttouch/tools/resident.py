@@ -1,0 +1,421 @@
+"""What the resident memory of a process is: its mappings, their pages, and what allocators keep in them.
+
+All of it is read from outside, without stopping the process: sums come from ``/proc/PID/smaps``, in which each page
+counts once, and are split by what is known of the addresses. The lines come from the table of live blocks that a
+process publishes which `firsttouch why` has started (crates/firsttouch-trace/src/live.rs).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from firsttouch import _firsttouch
+from firsttouch._internal import units
+
+Addresses = npt.NDArray[np.int64]
+
+#: Groups of parts, with what they are called.
+ARRAYS = "arrays, by the line that made them"
+IDLE = "idle in firsttouch's pool"
+OBJECTS = "Python's small objects"
+MALLOC = "malloc of the C library"
+ALLOCATORS = "other allocators"
+LIBRARIES = "programs and shared libraries"
+FILES = "mapped files"
+SHARED = "shared memory"
+STACKS = "stacks of threads"
+OTHER = "mapped by the program or its libraries"
+OWN = "firsttouch's own records"
+
+#: Parts of MALLOC and OBJECTS.
+IN_USE, LARGE = "blocks in use", "large blocks in use, each mapped by itself"
+GAPS, TOP = "free between blocks that are in use", "free at the end of its heaps"
+LIVE, GAPS_OF_OBJECTS = "live", "free between live ones"
+
+#: Where segments of pools lie (crates/firsttouch/src/heap/claim.rs): the kernel places nothing there by itself.
+_POOLS = range(16 << 40, (32 if os.uname().machine == "aarch64" else 40) << 40)
+#: A mapping in /proc/PID/smaps: its addresses, access and file, and what of it is resident, in KiB.
+_MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A-Z].*\n)*?Rss: +([0-9]+)", re.MULTILINE)
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+#: A heap of a thread's arena begins at a multiple of this.
+_ARENA = 64 << 20
+#: A larger inaccessible range before memory is no guard of a stack.
+_MOST_GUARD = 64 << 10
+#: Larger memory after a library's own is not its variables alone: the kernel joins what is mapped next to them.
+_MOST_ZEROS = 1 << 20
+#: Libraries with allocators of their own, by their files.
+_ALLOCATORS = {
+    r"libarrow\.so": "Arrow's pool",
+    r"jemalloc": "jemalloc",
+    r"mimalloc": "mimalloc",
+    r"tcmalloc": "tcmalloc",
+    r"tbbmalloc": "TBB's malloc",
+    r"libjvm": "Java's heap",
+    r"/node$|libnode|libv8|/chrome$": "V8's heap",
+    r"libtorch_cpu": "PyTorch",
+    r"libjax_common|xla_extension": "JAX",
+}
+#: Those of them that take the place of the C library's malloc.
+_REPLACEMENTS = ("jemalloc", "mimalloc", "tcmalloc", "TBB's malloc")
+
+
+@dataclass
+class Part:
+    """Some of the memory of a process, in bytes."""
+
+    group: str
+    what: str
+    resident: float
+    blocks: int = 0
+    untouched: float = 0
+    """Allocated or mapped, but without memory behind it."""
+
+
+@dataclass
+class Look:
+    """A process at one moment; bytes."""
+
+    parts: list[Part]
+    counted: int
+    """What the kernel counts as resident: the sum of the parts, but for what changed meanwhile."""
+    peak: int
+    """The most that was resident so far."""
+    page_tables: int
+    swapped: int
+    threads: int
+    children: dict[int, int]
+    """What child processes have resident, by their numbers."""
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def resident(self) -> float:
+        """The sum of the parts."""
+        return sum(part.resident for part in self.parts)
+
+    def of(self, group: str, what: str | None = None) -> float:
+        """Return the resident bytes of a group, or of a part of it."""
+        return sum(part.resident for part in self.parts if part.group == group and what in (None, part.what))
+
+
+@dataclass
+class _Mapping:
+    start: int
+    end: int
+    access: str
+    path: str
+    resident: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    @property
+    def is_anonymous(self) -> bool:
+        return not self.path and self.access.endswith("p")
+
+
+class Process:
+    """A process that is looked at, with its table of live blocks if it has one."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._table: int | None = None
+
+    def find_table(self) -> bool:
+        """Look for the table among the files of the process; return whether there is one."""
+        if self._table is not None:
+            return True
+        folder = f"/proc/{self.number}/fd"
+        try:
+            for name in os.listdir(folder):
+                if os.readlink(f"{folder}/{name}").startswith("/memfd:firsttouch-live"):
+                    table = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CLOEXEC)
+                    if os.pread(table, 16, 0) == b"FTlive\x01\0" + struct.pack("=Q", self.number):
+                        self._table = table
+                        return True
+                    os.close(table)  # that of the parent which this process was forked from
+        except OSError:
+            pass
+        return False
+
+    def close(self) -> None:
+        """Close the table."""
+        if self._table is not None:
+            os.close(self._table)
+            self._table = None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the process waits for a last look before it ends."""
+        return self.find_table() and self._word(6) == 1
+
+    def let_end(self) -> None:
+        """Let it end, after that look."""
+        if self._table is not None:
+            os.pwrite(self._table, struct.pack("=Q", 2), 6 * 8)
+
+    def _word(self, index: int) -> int:
+        assert self._table is not None
+        number: int = struct.unpack("=Q", os.pread(self._table, 8, index * 8))[0]
+        return number
+
+    def _blocks(self) -> tuple[Addresses, list[str], int]:
+        """Return the live blocks (address, end, line), the lines, and the number of blocks that found no room.
+
+        Blocks are in the order of addresses. The first line stands for unknown ones.
+        """
+        if not self.find_table():
+            return np.zeros((0, 3), np.int64), [], 0
+        assert self._table is not None
+        for _ in range(100):
+            before, blocks, text, lost = struct.unpack("=4Q", os.pread(self._table, 32, 16))
+            content = os.pread(self._table, blocks * 24, 1 << 20)
+            if before % 2 == 0 and self._word(2) == before:
+                break
+        lines = os.pread(self._table, text, 4 << 10).decode(errors="replace").split("\n")
+        rows = np.frombuffer(content, np.int64).reshape(-1, 3).copy()
+        rows[:, 1] += rows[:, 0]
+        unknown = f"arrays below {units.size(self._word(7))}"
+        return rows[np.argsort(rows[:, 0])], [unknown, *lines], lost
+
+    def _status(self) -> dict[str, int]:
+        """Return the figures of /proc/PID/status: sizes in bytes, and numbers."""
+        found: dict[str, int] = {}
+        with open(f"/proc/{self.number}/status", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                words = value.split()
+                if words and words[0].isdecimal():
+                    found[name] = int(words[0]) << (10 if words[-1] == "kB" else 0)
+        return found
+
+    def size(self) -> int:
+        """Return the resident bytes, roughly; 0 if the process is gone."""
+        try:
+            with open(f"/proc/{self.number}/statm", "rb") as file:
+                return int(file.read().split()[1]) * _PAGE
+        except OSError:
+            return 0
+
+    def command(self) -> str:
+        """Return its command line, with spaces between the words."""
+        with open(f"/proc/{self.number}/cmdline", "rb") as file:
+            return " ".join(os.fsdecode(word) for word in file.read().split(b"\0")).strip()
+
+    def _children(self) -> list[int]:
+        """Return the processes that it has started and that still run."""
+        try:
+            threads = os.listdir(f"/proc/{self.number}/task")
+            texts = [open(f"/proc/{self.number}/task/{thread}/children").read() for thread in threads]  # noqa: SIM115
+        except OSError:
+            return []
+        return [int(word) for text in texts for word in text.split()]
+
+    def _mappings(self) -> list[_Mapping]:
+        with open(f"/proc/{self.number}/smaps", "rb") as file:
+            found = _MAPPING.findall(file.read())
+        if not found:
+            raise ProcessLookupError(f"process {self.number} has ended")
+        return [
+            _Mapping(int(start, 16), int(end, 16), access.decode(), os.fsdecode(path), int(kib) << 10)
+            for start, end, access, path, kib in found
+        ]
+
+    def look(self) -> Look:
+        """Return what the resident memory is now. Raises OSError if the process has ended, or is another user's."""
+        blocks, lines, lost = self._blocks()
+        status = self._status()
+        sorting = _Sorting(self.number, blocks, lines, self._mappings())
+        sorting.sort()
+        look = Look(
+            sorting.parts(),
+            counted=status.get("VmRSS", 0),
+            peak=status.get("VmHWM", 0),
+            page_tables=status.get("VmPTE", 0),
+            swapped=status.get("VmSwap", 0),
+            threads=status.get("Threads", 1),
+            children={child: Process(child).size() for child in self._children()},
+        )
+        if sorting.is_closed:
+            look.notes.append(
+                "the memory of the process may not be read (ptrace), so what malloc and Python hold is not told apart"
+            )
+        if lost:
+            look.notes.append(f"{lost:,} blocks found no room in the table of lines")
+        if self._table is None and sorting.has_pool:
+            look.notes.append("lines are known where firsttouch why starts the program")
+        return look
+
+
+class _Ranges:
+    """Resident ranges of addresses, in order."""
+
+    def __init__(self, process: int, start: int, end: int) -> None:
+        pairs = np.frombuffer(_firsttouch.resident_ranges(process, start, end), np.int64).reshape(-1, 2)
+        self._starts, self._ends = pairs[:, 0], pairs[:, 1]
+        self._before = np.concatenate([[0], np.cumsum(self._ends - self._starts)])
+
+    def below(self, addresses: Addresses) -> Addresses:
+        """Return how many bytes are resident below each address."""
+        at = np.searchsorted(self._starts, addresses, "right") - 1
+        inside = np.minimum(addresses, self._ends[at]) - self._starts[at] if len(self._starts) else 0
+        return np.where(at < 0, 0, self._before[at] + inside)
+
+
+class _Sorting:
+    """Sorts the memory of one process into parts."""
+
+    def __init__(self, process: int, blocks: Addresses, lines: list[str], mappings: list[_Mapping]) -> None:
+        self._process, self._blocks, self._lines, self._mappings = process, blocks, lines, mappings
+        self._parts: dict[tuple[str, str], Part] = {}
+        self._programs = {each.path for each in mappings if "x" in each.access and each.path.startswith("/")}
+        self._allocator = self._find_allocator()
+        self.is_closed = self.has_pool = False
+
+    def parts(self) -> list[Part]:
+        """Return what was found, the largest part first."""
+        return sorted(self._parts.values(), key=lambda part: -part.resident)
+
+    def _add(self, group: str, what: str, resident: float, untouched: float = 0, blocks: int = 0) -> None:
+        part = self._parts.setdefault((group, what), Part(group, what, 0))
+        part.resident += resident
+        part.untouched += untouched
+        part.blocks += blocks
+
+    def _find_allocator(self) -> str:
+        names = [
+            name for pattern, name in _ALLOCATORS.items() if any(re.search(pattern, path) for path in self._programs)
+        ]
+        return " or ".join(names)
+
+    def sort(self) -> None:
+        """Sort all mappings."""
+        for at, mapping in enumerate(self._mappings):
+            before = self._mappings[at - 1] if at else None
+            after = self._mappings[at + 1] if at + 1 < len(self._mappings) else None
+            group, what = self._kind(mapping, before, after)
+            first = np.searchsorted(self._blocks[:, 1], mapping.start, "right")
+            last = np.searchsorted(self._blocks[:, 0], mapping.end)
+            if first == last and (not mapping.resident or group not in (MALLOC, OTHER)):
+                self._add(group, what, mapping.resident, mapping.size - mapping.resident)
+            else:
+                self._split(mapping, group, what, self._blocks[first:last])
+
+    def _kind(self, mapping: _Mapping, before: _Mapping | None, after: _Mapping | None) -> tuple[str, str]:
+        """Return the group of a mapping, and of what is not split further also what it is."""
+        path = mapping.path.removesuffix(" (deleted)")
+        if path.startswith("/memfd:firsttouch-live"):
+            return OWN, "table of live blocks"
+        if mapping.access.endswith("s") or path.startswith(("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero")):
+            is_memory = path.startswith(("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero")) or not path
+            return (SHARED if is_memory else FILES), path or "without a name"
+        if path in self._programs or path.startswith("[v"):
+            return LIBRARIES, _package(path)
+        if path == "[stack]":
+            return STACKS, "of the main thread"
+        if path == "[heap]":
+            return MALLOC, IN_USE
+        if path and not path.startswith("["):
+            return (LIBRARIES, _package(path)) if path.endswith(".so") else (FILES, path)
+        if mapping.start in _POOLS:
+            self.has_pool = True
+            return IDLE, IDLE if len(self._blocks) else "arrays, and what the pool keeps for the next ones"
+        if mapping.access.startswith("---"):
+            return OTHER, "reserved addresses"
+        if before is not None and before.end == mapping.start:
+            if before.path in self._programs and "w" in before.access and mapping.size <= _MOST_ZEROS:
+                return LIBRARIES, _package(before.path)  # variables that begin as zero
+            if before.is_anonymous and before.access.startswith("---") and before.size <= _MOST_GUARD:
+                return STACKS, "of other threads"
+        tail = 0 if after is None or after.start != mapping.end or not after.access.startswith("---") else after.size
+        if mapping.start % _ARENA == 0 and (mapping.size + tail) % _ARENA == 0 and tail:
+            return MALLOC, IN_USE  # if its memory cannot be read, which would tell more
+        return OTHER, OTHER
+
+    def _split(self, mapping: _Mapping, group: str, what: str, blocks: Addresses) -> None:
+        """Sort the pages of a mapping into its blocks with lines, and what else lies in it."""
+        ranges = _Ranges(self._process, mapping.start, mapping.end)
+        found = float(ranges.below(np.array([mapping.end]))[0])
+        # Where the kernel does not tell the zero page, and where the process goes on meanwhile, they differ a little.
+        scale = mapping.resident / found if found else 0.0
+        starts, ends = np.maximum(blocks[:, 0], mapping.start), np.minimum(blocks[:, 1], mapping.end)
+        there = (ranges.below(ends) - ranges.below(starts)) * scale
+        for line in np.unique(blocks[:, 2]):
+            mine = blocks[:, 2] == line
+            resident, size = float(there[mine].sum()), float((ends - starts)[mine].sum())
+            begun = int((mine & (blocks[:, 0] == starts)).sum())  # the others in a mapping before
+            self._add(ARRAYS, self._line(int(line)), resident, size - resident, begun)
+        rest = self._containers(mapping, group, what)
+        edges = np.array([part[0] for part in rest])
+        inside = np.bincount(np.searchsorted(edges, starts, "right") - 1, there, len(rest))
+        for (start, end, group_of, what_of, free), of_blocks in zip(rest, inside, strict=True):
+            resident = float(np.diff(ranges.below(np.array([start, end])))[0]) * scale - of_blocks
+            gone = min(sum(free.values()), max(resident, 0))
+            untouched = max(end - start - resident, 0) if not len(blocks) else 0
+            self._add(group_of, what_of, resident - gone, untouched)
+            for name, freed in free.items():
+                self._add(group_of, name, freed * gone / max(sum(free.values()), 1))
+
+    def _line(self, number: int) -> str:
+        return self._lines[number] if number < len(self._lines) else self._lines[0]
+
+    def _containers(
+        self, mapping: _Mapping, group: str, what: str
+    ) -> list[tuple[int, int, str, str, dict[str, float]]]:
+        """Return what lies in a mapping in order: start, end, group, what, and how much of that is something else."""
+        whole = (mapping.start, mapping.end, group, what, dict[str, float]())
+        if group not in (MALLOC, OTHER) or not mapping.resident:
+            return [whole]
+        replaced = next((name for name in _REPLACEMENTS if name in self._allocator), None)
+        if mapping.path == "[heap]" and replaced is not None:
+            return [(mapping.start, mapping.end, ALLOCATORS, replaced, {})]
+        try:
+            if mapping.path == "[heap]":
+                parts = [(mapping.start, mapping.size, "heap", 0)]
+            else:
+                parts = _firsttouch.parts_of_mapping(self._process, mapping.start, mapping.end)
+            found: list[tuple[int, int, str, str, dict[str, float]]] = []
+            at = mapping.start
+            for start, size, kind, live in parts:
+                if start > at:
+                    found.append((at, start, *self._unknown(), {}))
+                at = start + size
+                found.append((start, at, *self._contained(start, at, kind, live)))
+        except OSError:
+            self.is_closed = True
+            return [whole if group == MALLOC else (*whole[:2], *self._unknown(), {})]
+        return [*found, (at, mapping.end, *self._unknown(), {})]
+
+    def _contained(self, start: int, end: int, kind: str, live: int) -> tuple[str, str, dict[str, float]]:
+        """Return the group of a part of a mapping, what it is, and how much of that is something else."""
+        if kind == "heap":
+            free = _firsttouch.heap_free_bytes(self._process, start, end)
+            return MALLOC, IN_USE, {} if free is None else {GAPS: free[0], TOP: free[1]}
+        if kind == "objects":
+            return OBJECTS, LIVE, {GAPS_OF_OBJECTS: end - start - live}
+        if kind == "mapped":
+            return MALLOC, LARGE, {}
+        return *self._unknown(), {}
+
+    def _unknown(self) -> tuple[str, str]:
+        """Return what anonymous memory is of which nothing is known."""
+        return (ALLOCATORS, self._allocator) if self._allocator else (OTHER, OTHER)
+
+
+def _package(path: str) -> str:
+    """Return the package that a library belongs to, or else the name of its file."""
+    for folder in ("/site-packages/", "/dist-packages/"):
+        if folder in path:
+            return path.split(folder, 1)[1].split("/")[0].removesuffix(".libs")
+    return os.path.basename(path)
+
+
+def exists(number: int) -> bool:
+    """Return whether there is such a process."""
+    return os.path.exists(f"/proc/{number}/status")
