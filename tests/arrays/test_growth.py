@@ -1,4 +1,4 @@
-"""realloc in both directions: ndarray.resize, and NumPy's text readers, which grow arrays without the GIL."""
+"""realloc in place, and by NumPy's text readers, which grow arrays without the GIL. More: law 8 in tests/contract."""
 
 import os
 import threading
@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import KIB, MIB, Bytes, fill, intact
+from tests.probe import KIB
 
 pytestmark = pytest.mark.quick
 
 ALLOCATORS = ["ft.pool()", "ft.pool(ft.pages())", "ft.pages()", "ft.pages(huge='thp')"]
-OTHERS = ["ft.malloc()", "ft.calloc()", "ft.aligned(64)", "ft.aligned('2 MiB')", "ft.numpy_default()"]
-STEPS = [1, 31 * KIB, 32 * KIB, 33 * KIB, 60 * KIB, 200 * KIB, MIB, 2 * MIB - 1, 2 * MIB, 5 * MIB, 8 * MIB, 33 * MIB]
+OTHERS = ["ft.malloc()", "ft.aligned(64)", "ft.numpy_default()"]
 
 
 @pytest.fixture(params=ALLOCATORS + OTHERS)
@@ -24,44 +23,6 @@ def allocator(request: pytest.FixtureRequest) -> Iterator[ft.Allocator]:
     made = eval(request.param)
     with ft.use(made):
         yield made
-
-
-def resized(array: Bytes, size: int, seed: int) -> None:
-    kept = min(array.size, size)
-    array.resize(size, refcheck=False)
-    assert intact(array, seed, kept)
-    assert not array[kept:].any()
-    fill(array, seed)
-
-
-def test_up_and_down_again(allocator: ft.Allocator) -> None:
-    array = np.empty(5, np.uint8)
-    fill(array, 3)
-    for size in [*STEPS, *reversed(STEPS)]:
-        resized(array, size, 3)
-    del array
-    assert ft.stats(allocator).active == 0
-
-
-def test_from_any_size_to_any_other(allocator: ft.Allocator) -> None:
-    sizes = STEPS[1:-1]
-    for at, before in enumerate(sizes):
-        for after in sizes[at % 3 :: 3]:
-            array = np.empty(before, np.uint8)
-            fill(array, at)
-            resized(array, after, at)
-
-
-def test_neighbours_are_not_touched(allocator: ft.Allocator) -> None:
-    arrays = [np.empty(100 * KIB, np.uint8) for _ in range(40)]
-    for seed, array in enumerate(arrays):
-        fill(array, seed)
-    del arrays[1::4]
-    seeds = [seed for seed in range(40) if seed % 4 != 1]
-    for turn in range(120):
-        at = turn * 7 % len(arrays)
-        resized(arrays[at], 20 * KIB + turn * 9973 % (3 * MIB), seeds[at])
-        assert all(intact(array, seed) for array, seed in zip(arrays, seeds, strict=True))
 
 
 @pytest.mark.parametrize("expression", ALLOCATORS)

@@ -17,16 +17,7 @@ CLASSES = [units * unit for unit in (4 * KIB, 64 * KIB) for units in (8, 31, 32,
 SIZES = sorted({size + more for size in LIMITS + CLASSES for more in (-64, -1, 0, 1, 4096) if size + more > 0})
 SIZES += [32 * MIB - 1, 32 * MIB, 32 * MIB + 1]
 
-ALLOCATORS = [
-    "ft.pool()",
-    "ft.pool(ft.pages(huge=False))",
-    "ft.pages()",
-    "ft.pages(huge='thp')",
-    "ft.malloc()",
-    "ft.calloc()",
-    "ft.aligned(64)",
-    "ft.aligned('2 MiB')",
-]
+ALLOCATORS = ["ft.pool()", "ft.pool(ft.pages(huge=False))", "ft.pages()", "ft.pages(huge='thp')"]
 
 
 def address(array: Bytes) -> int:

@@ -64,14 +64,6 @@ def test_zeros_only_partly_written_before(expression: str) -> None:
                 assert not np.zeros(size, np.uint8).any(), (size, step)
 
 
-def test_calloc_is_zero_even_when_not_asked() -> None:
-    with ft.use(ft.calloc()):
-        for size in (8, 100, *SIZES):
-            array = np.empty(size, np.uint8)
-            assert not array.any()
-            array[:] = 0xFF
-
-
 RESIDENT = """
 import json, sys
 if sys.argv[1:] == ["pooled"]:

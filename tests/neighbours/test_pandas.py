@@ -6,7 +6,7 @@ from tests.programs import run
 pytestmark = needs("pandas")
 
 
-def test_series_and_frames_share_memory() -> None:
+def test_series_and_frames_share_memory_and_work_on_them_is_served() -> None:
     run(
         """
         import pandas as pd
@@ -21,14 +21,6 @@ def test_series_and_frames_share_memory() -> None:
         assert np.shares_memory(columns["x"].to_numpy(), x)
         assert np.shares_memory(pd.Index(x, copy=False).to_numpy(), x)
         assert frame["b"].sum() == x[1::10].sum()
-        """
-    )
-
-
-def test_work_on_them_is_served_by_what_is_installed() -> None:
-    run(
-        """
-        import pandas as pd
         ft.install()
         frame = pd.DataFrame({"key": np.arange(100_000) % 10, "value": np.ones(100_000)})
         assert frame.groupby("key").value.sum().tolist() == [10_000.0] * 10
