@@ -87,14 +87,14 @@ install: ## install libfirsttouch: PREFIX=/usr/local DESTDIR=
 	@$(MAKE) --silent -f crates/firsttouch-c/Makefile install
 guards: .venv-release/lab .venv-release/installed ## six figures of two wheels, interleaved: BEFORE=a.whl AFTER=b.whl
 	@.venv-release/bin/python -m benchmarks.guards $(BEFORE) $(AFTER) $(GUARDS)
-count: ## lines and files by room, now and before, with the targets
+count: ## lines and files by room, with the targets
 	@$(newest) benchmarks/count.py $(BEFORE)
 bench: .venv-release/lab .venv-release/installed ## measure against other allocators, into target/bench
 	@.venv-release/bin/python -m benchmarks
 gallery: .venv-release/lab .venv-release/installed ## the programs of docs/gallery under advise and compare
 	@.venv-release/bin/python -m benchmarks.gallery
-trust soak: .venv/installed ## random programs; a mixed program for long: SECONDS=3600
-	@.venv/bin/python -m tests.$@ --seconds $(or $(SECONDS),3600)
+trust soak: .venv/installed ## random programs; a mixed program: SECONDS=3600
+	@$(if $(filter trust,$@),cargo test -q --locked --profile fast -p firsttouch --test scratch -- --ignored &&) .venv/bin/python -m tests.$@ --seconds $(or $(SECONDS),3600)
 foreign: .venv/installed ## parts of other packages' tests, plainly and under four allocators
 	@$(call sync,.venv,--group foreign) && .venv/bin/python -m tests.foreign
 format: .venv/synced ## put Rust and Python into their usual form

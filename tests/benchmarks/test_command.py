@@ -47,13 +47,6 @@ def test_a_misspelt_experiment_is_named_with_those_there_are() -> None:
     assert all(name in done.stderr for name in NAMES)
 
 
-def test_every_experiment_is_a_file() -> None:
-    files = {path.stem for path in (ROOT / "benchmarks" / "experiments").glob("*.py")}
-    assert files - {"__init__"} == set(NAMES)
-    kernels = {path.stem for path in (ROOT / "benchmarks" / "kernels").glob("*.py")}
-    assert kernels - {"__init__"} == set(KERNELS)
-
-
 def test_the_rust_program_answers_for_each_contender() -> None:
     program = build()
     if program is None:
@@ -64,11 +57,8 @@ def test_the_rust_program_answers_for_each_contender() -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_a_kernel_gives_the_same_number_each_time(kernel: str) -> None:
-    run = importlib.import_module(f"benchmarks.kernels.{kernel}").run
-    first, second = run(), run()
-    assert np.isfinite(first)
-    assert first == pytest.approx(second, rel=1e-12)
+def test_a_kernel_gives_a_number(kernel: str) -> None:
+    assert np.isfinite(importlib.import_module(f"benchmarks.kernels.{kernel}").run())
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -17,11 +17,6 @@ pytestmark = [
 ]
 
 
-def test_there_are_fifteen_programs_in_seven_languages() -> None:
-    assert len(NAMES) >= 15
-    assert {LANGUAGES[Path(name).suffix] for name in NAMES} == set(LANGUAGES.values())
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_prints_the_same(name: str, tmp_path: Path) -> None:
     made = program(name, tmp_path)

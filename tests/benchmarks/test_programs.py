@@ -1,8 +1,5 @@
 """Whole programs compute the same number on either memory, and a pool gives back little that they need again."""
 
-import importlib
-from pathlib import Path
-
 import pytest
 
 from benchmarks.programs import NAMES
@@ -10,13 +7,6 @@ from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.processes import Call, Worker
 
 pytestmark = pytest.mark.slow
-
-
-def test_every_program_is_a_file() -> None:
-    found = {
-        path.stem for path in Path(str(importlib.import_module("benchmarks.programs").__file__)).parent.glob("*.py")
-    }
-    assert found - {"__init__"} == {*NAMES}
 
 
 @pytest.mark.parametrize("program", NAMES)

@@ -1,7 +1,5 @@
 """Workers, their environment, and the order in which they run."""
 
-import os
-
 import pytest
 
 from benchmarks.experiments.memory import charged
@@ -47,15 +45,6 @@ def test_a_preloaded_peer_is_really_loaded(peer: Contender) -> None:
     with Worker(peer) as worker:
         stem = peer.environment["LD_PRELOAD"].rsplit("/", 1)[-1].split(".so")[0]
         assert any(stem in path for path in worker.hello()["libraries"])
-
-
-def test_settings_of_the_caller_do_not_reach_a_contender(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
-    monkeypatch.setenv("FIRSTTOUCH_RUN", "{}")
-    environment = NUMPY.full_environment()
-    assert "MALLOC_TRIM_THRESHOLD_" not in environment
-    assert "FIRSTTOUCH_RUN" not in environment
-    assert environment["PATH"] == os.environ["PATH"]
 
 
 def test_a_worker_that_installs_says_how_long_it_took() -> None:

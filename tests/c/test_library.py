@@ -52,7 +52,7 @@ def compiled(prefix: Path, folder: Path, source: Path, *options: str, compiler: 
     return program
 
 
-@pytest.mark.parametrize("options", [("-std=c11", "-O0"), ("-std=c11",), ("-std=c17", "-fsanitize=undefined")], ids=str)
+@pytest.mark.parametrize("options", [("-std=c11", "-O0"), ("-std=c17", "-fsanitize=undefined")], ids=str)
 def test_every_function(prefix: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     program = compiled(prefix, tmp_path, PROGRAMS / "everything.c", *STRICT, *options)
     assert run(program).endswith("done\n")
@@ -80,9 +80,8 @@ def test_the_header_is_also_cpp11(prefix: Path, tmp_path: Path) -> None:
     run(compiled(prefix, tmp_path, source, *STRICT, "-std=c++11", compiler="c++"))
 
 
-@pytest.mark.parametrize("standard", ["c++17", "c++20"])
-def test_cpp_threads_and_exceptions(prefix: Path, tmp_path: Path, standard: str) -> None:
-    program = compiled(prefix, tmp_path, PROGRAMS / "threads.cpp", *STRICT, f"-std={standard}", compiler="c++")
+def test_cpp_threads_and_exceptions(prefix: Path, tmp_path: Path) -> None:
+    program = compiled(prefix, tmp_path, PROGRAMS / "threads.cpp", *STRICT, "-std=c++17", compiler="c++")
     assert run(program) == "done\n"
 
 

@@ -66,7 +66,7 @@ def preload(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"LD_PRELOAD": str(compiled(COUNTS, tmp_path_factory.mktemp("shim") / "counts.so"))}
 
 
-def test_they_are_seen(preload: dict[str, str]) -> None:
+def test_calls_are_seen_and_a_warm_pool_and_its_frees_make_none(preload: dict[str, str]) -> None:
     run(
         """
         ft.install(ft.pool(decay=None))
@@ -82,15 +82,7 @@ def test_they_are_seen(preload: dict[str, str]) -> None:
         del small[::2]
         ft.trim(ft.get_allocator())
         assert since(before)["dontneed"] > 0, since(before)
-        """,
-        prologue=PROLOGUE,
-        env=preload,
-    )
 
-
-def test_a_warm_pool_makes_none(preload: dict[str, str]) -> None:
-    run(
-        """
         ft.install(ft.pool(decay=None))
         operands = [np.ones(size) for size in (8_000, 40_000, 300_000, 3_000_000)]
         for turn in range(60):
@@ -99,31 +91,14 @@ def test_a_warm_pool_makes_none(preload: dict[str, str]) -> None:
             for a in operands:
                 (a * 2 + a) / (a + 1) - a
         assert set(since(before).values()) == {0}, since(before)
-        """,
-        prologue=PROLOGUE,
-        env=preload,
-    )
 
-
-def test_a_free_makes_none(preload: dict[str, str]) -> None:
-    """Not even the first, nor with a bound that is passed: a helper looks after that."""
-    run(
-        """
+        # Not even the first free makes any, nor with a bound that is passed: a helper looks after that.
         ft.install(ft.pool(decay=None))
         arrays = [np.ones(size, np.uint8) for size in (40_000, 400_000, 3 << 20, 34 << 20) for _ in range(8)]
         before = calls()
         arrays.clear()
-        found = since(before)
-        assert set(found.values()) == {0}, found
-        """,
-        prologue=PROLOGUE,
-        env=preload,
-    )
+        assert set(since(before).values()) == {0}, since(before)
 
-
-def test_pages_give_back_at_once(preload: dict[str, str]) -> None:
-    run(
-        """
         ft.install(ft.pages())
         array = np.ones(3 << 20, np.uint8)
         before = calls()
@@ -136,7 +111,7 @@ def test_pages_give_back_at_once(preload: dict[str, str]) -> None:
     )
 
 
-def test_a_large_pool_needs_few_mappings(preload: dict[str, str]) -> None:
+def test_a_large_pool_needs_few_mappings() -> None:
     """The kernel bounds their number (vm.max_map_count); ours grow by need, in one piece."""
     run(
         """
@@ -150,7 +125,5 @@ def test_a_large_pool_needs_few_mappings(preload: dict[str, str]) -> None:
         del arrays[::3]
         ft.trim()
         assert mappings() - before < 1000, mappings() - before
-        """,
-        prologue=PROLOGUE,
-        env=preload,
+        """
     )

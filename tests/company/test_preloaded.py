@@ -3,15 +3,15 @@
 import pytest
 
 from tests.preloading import PEERS, peer
-from tests.programs import ask, run
+from tests.programs import ask
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_arrays_of_all_sizes_from_many_threads(name: str) -> None:
+def test_arrays_of_all_sizes_from_many_threads_and_forks(name: str) -> None:
     library = peer(name)
     loaded, recycled = ask(
         """
-        import json, random, threading
+        import json, os, random, subprocess, sys, threading
         from pathlib import Path
         before = [np.full(size, 1, np.uint8) for size in (10, 5_000, 50_000, 1 << 20, 40 << 20)]
         pool = ft.pool(decay=0.1)
@@ -34,6 +34,13 @@ def test_arrays_of_all_sizes_from_many_threads(name: str) -> None:
                     kept[0] = old[:size].copy(), its
         threads = [threading.Thread(target=body, args=(seed,)) for seed in range(3)]
         for thread in threads: thread.start()
+        for turn in range(10):
+            child = os.fork()
+            if not child:
+                arrays = [np.ones(size) for size in (100, 10_000, 1_000_000)]
+                os._exit(7 if all(array.all() for array in arrays) else 8)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
         for thread in threads: thread.join()
         assert not wrong and all((array == 1).all() for array in before)
         del before
@@ -47,38 +54,9 @@ def test_arrays_of_all_sizes_from_many_threads(name: str) -> None:
                 assert [int(array.sum()) for array in arrays] == [10, 50_000, 9 << 20]
         print(json.dumps([Path("/proc/self/maps").read_text(), ft.stats(pool).recycled]))
         """,
+        "-W",
+        "ignore::DeprecationWarning",  # of threads, at each fork
         env={"LD_PRELOAD": library},
     )
     assert library.rsplit("/", 1)[1].split(".so")[0] in loaded
     assert recycled > 100
-
-
-@pytest.mark.parametrize("name", PEERS)
-def test_fork_and_exit(name: str) -> None:
-    assert (
-        run(
-            """
-            import multiprocessing, os, subprocess, sys, threading
-            ft.install()
-            stop = threading.Event()
-            def churn():
-                while not stop.is_set():
-                    np.ones(300_000)
-                    list(range(1000))
-            thread = threading.Thread(target=churn, daemon=True)
-            thread.start()
-            for turn in range(10):
-                child = os.fork()
-                if not child:
-                    arrays = [np.ones(size) for size in (100, 10_000, 1_000_000)]
-                    os._exit(7 if all(array.all() for array in arrays) else 8)
-                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-            subprocess.run([sys.executable, "-c", "pass"], check=True)
-            stop.set()
-            """,
-            "-W",
-            "ignore::DeprecationWarning",
-            env={"LD_PRELOAD": peer(name)},
-        )
-        == ""
-    )

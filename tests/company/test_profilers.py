@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import ask, environment, run, start
+from tests.programs import ask, environment, run
 
 ARRAYS = """
 a = [np.full(size, 7, np.uint8) for size in (100, 50_000, 1 << 20, 5 << 20)]
@@ -22,15 +22,12 @@ assert text.sum() == 59_999 * 30_000
 """
 
 
+TWICE = "ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS
+
+
 @pytest.mark.quick
-@pytest.mark.parametrize(
-    "flags", [("-X", "dev"), ("-X", "dev", "-W", "error"), ("-b", "-bb"), ("-O",), ("-X", "importtime")]
-)
-def test_pythons_own_checks(flags: tuple[str, ...]) -> None:
-    finished = start("ft.install()\n" + ARRAYS + "print('done')", *flags)
-    assert (finished.returncode, finished.stdout) == (0, "done\n")
-    if "importtime" not in flags:
-        assert finished.stderr == ""
+def test_pythons_own_checks() -> None:
+    assert run(TWICE, "-X", "dev", "-W", "error", "-bb") == ""
 
 
 ALLOCATORS = ["malloc", "debug", "malloc_debug", "pymalloc_debug"]
@@ -41,45 +38,45 @@ if sysconfig.get_config_var("Py_GIL_DISABLED"):
 @pytest.mark.quick
 @pytest.mark.parametrize("allocator", ALLOCATORS)
 def test_pythons_debug_allocators(allocator: str) -> None:
-    assert (
-        run("ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS, env={"PYTHONMALLOC": allocator})
-        == ""
-    )
+    assert run(TWICE, env={"PYTHONMALLOC": allocator}) == ""
 
 
 def test_glibcs_own_checks() -> None:
     tunables = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
-    assert run("ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS, env=tunables) == ""
+    assert run(TWICE, env=tunables) == ""
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize(
-    "way", ["ft.install()", "ft.use(ft.pool()).__enter__()", "ft.use(ft.calloc()).__enter__()", "pass"]
-)
-def test_tracemalloc_counts_arrays_as_ever(way: str) -> None:
+def test_tracemalloc_counts_arrays_as_ever() -> None:
     """NumPy itself tells it of every array, whoever serves it."""
-    traced = ask(
-        f"""
-        import json, tracemalloc
-        {way}
-        tracemalloc.start()
+    for_each = ask("""
+        import contextlib, json, tracemalloc
         def traced():
             mine = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
             return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(mine).traces)
-        found = [traced()]
-        arrays = [np.empty(size, np.uint8) for size in (100, 50_000, 5 << 20)]
-        found.append(traced())
-        arrays[1].resize(150_000, refcheck=False)
-        found.append(traced())
-        zeros = np.zeros(3 << 20, np.uint8)
-        found.append(traced())
-        del arrays, zeros
-        found.append(traced())
-        print(json.dumps(found))
-        """
-    )
+        def course():
+            tracemalloc.start()
+            found = [traced()]
+            arrays = [np.empty(size, np.uint8) for size in (100, 50_000, 5 << 20)]
+            found.append(traced())
+            arrays[1].resize(150_000, refcheck=False)
+            found.append(traced())
+            zeros = np.zeros(3 << 20, np.uint8)
+            found.append(traced())
+            del arrays, zeros
+            found.append(traced())
+            tracemalloc.stop()
+            return found
+        courses = [course()]
+        for allocator in (ft.pool(), ft.calloc()):
+            with ft.use(allocator):
+                courses.append(course())
+        ft.install()
+        courses.append(course())
+        print(json.dumps(courses))
+    """)
     first, grown = 100 + 50_000 + (5 << 20), 100 + 150_000 + (5 << 20)
-    assert traced == [0, first, grown, grown + (3 << 20), 0]
+    assert for_each == [[0, first, grown, grown + (3 << 20), 0]] * 4
 
 
 def test_tracemalloc_counts_raw_memory() -> None:
@@ -99,11 +96,11 @@ def test_tracemalloc_counts_raw_memory() -> None:
 
 
 def test_tracemalloc_from_the_start() -> None:
-    assert run("ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS, "-X", "tracemalloc=5") == ""
+    assert run(TWICE, "-X", "tracemalloc=5") == ""
 
 
 @pytest.mark.skipif(importlib.util.find_spec("memray") is None, reason="memray is not installed")
-@pytest.mark.parametrize("flags", [[], ["--native"], ["--trace-python-allocators"], ["--follow-fork"]])
+@pytest.mark.parametrize("flags", [["--native", "--trace-python-allocators"], ["--follow-fork"]])
 def test_memray_sees_our_mappings(flags: list[str], tmp_path: Path) -> None:
     script, seen = tmp_path / "program.py", tmp_path / "seen.bin"
     script.write_text(

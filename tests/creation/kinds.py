@@ -21,8 +21,6 @@ FUNCTIONS = [
 
 ALLOCATORS: dict[str, Callable[[], ft.Allocator]] = {
     "pool": ft.pool,
-    "pages": ft.pages,
-    "malloc": ft.malloc,
     "calloc": ft.calloc,
     "aligned": lambda: ft.aligned(4096),
 }

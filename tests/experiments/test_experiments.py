@@ -75,21 +75,7 @@ def test_a_small_run_fills_every_table_and_picture(name: str, tmp_path: Path, mo
     assert section.raw
 
 
-def test_sizes_are_whole_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _who: {0})
-    (table,) = temporaries.run(Settings(quick=True, sizes=(1000,))).tables
-    assert [row[1] for row in table.rows] == ["4 KiB"] * len(temporaries.EXPRESSIONS)
-
-
 # --- zeros
-
-
-@pytest.mark.parametrize("maker", zeros.MAKERS)
-def test_every_way_to_zeros_gives_zeros(maker: str) -> None:
-    array = zeros.MAKERS[maker](1000)
-    assert array.shape == (1000,)
-    assert array.dtype == np.float64
-    assert not array.any()
 
 
 @needs_states
@@ -117,12 +103,6 @@ def test_a_touch_leaves_no_page_out(threads: int) -> None:
     array = ft.pages().zeros(MIB + 5000, np.uint8)[1234:]
     touch.touched(array, threads)
     assert ft.inspect(array).real == ft.inspect(array).pages * PAGE
-
-
-@needs_states
-@pytest.mark.parametrize("way", touch.WAYS)
-def test_every_way_makes_everything_real(way: str) -> None:
-    assert touch.library(4 * MIB, way)["rate"] > 0
 
 
 @needs_states
@@ -158,25 +138,6 @@ def test_the_triad_by_blocks_is_the_triad(items: int) -> None:
 # --- temporaries
 
 
-@pytest.mark.parametrize("name", temporaries.EXPRESSIONS)
-def test_both_ways_give_equal_results(name: str) -> None:
-    plainly, into = temporaries.EXPRESSIONS[name]
-    random = np.random.default_rng(0)
-    a, b = random.random((4, temporaries.ROW)), random.random((4, temporaries.ROW)) + 0.5
-    t, u, kept = np.empty_like(a), np.empty_like(a), (a.copy(), b.copy())
-    plain, warm = plainly(a, b), into(a, b, t, u)
-    np.testing.assert_array_equal(plain, warm)
-    np.testing.assert_array_equal((a, b), kept)
-    assert np.ndim(warm) == 0 or warm is t  # into the memory that was there
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_every_thread_is_timed(threads: int) -> None:
-    reply = temporaries.measure("a + b", 64 * KIB, threads)
-    assert reply["plain"] > 0
-    assert reply["result"] == 64 * KIB / 8 * 4
-
-
 def test_results_that_differ_stop_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = {"plain": 1.0, "warm": 1.0, "faults": 0, "ratio": 1.0}
 
@@ -186,18 +147,6 @@ def test_results_that_differ_stop_the_experiment(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(temporaries, "measured", invented)
     with pytest.raises(RuntimeError, match=r"a \+ b: the results differ"):
         temporaries.run(Settings(sizes=(MIB,)))
-
-
-# --- scratch
-
-
-@pytest.mark.parametrize("language", scratch.LANGUAGES)
-def test_every_way_is_timed(language: str) -> None:
-    if language == "Numba":
-        pytest.importorskip("numba")
-    reply = scratch.measure(language, [30, 1000], 1, 0.0)
-    assert set(reply) == {f"{items} {way}" for items in (30, 1000) for way in (*scratch.WAYS, "heap again")}
-    assert min(reply.values()) > 0
 
 
 # --- numa

@@ -29,18 +29,6 @@ def files(installed: Distribution) -> set[str]:
     return {str(path) for path in installed.files or ()}
 
 
-def plain_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "FIRSTTOUCH_RUN"}
-
-
-def test_the_start_files_lie_in_site_packages(installed: Distribution) -> None:
-    start = Path(sysconfig.get_path("purelib"), "firsttouch_start.pth")
-    assert {"firsttouch_start.pth", "firsttouch_start.start"} <= files(installed)
-    lines = start.read_text().splitlines()
-    assert len(lines) == 1, "site runs each line by itself; one is all that may be there"
-    assert lines[0].startswith("import "), "site runs only lines that begin so"
-
-
 def test_one_native_module_for_all_pythons(installed: Distribution) -> None:
     native = {name for name in files(installed) if name.endswith((".so", ".pyd"))}
     module, abi = "_firsttouch.abi3.so", "cp311-abi3"
@@ -54,12 +42,9 @@ def test_one_native_module_for_all_pythons(installed: Distribution) -> None:
     assert all(tag.startswith(f"Tag: {abi}-") for tag in tags)
 
 
-def test_types_and_both_packages_are_there(installed: Distribution) -> None:
+def test_only_our_names_lie_in_site_packages_and_all_of_them(installed: Distribution) -> None:
     expected = {"firsttouch/py.typed", "firsttouch/_firsttouch.pyi", "_firsttouch_start/__init__.py"}
     assert expected <= files(installed)
-
-
-def test_only_our_names_lie_in_site_packages(installed: Distribution) -> None:
     version = installed.version
     top = {name.split("/")[0] for name in files(installed) if not name.startswith("../")}
     start = {"_firsttouch_start", "firsttouch_start.pth", "firsttouch_start.start"}
@@ -90,16 +75,6 @@ def test_a_package_without_its_native_module_says_so(tmp_path: Path, words: list
     for package in ("firsttouch", "_firsttouch_start"):
         folder = sysconfig.get_path("purelib") + f"/{package}"
         shutil.copytree(folder, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    environment = plain_environment() | {"PYTHONPATH": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     said = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
     assert said.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'firsttouch._firsttouch'"
-
-
-def test_the_start_file_is_inert_where_nobody_asked() -> None:
-    code = "import sys; print([name for name in sys.modules if 'firsttouch' in name or name == 'numpy'])"
-    said = subprocess.run(
-        [sys.executable, "-c", code], env=plain_environment(), capture_output=True, text=True, check=True
-    )
-    entered = ["_firsttouch_start"] if sys.version_info >= (3, 15) else []  # a .start file is always called
-    assert said.stdout == f"{entered}\n"
-    assert said.stderr == ""

@@ -37,8 +37,9 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("how", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("limit", [160 * MIB, 400 * MIB])
+@pytest.mark.parametrize(
+    ("how", "limit"), [*((how, 160 * MIB) for how in WAYS.values()), (WAYS["many sizes"], 400 * MIB)]
+)
 def test_a_program_under_the_budget_auto_gets_a_memoryerror_and_is_not_killed(
     how: str, limit: int, tmp_path: Path
 ) -> None:

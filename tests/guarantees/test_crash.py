@@ -2,7 +2,6 @@
 
 import pickle
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,6 @@ import firsttouch as ft
 from tests.programs import run, start
 
 pytestmark = pytest.mark.quick
-
-STACKS = ["pool()", "pages()", "mimalloc()", "jemalloc()", "malloc()", "calloc()", "guarded()", "filled()", "tracked()"]
-
-
-@pytest.mark.parametrize("expression", STACKS)
-@pytest.mark.parametrize("make", [np.empty, np.zeros, np.ones])
-def test_a_request_that_cannot_be_served_is_a_memoryerror(expression: str, make: Callable[..., Any]) -> None:
-    for size in (1 << 48, 1 << 62, (1 << 63) - 1):
-        with ft.use(expression), pytest.raises(MemoryError):
-            make(size, np.uint8)
-    with ft.use(expression):
-        assert make(100_000, np.uint8).size == 100_000
 
 
 def test_freeing_an_array_needs_no_memory() -> None:

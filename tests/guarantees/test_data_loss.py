@@ -1,60 +1,12 @@
 """Data loss: see the page."""
 
-import itertools
-import random
-
 import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import KIB, MIB, Bytes, fill, intact
 from tests.programs import ask
 
 pytestmark = pytest.mark.quick
-
-SIZES = (20 * KIB, 300 * KIB, MIB, 3 * MIB, 5 * MIB)
-
-
-def test_memory_with_a_live_array_on_it_is_never_recycled_unmapped_or_moved() -> None:
-    pool, dice = ft.pool(decay=0.1), random.Random(7)
-    kept: list[tuple[Bytes, int, int]] = []
-    for turn in range(400):
-        array = pool.empty(dice.choice(SIZES) + turn * 61, np.uint8)
-        fill(array, turn)
-        kept.append((array, turn, array.ctypes.data))
-        if len(kept) > 12:
-            kept.pop(dice.randrange(12))
-        if turn % 20 == 0:
-            ft.trim(pool)
-        assert all(intact(array, seed) and array.ctypes.data == address for array, seed, address in kept[turn % 3 :: 3])
-    ends = sorted((address, address + array.nbytes) for array, _, address in kept)
-    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ends))
-
-
-def test_an_array_stays_valid_when_its_allocator_is_dropped_replaced_or_uninstalled() -> None:
-    kept = []
-    for seed, size in enumerate(SIZES):
-        ft.install(ft.tracked(ft.pool()) if seed % 2 else ft.mimalloc())
-        kept.append(np.empty(size, np.uint8))
-        kept.append(ft.guarded().empty(size, np.uint8))
-    ft.uninstall()
-    for seed, array in enumerate(kept):
-        fill(array, seed)
-    more = [ft.pool().empty(size, np.uint8) for size in SIZES]
-    for array in more:
-        array[:] = 0
-    assert all(intact(array, seed) for seed, array in enumerate(kept))
-
-
-def test_an_array_that_leaves_a_scratch_scope_stays_valid() -> None:
-    kept = []
-    for turn in range(50):
-        with ft.scratch() as scope:
-            arrays = [scope.empty(2000 + turn, np.uint8) for _ in range(5)]
-            for array in arrays:
-                fill(array, turn)
-            kept.append(arrays[turn % 5])
-    assert all(intact(array, turn) for turn, array in enumerate(kept))
 
 
 def test_a_resize_that_fails_leaves_the_array_as_it_was() -> None:

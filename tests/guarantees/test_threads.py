@@ -16,7 +16,7 @@ pytestmark = pytest.mark.quick
 
 
 def while_threads_work(
-    allocator: ft.Allocator, look: Callable[[], None], seconds: float = 1.5, resizing: bool = True
+    allocator: ft.Allocator, look: Callable[[], None], seconds: float = 0.5, resizing: bool = True
 ) -> None:
     """Call `look` again and again while three threads allocate, resize, hand over and free."""
     stop, handed = threading.Event(), [np.empty(0, np.uint8)] * 16
@@ -93,16 +93,6 @@ def test_a_budget_is_never_exceeded_by_threads_together() -> None:
     assert ft.last_failure() != refused, "the budget was never reached"
     gc.collect()  # what threads left behind in cycles, or without a GIL in queues of counts
     assert limited.empty(12 * MIB, np.uint8).size == 12 * MIB
-
-
-def test_any_thread_may_free_an_array_that_another_thread_made() -> None:
-    pool = ft.pool()
-    for expression in (pool, "mimalloc()", "jemalloc()", "guarded()", "filled()", ft.tracked(pool)):
-        arrays = [ft.ones(size, np.uint8, allocator=expression) for size in (1000, 50_000, 3 * MIB) for _ in range(20)]
-        thread = threading.Thread(target=arrays.clear)
-        thread.start()
-        thread.join()
-    assert ft.stats(pool).blocks == 0
 
 
 def test_install_serves_threads_that_already_run() -> None:

@@ -77,67 +77,43 @@ def test_arrays_of_all_sizes_work(way: str, shim: Path) -> None:
     assert stats["recycled"] > 0
 
 
-def test_other_peoples_memory_beside_ours_is_not_taken_for_ours(shim: Path) -> None:
-    assert (
-        run(
-            """
-            import mmap
-            ft.install()
-            ours = [np.ones(1 << 20, np.uint8) for _ in range(20)]
-            others = [mmap.mmap(-1, 1 << 20) for _ in range(40)]
-            ft.uninstall()
-            numpys = [np.ones(size, np.uint8) for size in (100, 50_000, 1 << 20, 50 << 20) for _ in range(20)]
-            assert {ft.get_allocator(array) for array in numpys} == {ft.numpy_default()}
-            ft.install()
-            del numpys[::2], ours[::3]
-            numpys[0].resize(90 << 20, refcheck=False)
-            assert ft.get_allocator(numpys[0]) == ft.numpy_default()
-            assert all(array.all() for array in ours)
-            """,
-            env={"LD_PRELOAD": str(shim), "REFUSE": "n"},
-        )
-        == ""
+def test_other_peoples_memory_forks_and_a_limit_on_top(shim: Path) -> None:
+    said = run(
+        """
+        import mmap, os, resource
+        ft.install()
+        ours = [np.ones(1 << 20, np.uint8) for _ in range(20)]
+        others = [mmap.mmap(-1, 1 << 20) for _ in range(40)]
+        ft.uninstall()
+        numpys = [np.ones(size, np.uint8) for size in (100, 50_000, 1 << 20, 50 << 20) for _ in range(20)]
+        assert {ft.get_allocator(array) for array in numpys} == {ft.numpy_default()}
+        ft.install()
+        del numpys[::2], ours[::3]
+        numpys[0].resize(90 << 20, refcheck=False)
+        assert ft.get_allocator(numpys[0]) == ft.numpy_default()
+        assert all(array.all() for array in ours)
+        del numpys
+
+        for turn in range(10):
+            with ft.use(ft.pool()):
+                arrays = [np.ones(3 << 20, np.uint8) for _ in range(4)]
+            child = os.fork()
+            if not child:
+                more = np.zeros(9 << 20, np.uint8)
+                os._exit(7 if all(array.all() for array in arrays) and not more.any() else 8)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            del arrays
+
+        # A segment there is only as large as asked where more can't be had.
+        room = probe.status("VmSize") + (60 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
+        for turn in range(10):
+            array = np.ones(50 << 20, np.uint8)
+            del array
+            array = np.ones(5 << 20, np.uint8)
+            del array
+        assert ft.last_failure() is None, ft.last_failure()
+        """,
+        env={"LD_PRELOAD": str(shim), "REFUSE": "n"},
     )
-
-
-def test_fork_threads_and_pools_that_go(shim: Path) -> None:
-    assert (
-        run(
-            """
-            import os
-            for turn in range(10):
-                with ft.use(ft.pool()):
-                    arrays = [np.ones(3 << 20, np.uint8) for _ in range(4)]
-                child = os.fork()
-                if not child:
-                    more = np.zeros(9 << 20, np.uint8)
-                    os._exit(7 if all(array.all() for array in arrays) and not more.any() else 8)
-                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-                del arrays
-            """,
-            env={"LD_PRELOAD": str(shim), "REFUSE": "n"},
-        )
-        == ""
-    )
-
-
-def test_with_a_limit_on_top(shim: Path) -> None:
-    """A segment there is only as large as asked where more can't be had."""
-    assert (
-        run(
-            """
-            import resource
-            ft.install()
-            room = probe.status("VmSize") + (60 << 20)
-            resource.setrlimit(resource.RLIMIT_AS, (room, room))
-            for turn in range(10):
-                array = np.ones(50 << 20, np.uint8)
-                del array
-                array = np.ones(5 << 20, np.uint8)
-                del array
-            assert ft.last_failure() is None, ft.last_failure()
-            """,
-            env={"LD_PRELOAD": str(shim), "REFUSE": "n"},
-        )
-        == ""
-    )
+    assert said == ""

@@ -50,7 +50,10 @@ while idle():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where the address space can be limited")
-@pytest.mark.parametrize("upstream", ["mimalloc()", "jemalloc()", "tracked(mimalloc())"])
-@pytest.mark.parametrize("makes", [POOL, BUFFER], ids=["pool", "buffer"])
+@pytest.mark.parametrize(
+    ("makes", "upstream"),
+    [(POOL, "mimalloc()"), (POOL, "tracked(jemalloc())"), (BUFFER, "jemalloc()")],
+    ids=["pool", "tracked", "buffer"],
+)
 def test_idle_memory_stays_until_there_is_memory_to_give_it_back(makes: str, upstream: str) -> None:
     run(PROGRAM.format(makes=makes.format(upstream=upstream)))

@@ -422,7 +422,7 @@ fn random_programs() {
     programs(60);
 }
 
-/// `cargo test --release --test scratch arena -- --ignored`.
+/// A part of `make trust`.
 #[test]
 #[ignore = "takes minutes"]
 fn many_random_programs() {

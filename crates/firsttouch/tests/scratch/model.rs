@@ -183,7 +183,7 @@ fn a_long_march() {
     long(40_000);
 }
 
-/// Ten million steps: `cargo test --release --test scratch model -- --ignored`.
+/// Ten million steps: a part of `make trust`.
 #[test]
 #[ignore = "takes minutes"]
 fn ten_million_steps() {
