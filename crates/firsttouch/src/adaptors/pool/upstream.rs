@@ -1,7 +1,7 @@
-//! A pool over an upstream of which it knows nothing: it keeps freed blocks whole, in lists by size, and hands out the
-//! warmest. It splits and joins none, and does not ask on which node they lie.
+//! A pool over an upstream of which it knows nothing: it keeps freed blocks whole, in the order in which they were freed, and
+//! hands out the last one that fits. It splits and joins none, and does not ask on which node they lie.
 //!
-//! A free only puts the block into its list. The background purger, or the next request that takes fresh memory, returns
+//! A free only puts the block into the list. The background purger, or the next request that takes fresh memory, returns
 //! blocks that are too old or too many to the upstream; trimming and running out of memory return all.
 
 use super::policy::{allowed, idle_limit};
@@ -9,7 +9,6 @@ use super::{Options, Pool, SMALL_LIMIT};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::heap::purger::{self, Clock, DeferredTrim, Purgeable};
-use crate::layout::DEFAULT_ALIGN;
 use crate::ledger::Ledger;
 use crate::os;
 use crate::sources::may_be_called_by_purger;
@@ -19,18 +18,8 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
-/// Lists per doubling of the size, and in all.
-const STEPS: u32 = 8;
-const LISTS: usize = ((usize::BITS - DEFAULT_ALIGN.ilog2()) * STEPS) as usize + 1;
-/// Blocks tried in each list. Not all of them fit, because their sizes and alignments differ.
-const LOOK: usize = 16;
-
-fn list_of(size: usize) -> usize {
-    let size = size.max(DEFAULT_ALIGN);
-    let doubling = size.ilog2();
-    let step = (size >> (doubling - STEPS.ilog2())) as u32 % STEPS;
-    ((doubling - DEFAULT_ALIGN.ilog2()) * STEPS + step) as usize
-}
+/// Idle blocks that a request tries, the last freed first. To try this many costs less than a page fault.
+const LOOK: usize = 256;
 
 /// What the ledger records of a live block.
 #[derive(Clone, Copy)]
@@ -47,78 +36,59 @@ struct Idle {
     address: NonNull<u8>,
     usable: usize,
     made: usize,
-    /// When it was freed, and its place among all that were.
+    /// When it was freed.
     epoch: u32,
-    order: u64,
 }
 
 // SAFETY: an address, which only the pool uses.
 unsafe impl Send for Idle {}
 
-/// Idle blocks of similar size, oldest first. There is room for all blocks of the list, so that freeing one allocates nothing.
-#[derive(Default)]
-struct List {
-    idle: VecDeque<Idle>,
-    blocks: usize,
-}
-
 /// What a pool keeps and counts, under one lock.
+#[derive(Default)]
 struct State {
-    lists: Vec<List>,
-    /// The usable bytes of all idle blocks.
+    /// Idle blocks, oldest first. There is room for all blocks, so that freeing one allocates nothing.
+    blocks: VecDeque<Idle>,
+    /// The number of blocks, idle or live.
+    count: usize,
+    /// The usable bytes of the idle ones.
     idle: usize,
-    order: u64,
     counts: Stats,
 }
 
 impl State {
-    fn new() -> Self {
-        Self { lists: (0..LISTS).map(|_| List::default()).collect(), idle: 0, order: 0, counts: Stats::default() }
-    }
-
-    /// Makes room for a new block of `made` bytes; whether there was memory for that.
-    fn admit(&mut self, made: usize) -> bool {
-        let list = &mut self.lists[list_of(made)];
-        let has_room = list.idle.try_reserve(list.blocks + 1 - list.idle.len()).is_ok();
-        list.blocks += usize::from(has_room);
+    /// Makes room for a new block; whether there was memory for that.
+    fn admit(&mut self) -> bool {
+        let has_room = self.blocks.try_reserve(self.count + 1 - self.blocks.len()).is_ok();
+        self.count += usize::from(has_room);
         has_room
     }
 
     /// Keeps a block that was admitted.
     fn put(&mut self, address: NonNull<u8>, Living { usable, made, .. }: Living, epoch: u32) {
-        self.order += 1;
         self.idle += usable;
-        self.lists[list_of(made)].idle.push_back(Idle { address, usable, made, epoch, order: self.order });
+        self.blocks.push_back(Idle { address, usable, made, epoch });
     }
 
     /// Takes the block freed last among those that suit and waste at most an eighth.
     fn take(&mut self, request: Request) -> Option<Idle> {
         let (size, most) = (request.size(), request.size() + request.size() / 8);
         let fits = |idle: &Idle| (size..=most).contains(&idle.made) && request.suits(idle.address);
-        let of_list = |at: usize| {
-            let newest_first = self.lists[at].idle.iter().enumerate().rev().take(LOOK);
-            newest_first.filter(|(_, idle)| fits(idle)).map(|(place, idle)| (idle.order, at, place)).next()
-        };
-        let (_, at, place) = (list_of(size)..=list_of(most)).filter_map(of_list).max()?;
-        self.remove(at, place)
+        let (place, _) = self.blocks.iter().enumerate().rev().take(LOOK).find(|(_, idle)| fits(idle))?;
+        self.remove(place)
     }
 
     /// Takes the block that has been idle longest if `old` returns `true` for its epoch and the bytes that are idle. The
     /// caller gives it back to the upstream.
     fn take_oldest(&mut self, old: impl Fn(u32, usize) -> bool) -> Option<Idle> {
-        let fronts = self.lists.iter().enumerate().filter_map(|(at, list)| Some((list.idle.front()?, at)));
-        let (oldest, at) = fronts.min_by_key(|(idle, _)| idle.order)?;
-        if !old(oldest.epoch, self.idle) {
-            return None;
-        }
-        let idle = self.remove(at, 0)?;
-        self.lists[at].blocks -= 1;
+        let is_old = self.blocks.front().is_some_and(|oldest| old(oldest.epoch, self.idle));
+        let idle = if is_old { self.remove(0) } else { None }?;
+        self.count -= 1;
         self.counts.purged_bytes += idle.usable as u64;
         Some(idle)
     }
 
-    fn remove(&mut self, at: usize, place: usize) -> Option<Idle> {
-        let idle = self.lists[at].idle.remove(place)?;
+    fn remove(&mut self, place: usize) -> Option<Idle> {
+        let idle = self.blocks.remove(place)?;
         self.idle -= idle.usable;
         Some(idle)
     }
@@ -161,7 +131,7 @@ impl Pool {
             upstream,
             options,
             max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
-            state: Lock::new(State::new()),
+            state: Lock::new(State::default()),
             ledger: Ledger::new(),
             clock: Clock::new(options.decay),
         });
@@ -193,7 +163,7 @@ impl UpstreamPool {
         };
         let block = self.upstream.allocate(request).or_else(again).map_err(|error| AllocError { asked, ..error })?;
         let mut state = self.state.lock();
-        if !state.admit(asked) {
+        if !state.admit() {
             drop(state);
             // SAFETY: the block was just allocated, and nobody knows of it.
             unsafe { self.upstream.deallocate(block.address) };
@@ -247,8 +217,8 @@ impl UpstreamPool {
     fn advance(&self) -> bool {
         self.clock.tick();
         let state = self.state.lock();
-        let mut fronts = state.lists.iter().filter_map(|list| list.idle.front());
-        fronts.any(|idle| self.is_old(idle.epoch)) || state.idle > idle_limit(self.max_idle, state.idle)
+        state.blocks.front().is_some_and(|idle| self.is_old(idle.epoch))
+            || state.idle > idle_limit(self.max_idle, state.idle)
     }
 
     /// Whether a block freed in `epoch` has decayed.
@@ -401,18 +371,5 @@ impl Drop for UpstreamPool {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
         self.give_back_while(|_, _| true);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_rise_with_the_size() {
-        let sizes =
-            (1usize..5000).chain((13..63).flat_map(|shift| (0..9).map(move |n| (1 << shift) + n * (1 << (shift - 4)))));
-        let lists: Vec<_> = sizes.chain([usize::MAX]).map(list_of).collect();
-        assert!(lists.is_sorted() && lists[lists.len() - 1] < LISTS);
     }
 }
