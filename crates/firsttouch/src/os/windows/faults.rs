@@ -11,9 +11,6 @@ use windows_sys::Win32::System::Diagnostics::Debug::{
 static REPORT: OnceLock<fn(&Fault)> = OnceLock::new();
 static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// The number by which C runtimes know an access violation.
-const SIGSEGV: i32 = 11;
-
 /// Calls `report` on the first access violation of the process, which then goes to other handlers. Only the first call has
 /// an effect.
 ///
@@ -33,7 +30,9 @@ unsafe extern "system" fn on_exception(pointers: *mut EXCEPTION_POINTERS) -> i32
     let record = unsafe { &*(*pointers).ExceptionRecord };
     if record.ExceptionCode == EXCEPTION_ACCESS_VIOLATION && !SEEN.swap(true, Relaxed) {
         let [kind, address, ..] = record.ExceptionInformation;
-        REPORT.get().into_iter().for_each(|report| report(&Fault { signal: SIGSEGV, address, wrote: Some(kind == 1) }));
+        REPORT.get().into_iter().for_each(|report| {
+            report(&Fault { signal: "EXCEPTION_ACCESS_VIOLATION", address, wrote: Some(kind == 1) })
+        });
     }
     EXCEPTION_CONTINUE_SEARCH
 }
