@@ -5,6 +5,7 @@
 
 use crate::python::gil::Once;
 use crate::python::values::{Name, UnsupportedError};
+use firsttouch::os;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -412,14 +413,9 @@ type Track = unsafe extern "C" fn(c_uint, usize, usize) -> c_int;
 fn track_function() -> Option<Track> {
     static FOUND: OnceLock<Option<Track>> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        #[cfg(unix)]
+        let found = os::symbol(c"PyTraceMalloc_Track")?;
         // SAFETY: the symbol, where there is one, has had this type since CPython 3.7.
-        unsafe {
-            let found = libc::dlsym(libc::RTLD_DEFAULT, c"PyTraceMalloc_Track".as_ptr());
-            (!found.is_null()).then(|| std::mem::transmute::<*mut c_void, Track>(found))
-        }
-        #[cfg(not(unix))]
-        None
+        Some(unsafe { std::mem::transmute::<*mut c_void, Track>(found.as_ptr()) })
     })
 }
 

@@ -52,7 +52,7 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
 
 /// What glibc's thresholds were raised for, if `malloc` is glibc's own and leaves blocks as they are.
 pub fn raised_for() -> Option<usize> {
-    #[cfg(target_env = "gnu")]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         use crate::numpy::library_of;
         let is_own = library_of(libc::malloc as *const _) == library_of(libc::gnu_get_libc_version as *const _);
@@ -66,7 +66,7 @@ pub fn raised_for() -> Option<usize> {
         };
         (is_own && !fills).then(|| firsttouch::glibc::raised_for(make_and_free))
     }
-    #[cfg(not(target_env = "gnu"))]
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     None
 }
 

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // Safety: each place says what the interpreter promises.
 
 use crate::python::values::PyRuntimeError;
+use firsttouch::os;
 use pyo3::ffi::{self, PyThreadState};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -184,15 +185,9 @@ type Current = unsafe extern "C" fn() -> *mut PyThreadState;
 fn is_attached() -> bool {
     static CURRENT: OnceLock<Option<Current>> = OnceLock::new();
     let current = CURRENT.get_or_init(|| {
-        #[cfg(unix)]
-        // SAFETY: looks names up, the one since CPython 3.13 and the one before; both have this type, where they exist.
-        unsafe {
-            let find = |name: &std::ffi::CStr| libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
-            let found = [c"PyThreadState_GetUnchecked", c"_PyThreadState_UncheckedGet"].map(find);
-            found.into_iter().find_map(|found| std::mem::transmute::<*mut c_void, Option<Current>>(found))
-        }
-        #[cfg(not(unix))]
-        None
+        let found = [c"PyThreadState_GetUnchecked", c"_PyThreadState_UncheckedGet"].into_iter().find_map(os::symbol)?;
+        // SAFETY: the one is CPython's since 3.13, the other was before; both have this type.
+        Some(unsafe { std::mem::transmute::<*mut c_void, Current>(found.as_ptr()) })
     });
     // SAFETY: reads a pointer of this thread, and has no preconditions.
     current.is_some_and(|current| unsafe { !current().is_null() })

@@ -4,6 +4,7 @@ use crate::handlers::{front, observed};
 use crate::python::values::{PyOSError, PyValueError};
 use crate::report::used_since;
 use firsttouch::gain::{Price, Taken};
+use firsttouch::os;
 use firsttouch::report::count;
 use firsttouch::size::Bytes;
 use firsttouch_trace::{LineSummary, Metadata, RAISED_FOR, Summary, TraceError, recorder};
@@ -12,7 +13,6 @@ use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -63,9 +63,8 @@ fn create(file: PathBuf) -> io::Result<File> {
         }
         opened.set_len(0)?;
     }
-    // Where standard output is closed, the file got its number, and would take what the program prints. A clone's number is
-    // beyond those of the standard streams.
-    if opened.as_raw_fd() <= libc::STDERR_FILENO { opened.try_clone() } else { Ok(opened) }
+    // Where standard output is closed, the file got its number, and would take what the program prints.
+    os::beside_standard_streams(opened)
 }
 
 /// Ends the trace with what the process used since `start`: events, lost events, and a description of the file. `None`

@@ -10,6 +10,7 @@ use crate::error::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -182,6 +183,10 @@ macro_rules! contract {
             fn file_name(process: u32, number: i32) -> Result<String, Errno> = Err(Errno::UNSUPPORTED);
             /// The number by which other processes find a file of this one.
             fn file_number(file: &File) -> i32 = -1;
+            /// The file, under a number beyond those of the standard streams: where one of these is closed, a file takes its number.
+            fn beside_standard_streams(file: File) -> std::io::Result<File> = Ok(file);
+            /// The function or variable of that name in the libraries that are loaded.
+            fn symbol(name: &CStr) -> Option<NonNull<c_void>> = None;
             /// Whether a process exists and has not ended.
             fn process_exists(process: u32) -> bool = false;
             /// Maps a file, shared, at a multiple of `align`.

@@ -9,6 +9,7 @@ use crate::error::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 

@@ -12,7 +12,6 @@ mod malloc;
 #[cfg(feature = "mimalloc")]
 mod mimalloc;
 mod pages;
-#[cfg(unix)]
 mod preloaded;
 
 use crate::allocator::{AllocError, Allocator, Limit};
@@ -32,7 +31,6 @@ pub use malloc::Malloc;
 #[cfg(feature = "mimalloc")]
 pub use mimalloc::Mimalloc;
 pub use pages::{Pages, PlacedPages};
-#[cfg(unix)]
 pub use preloaded::{PreloadedPool, Table};
 
 /// A library has no memory for `asked` bytes.

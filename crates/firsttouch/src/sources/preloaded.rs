@@ -7,6 +7,7 @@ use super::Malloc;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::gain::Fresh;
 use crate::layout::SMALL_LIMIT;
+use crate::os;
 use crate::stats::Stats;
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -41,7 +42,7 @@ impl PreloadedPool {
     pub fn find() -> Option<Self> {
         // SAFETY: the symbol is that of a function of this type, whose table stays: the library is never unloaded.
         unsafe {
-            let function = NonNull::new(libc::dlsym(libc::RTLD_DEFAULT, SYMBOL.as_ptr()))?;
+            let function = os::symbol(SYMBOL)?;
             let table: extern "C" fn() -> *const Table = std::mem::transmute(function.as_ptr());
             table().as_ref().map(Self)
         }

@@ -55,6 +55,14 @@ pub fn file_name(process: u32, number: i32) -> Result<String, Errno> {
     Ok(name.to_string_lossy().into_owned())
 }
 
+/// Returns the file under a number beyond those of the standard streams, which is what a clone gets.
+///
+/// # Errors
+/// If the process has no descriptor left.
+pub fn beside_standard_streams(file: File) -> std::io::Result<File> {
+    if file.as_raw_fd() <= libc::STDERR_FILENO { file.try_clone() } else { Ok(file) }
+}
+
 /// Returns the number by which other processes find a file of this one.
 pub fn file_number(file: &File) -> i32 {
     file.as_raw_fd()

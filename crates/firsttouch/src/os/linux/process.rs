@@ -3,9 +3,9 @@
 use super::limits::asks_nothing;
 use crate::os::inject::{Call, injected};
 use crate::os::types::Errno;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
-use std::ptr::{null, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::time::Duration;
@@ -349,6 +349,12 @@ impl Thread {
 pub fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     // SAFETY: the library is never unloaded, so the functions stay callable.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+/// Returns the function or variable of that name in the libraries that are loaded (dlsym(3)).
+pub fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: the name is a C string.
+    NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
 }
 
 /// Returns a seed that differs between runs, or 0 if there is no entropy.

@@ -2,14 +2,18 @@
 
 use crate::error::Limit;
 use crate::os::types::{Bound, Errno, MemoryBound, Usage};
-use std::ptr::null_mut;
+use std::ffi::{CStr, c_void};
+use std::ptr::{NonNull, null_mut};
 use std::time::Instant;
-use windows_sys::Win32::Foundation::FILETIME;
+use windows_sys::Win32::Foundation::{FILETIME, HMODULE};
 use windows_sys::Win32::System::JobObjects::{
     JOB_OBJECT_LIMIT_JOB_MEMORY, JOB_OBJECT_LIMIT_PROCESS_MEMORY, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
     JobObjectExtendedLimitInformation, QueryInformationJobObject,
 };
-use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
+use windows_sys::Win32::System::LibraryLoader::GetProcAddress;
+use windows_sys::Win32::System::ProcessStatus::{
+    K32EnumProcessModules, K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS,
+};
 use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessTimes};
 
@@ -50,6 +54,20 @@ fn job() -> (Option<usize>, Option<usize>) {
         limit(JOB_OBJECT_LIMIT_PROCESS_MEMORY, found.ProcessMemoryLimit),
         limit(JOB_OBJECT_LIMIT_JOB_MEMORY, found.JobMemoryLimit),
     )
+}
+
+/// Returns the function or variable of that name in the libraries that are loaded.
+pub fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
+    let mut modules: [HMODULE; 1024] = [null_mut(); 1024];
+    let mut bytes = 0;
+    // SAFETY: the system writes as many handles as there is room for.
+    unsafe {
+        K32EnumProcessModules(GetCurrentProcess(), modules.as_mut_ptr(), size_of_val(&modules) as u32, &mut bytes);
+    }
+    let count = (bytes as usize / size_of::<HMODULE>()).min(modules.len());
+    // SAFETY: the handles are of modules that are loaded, and the name is a C string.
+    let find = |&module: &HMODULE| unsafe { GetProcAddress(module, name.as_ptr().cast()) };
+    modules[..count].iter().find_map(find).and_then(|found| NonNull::new(found as *mut c_void))
 }
 
 /// Returns the memory of the machine in bytes.
