@@ -177,16 +177,16 @@ impl Price {
     pub fn measure() -> Option<Self> {
         const ROUNDS: usize = 3;
         const PAGES: usize = 256;
-        let huge_page = os::huge_page_size().unwrap_or(2 << 20);
-        let size = (PAGES * os::page_size()).min(huge_page);
+        let size = PAGES * os::page_size();
+        let huge_page = os::huge_page_size().filter(|&page| page <= LARGEST);
         let mut price = Self { small: f64::INFINITY, huge: f64::INFINITY, clear: f64::INFINITY };
         for _ in 0..ROUNDS {
-            let ((small, warm), (huge, _)) = (fill(size, false)?, fill(huge_page, true)?);
-            price = Self {
-                small: price.small.min(small / size as f64),
-                huge: price.huge.min(huge / huge_page as f64),
-                clear: price.clear.min(warm / size as f64),
-            };
+            let (small, warm) = fill(size, None)?;
+            price.small = price.small.min(small / size as f64);
+            price.clear = price.clear.min(warm / size as f64);
+            if let Some(page) = huge_page {
+                price.huge = price.huge.min(fill(page, Some(page))?.0 / page as f64);
+            }
         }
         Some(Self { huge: price.huge.min(price.small), ..price })
     }
@@ -206,26 +206,27 @@ impl Price {
     }
 }
 
-/// The seconds by which fresh memory is slower than memory that is there, and those of the latter.
-fn fill(size: usize, huge: bool) -> Option<(f64, f64)> {
-    let huge_page = os::huge_page_size().unwrap_or(2 << 20);
+/// Larger huge pages are not filled (some machines have 512 MiB): they are taken to cost what base pages do.
+const LARGEST: usize = 32 << 20;
+
+/// The seconds by which fresh memory is slower than memory that is there, and those of the latter; on a huge page of that
+/// size, if one is given.
+fn fill(size: usize, huge_page: Option<usize>) -> Option<(f64, f64)> {
     let begin = Instant::now();
-    let start = os::map_anywhere(size + huge_page).ok()?;
-    let aligned = start.next_multiple_of(huge_page);
-    if huge {
-        let _ = os::advise_huge(aligned, size); // where there are none, they cost what base pages cost
-    } else {
-        os::unadvise_huge(aligned, size);
+    let start = os::map_aligned(size, huge_page.unwrap_or(os::page_size())).ok()?;
+    match huge_page {
+        Some(_) => drop(os::advise_huge(start, size)), // where there are none, they cost what base pages cost
+        None => os::unadvise_huge(start, size),
     }
     // SAFETY: within the mapping, which nobody else knows.
     let write =
-        |value| unsafe { with_exposed_provenance_mut::<u8>(black_box(aligned)).write_bytes(black_box(value), size) };
+        |value| unsafe { with_exposed_provenance_mut::<u8>(black_box(start)).write_bytes(black_box(value), size) };
     write(1);
     let filled = Instant::now();
     write(2);
     let again = Instant::now();
     // SAFETY: mapped above.
-    let _ = unsafe { os::unmap(start, size + huge_page) };
+    let _ = unsafe { os::unmap(start, size) };
     let (fresh, warm) = ((filled - begin) + again.elapsed(), again - filled);
     Some((fresh.saturating_sub(warm).as_secs_f64(), warm.as_secs_f64()))
 }
