@@ -11,10 +11,57 @@ import pytest
 from tests.preload.starting import Bench, has_huge_pages, library, numbers, output, start
 from tests.preloading import peer
 
+#: Programs that check something themselves and say so in a word, with options of the compiler and arguments.
+TRAPS = {
+    "kept": [("contract", (), ())],  # what the manual pages promise
+    "forked": [
+        ("forks", (), ()),  # fork handlers allocate
+        ("forks", ("-DEARLY",), ()),  # and are registered before all constructors
+        ("cancelled", (), ()),  # a fork is no cancellation point
+    ],
+    "own": [("own", (), ())],  # the program has a malloc of its own
+    "plain": [("altered", (), ())],  # what is done to pages ends with their block
+    "allowed": [("restricted", (), ()), ("restricted", (), ("churn",))],  # system calls are restricted, also after use
+    "0 failures": [("interrupted", (), ()), ("interrupted", (), ("churn",))],  # a handler that interrupts malloc forks
+    "none opened": [("descriptors", (), ())],
+    "spawned": [("spawning", (), ())],
+    "refused": [("limited", (), ())],  # memory is refused as it is plainly
+}
 
-@pytest.mark.parametrize("threshold", ["131072", "16384", "1MiB"])
-def test_what_the_manual_pages_promise(bench: Bench, threshold: str) -> None:
-    assert output(bench.compiled("contract"), settings=f"threshold={threshold}") == "kept\n"
+
+@pytest.mark.parametrize(
+    ("program", "options", "words", "said"),
+    [(*trap, said) for said, traps in TRAPS.items() for trap in traps],
+    ids=lambda part: part if isinstance(part, str) else " ".join(part),
+)
+def test_a_program_finds_what_it_finds_plainly(
+    bench: Bench, program: str, options: tuple[str, ...], words: tuple[str, ...], said: str
+) -> None:
+    for served in (False, True):
+        assert output(bench.compiled(program, *options), *words, served=served) == f"{said}\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "settings", "said"),
+    [
+        ("contract", (), "threshold=16384", "kept"),
+        ("contract", (), "threshold=1MiB", "kept"),
+        ("secure", ("-DSECURE=0",), "", "pool"),
+        ("secure", ("-DSECURE=1",), "", "C library"),  # more rights than its caller
+        *(
+            ("secure", ("-DSECURE=0",), settings, said)
+            for settings, said in [
+                ("threshold=much decay=-1 huge= more=less word", "pool"),  # what is not understood is left out
+                ("threshold=2MiB", "C library"),
+                ("word  threshold=2MiB", "C library"),
+                (" more=less threshold=2MiB", "C library"),
+                ("threshold=2MiB json", "C library"),
+            ]
+        ),
+    ],
+)
+def test_settings(bench: Bench, program: str, options: tuple[str, ...], settings: str, said: str) -> None:
+    assert output(bench.compiled(program, *options), settings=settings) == f"{said}\n"
 
 
 def test_buffers_grow_in_place(bench: Bench) -> None:
@@ -47,25 +94,10 @@ def test_dense_blocks_get_huge_pages_when_they_are_used_again(bench: Bench) -> N
     assert numbers(bench.compiled("dense"), settings="huge=never") == [0, 0]
 
 
-@pytest.mark.parametrize("options", [(), ("-DEARLY",)], ids=["usual", "before all constructors"])
-def test_fork_handlers_that_allocate(bench: Bench, options: tuple[str, ...]) -> None:
-    assert output(bench.compiled("forks", *options)) == "forked\n"
-
-
-def test_a_fork_is_no_cancellation_point(bench: Bench) -> None:
-    for served in (False, True):
-        assert output(bench.compiled("cancelled"), served=served) == "forked\n"
-
-
 def test_a_thread_that_dlopen_waits_for(bench: Bench) -> None:
     bench.compiled("plugin", "-shared", "-fPIC")
     for served in (False, True):
         assert output(bench.compiled("loading"), served=served, cwd=bench.folder) == "loaded, missing\n"
-
-
-def test_a_program_with_a_malloc_of_its_own(bench: Bench) -> None:
-    for served in (False, True):
-        assert output(bench.compiled("own"), served=served) == "own\n"
 
 
 def test_a_program_whose_malloc_is_another_allocator_s(bench: Bench) -> None:
@@ -84,29 +116,13 @@ def test_redis() -> None:
     assert output("redis-server", "--version").startswith("Redis server")
 
 
-def test_what_is_done_to_pages_ends_with_their_block(bench: Bench) -> None:
-    for served in (False, True):
-        assert output(bench.compiled("altered"), served=served) == "plain\n"
-
-
-@pytest.mark.parametrize("before", [(), ("churn",)], ids=["fresh", "after use"])
-def test_programs_that_restrict_their_system_calls(bench: Bench, before: tuple[str, ...]) -> None:
-    assert output(bench.compiled("restricted"), *before) == "allowed\n"
-
-
 def test_small_stacks(bench: Bench) -> None:
     (plain,) = numbers(bench.compiled("stack"), served=False)
     (served,) = numbers(bench.compiled("stack"))
     assert served <= plain + 2560
 
 
-def test_forks_in_a_handler_that_interrupts_malloc(bench: Bench) -> None:
-    for before in [(), ("churn",)]:
-        assert output(bench.compiled("interrupted"), *before, timeout=60) == "0 failures\n"
-
-
-def test_no_descriptor_is_opened(bench: Bench) -> None:
-    assert output(bench.compiled("descriptors")) == "none opened\n"
+def test_the_program_that_looks_for_open_descriptors_would_find_one(bench: Bench) -> None:
     assert start(bench.compiled("descriptors"), "/dev/null").returncode == -signal.SIGSYS
 
 
@@ -146,11 +162,6 @@ def test_a_wrong_address_ends_the_program(bench: Bench, how: str, function: str)
     assert done.stdout == ""
 
 
-def test_programs_with_more_rights_are_left_alone(bench: Bench) -> None:
-    assert output(bench.compiled("secure", "-DSECURE=0")) == "pool\n"
-    assert output(bench.compiled("secure", "-DSECURE=1")) == "C library\n"
-
-
 @pytest.mark.parametrize("which", ["address", "thread"])
 def test_sanitizers_see_every_block(bench: Bench, which: str) -> None:
     program = bench.compiled("overflow", f"-fsanitize={which}")
@@ -160,15 +171,6 @@ def test_sanitizers_see_every_block(bench: Bench, which: str) -> None:
     assert output(program, env=env) == "clean\n"
     if which == "address":
         assert "heap-buffer-overflow" in start(program, "overflow", env=env).stderr
-
-
-def test_programs_that_start_others(bench: Bench) -> None:
-    assert output(bench.compiled("spawning")) == "spawned\n"
-
-
-def test_refused_memory_is_refused_as_it_is_plainly(bench: Bench) -> None:
-    assert output(bench.compiled("limited"), served=False) == "refused\n"
-    assert output(bench.compiled("limited")) == "refused\n"
 
 
 @pytest.mark.parametrize("use", ["3 100 20", "20 1024 3", "3 60000 3", "40 20000 3", "200 300 60"])
@@ -194,13 +196,6 @@ def test_nothing_is_exported_by_accident() -> None:
         *("madvise", "mprotect", "pkey_mprotect", "mlock", "mlock2", "prctl", "exit", "__libc_start_main"),
         *("_exit", "_Exit", "firsttouch_preload_table_v1"),
     }
-
-
-def test_settings_that_are_not_understood_are_left_out(bench: Bench) -> None:
-    program = bench.compiled("secure", "-DSECURE=0")
-    assert output(program, settings="threshold=much decay=-1 huge= more=less word") == "pool\n"
-    for settings in ["threshold=2MiB", "word  threshold=2MiB", " more=less threshold=2MiB", "threshold=2MiB json"]:
-        assert output(program, settings=settings) == "C library\n"
 
 
 def test_under_seconds_of_random_use(bench: Bench) -> None:

@@ -14,7 +14,7 @@ use std::ffi::CStr;
 use std::mem::{MaybeUninit, transmute};
 use std::ptr::null_mut;
 use std::sync::atomic::{
-    AtomicI32, AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicI32, AtomicPtr, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
 struct Asked {
@@ -25,13 +25,19 @@ struct Asked {
     threshold: usize,
     command: Vec<String>,
     refused: Option<String>,
+    /// Where the text goes, and the JSON where it does not go to a file.
+    screen: Option<Stream>,
+    output: Option<Stream>,
 }
 
 /// What was asked; null where nothing was, and in forked children of the process that reports.
 static ASKED: AtomicPtr<Asked> = AtomicPtr::new(null_mut());
-/// Where the report goes.
-static SCREEN: Stream = Stream::new(libc::STDERR_FILENO);
-static OUTPUT: Stream = Stream::new(libc::STDOUT_FILENO);
+
+/// What this process has still to report.
+fn due() -> Option<&'static Asked> {
+    // SAFETY: null, or what `begin` made.
+    unsafe { ASKED.load(Relaxed).as_ref() }.filter(|asked| asked.process == std::process::id())
+}
 
 /// Remembers what is to be reported at the end. `refused` says why nothing is served.
 ///
@@ -53,13 +59,11 @@ pub unsafe fn begin(
         // SAFETY: `words` are as many C strings as `count` says (`life.rs`, which has them from the loader).
         unsafe { CStr::from_ptr(*words.add(at)) }.to_string_lossy().into_owned()
     });
-    if main && !reporting.quiet {
-        SCREEN.remember();
-    }
-    if main && reporting.json.as_ref().is_some_and(Pattern::is_output) {
-        OUTPUT.remember();
-    }
-    let asked = Asked { process, start: Start::now(), reporting, threshold, command: words.collect(), refused };
+    let screen = (main && !reporting.quiet).then(|| Stream::of(libc::STDERR_FILENO));
+    let output =
+        (main && reporting.json.as_ref().is_some_and(Pattern::is_output)).then(|| Stream::of(libc::STDOUT_FILENO));
+    let (start, command) = (Start::now(), words.collect());
+    let asked = Asked { process, start, reporting, threshold, command, refused, screen, output };
     ASKED.store(Box::into_raw(Box::new(asked)), Relaxed);
     // SAFETY: a function that stays, as this library is never unloaded. It is called after all others, which come later.
     unsafe { __cxa_at_quick_exit(end_quickly, null_mut()) };
@@ -86,12 +90,11 @@ extern "C" fn end_quickly(_: *mut c_void) {
 
 /// In a forked child: the report is its parent's, or, with a file for each process, about what it does itself.
 pub fn leave_to_parent() {
-    SCREEN.forget();
-    OUTPUT.forget();
     // SAFETY: null, or what `begin` made; the child has this thread only.
     if let Some(asked) = unsafe { ASKED.load(Relaxed).as_mut() } {
         asked.start = Start::now();
         asked.process = std::process::id();
+        (asked.screen, asked.output) = (None, None);
         if !asked.reporting.json.as_ref().is_some_and(Pattern::has_process) {
             leave();
         }
@@ -112,7 +115,7 @@ pub fn write() {
     }
     with_due(|asked| {
         without_signals(|| {
-            if SCREEN.descriptor().or_else(|| OUTPUT.descriptor()).is_some() {
+            if asked.streams().any(|stream| stream.descriptor().is_some()) {
                 flush_stdout();
             }
             compose(asked);
@@ -132,9 +135,14 @@ fn write_apart() {
     }
 }
 
+impl Asked {
+    fn streams(&self) -> impl Iterator<Item = &Stream> {
+        self.screen.iter().chain(&self.output)
+    }
+}
+
 fn compose(asked: &Asked) {
     let process = asked.process;
-    let main = asked.reporting.process == Some(process);
     let pool = large::pool().map(|pool| pool.stats().since(&asked.start.pool));
     if pool.is_none() && asked.refused.is_none() {
         return;
@@ -142,7 +150,7 @@ fn compose(asked: &Asked) {
     let before = asked.start.plainly;
     let report = Report {
         process,
-        main,
+        main: asked.reporting.process == Some(process),
         command: asked.command.clone(),
         refused: asked.refused.clone(),
         used: os::usage().since(&asked.start.usage),
@@ -154,13 +162,13 @@ fn compose(asked: &Asked) {
         ..Report::default()
     };
     let (text, content) = report.text_and_json();
-    let screen = SCREEN.descriptor().filter(|_| main);
+    let screen = asked.screen.as_ref().and_then(Stream::descriptor);
     if let Some(screen) = screen {
         write_to(screen, text.as_bytes());
     }
     let Some(pattern) = &asked.reporting.json else { return };
     if pattern.is_output() {
-        if let Some(output) = OUTPUT.descriptor().filter(|_| main) {
+        if let Some(output) = asked.output.as_ref().and_then(Stream::descriptor) {
             write_to(output, content.as_bytes());
         }
         return;
@@ -196,10 +204,8 @@ static WRITER: AtomicI32 = AtomicI32::new(0);
 fn with_due(body: impl FnOnce(&Asked)) {
     // SAFETY: asks for a number.
     let this_thread = unsafe { libc::syscall(libc::SYS_gettid) as i32 };
-    // SAFETY: null, or what `begin` made.
-    let due = unsafe { ASKED.load(Relaxed).as_ref() }.filter(|asked| asked.process == std::process::id());
-    if due.is_some() && WRITER.compare_exchange(0, this_thread, AcqRel, Relaxed).is_ok() {
-        // SAFETY: as above.
+    if due().is_some() && WRITER.compare_exchange(0, this_thread, AcqRel, Relaxed).is_ok() {
+        // SAFETY: null, or what `begin` made.
         if let Some(asked) = unsafe { ASKED.swap(null_mut(), Relaxed).as_ref() } {
             body(asked);
         }
@@ -224,30 +230,16 @@ struct Stream {
     /// The copy, or -1.
     copy: AtomicI32,
     /// Which file it was at the start: the program may have closed it, and got its number for a file of its own.
-    device: AtomicU64,
-    inode: AtomicU64,
+    identity: Option<(u64, u64)>,
 }
 
 impl Stream {
-    const fn new(number: c_int) -> Self {
-        Self { number, copy: AtomicI32::new(-1), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
-    }
-
-    fn remember(&self) {
-        if let Some((device, inode)) = identity(self.number) {
-            self.device.store(device, Relaxed);
-            self.inode.store(inode, Relaxed);
-        }
-    }
-
-    fn forget(&self) {
-        self.inode.store(0, Relaxed);
-        self.copy.store(-1, Relaxed);
+    fn of(number: c_int) -> Self {
+        Self { number, copy: AtomicI32::new(-1), identity: identity(number) }
     }
 
     fn is_same(&self, file: c_int) -> bool {
-        let (device, inode) = (self.device.load(Relaxed), self.inode.load(Relaxed));
-        inode != 0 && identity(file) == Some((device, inode))
+        self.identity.is_some() && identity(file) == self.identity
     }
 
     /// Copies it, in a way that no program started from this one inherits.
@@ -274,12 +266,7 @@ fn identity(file: c_int) -> Option<(u64, u64)> {
 
 /// The end begins: what the program registered may close the streams.
 fn begin_to_end() {
-    // SAFETY: null, or what `begin` made.
-    let asked = unsafe { ASKED.load(Relaxed).as_ref() };
-    if asked.is_some_and(|asked| asked.process == std::process::id()) {
-        SCREEN.copy();
-        OUTPUT.copy();
-    }
+    due().iter().flat_map(|asked| asked.streams()).for_each(Stream::copy);
 }
 
 /// See exit(3).
