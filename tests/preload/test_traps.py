@@ -12,7 +12,7 @@ from tests.preload.starting import Bench, has_huge_pages, library, numbers, outp
 from tests.preloading import peer
 
 #: Programs that check something themselves and say so in a word, with options of the compiler and arguments.
-TRAPS = {
+TRAPS: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "kept": [("contract", (), ())],  # what the manual pages promise
     "forked": [
         ("forks", (), ()),  # fork handlers allocate
@@ -32,7 +32,7 @@ TRAPS = {
 @pytest.mark.parametrize(
     ("program", "options", "words", "said"),
     [(*trap, said) for said, traps in TRAPS.items() for trap in traps],
-    ids=lambda part: part if isinstance(part, str) else " ".join(part),
+    ids=lambda part: part if isinstance(part, str) else str(" ".join(part)),
 )
 def test_a_program_finds_what_it_finds_plainly(
     bench: Bench, program: str, options: tuple[str, ...], words: tuple[str, ...], said: str

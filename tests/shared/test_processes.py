@@ -127,21 +127,6 @@ def test_dask_without_a_cluster() -> None:
     """)
 
 
-def test_distributed_sends_handles() -> None:
-    pytest.importorskip("distributed", reason="needs distributed")
-    run("""
-        from distributed.protocol import deserialize, serialize
-        a = ft.sharing.share(np.arange(10**6))
-        header, frames = serialize(a[5:])
-        assert sum(map(len, frames)) < 1000, frames
-        arrived = deserialize(header, frames)
-        arrived[0] = -1
-        assert a[5] == -1
-        header, frames = serialize(np.asarray(a))  # an ordinary array goes as it always went
-        assert sum(memoryview(frame).nbytes for frame in frames) > 10**6
-    """)
-
-
 def test_a_cluster_of_dask_shares() -> None:
     pytest.importorskip("distributed", reason="needs distributed")
     run("""

@@ -187,8 +187,6 @@ macro_rules! contract {
             fn beside_standard_streams(file: File) -> std::io::Result<File> = Ok(file);
             /// The function or variable of that name in the libraries that are loaded.
             fn symbol(name: &CStr) -> Option<NonNull<c_void>> = None;
-            /// Whether a process exists and has not ended.
-            fn process_exists(process: u32) -> bool = false;
             /// Maps a file, shared, at a multiple of `align`.
             fn map_file(file: &File, size: usize, align: usize, write: bool) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Writes at an offset.

@@ -44,9 +44,7 @@ pub struct Handle {
 /// Why shared memory cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The process has ended.
-    Ended,
-    /// The process no longer holds it.
+    /// The process has ended, or no longer holds it.
     Dropped,
     /// The handle does not match the memory it names: it was corrupted or forged.
     Invalid,
@@ -61,15 +59,11 @@ impl Refused {
     pub fn message(self, handle: &Handle) -> String {
         let (process, size) = (handle.process, Bytes(handle.size));
         match self {
-            Self::Ended => format!(
-                "process {process}, which sent this shared array, has ended before it was opened here: a handle is good as \
-                 long as its sender lives"
-            ),
             Self::Dropped => format!(
-                "process {process} no longer holds this shared array: after the sender has released an array, a handle can \
-                 be opened once, within {} seconds. Unopened arrays may take a quarter of its file descriptors \
-                 (RLIMIT_NOFILE) and of the memory that is free; the oldest is released first. Keep the array until all \
-                 others have opened it",
+                "process {process} has ended, or no longer holds this shared array: a handle is good as long as its sender \
+                 lives and holds the array, and can be opened once within {} seconds after it was released. Unopened arrays \
+                 may take a quarter of its file descriptors (RLIMIT_NOFILE) and of the memory that is free; the oldest is \
+                 released first. Keep the array until all others have opened it",
                 in_flight::GOOD_FOR.as_secs()
             ),
             Self::Invalid => {
@@ -253,8 +247,7 @@ fn with_descriptor<T, E: PartialEq>(none_left: E, attempt: impl Fn() -> Result<T
 fn find(process: u32, number: i32, name: &str, write: bool) -> Result<File, Refused> {
     let full = format!("/memfd:{name} (deleted)");
     let refused = |error| match error {
-        Errno::NOTHING_THERE if os::process_exists(process) => Refused::Dropped,
-        Errno::NOTHING_THERE => Refused::Ended,
+        Errno::NOTHING_THERE => Refused::Dropped,
         Errno::NO_ACCESS | Errno::NOT_PERMITTED => Refused::NotPermitted,
         error => Refused::Errno(error),
     };

@@ -68,13 +68,6 @@ pub fn file_number(file: &File) -> i32 {
     file.as_raw_fd()
 }
 
-/// Returns whether a process exists, is visible to this one, and has not ended yet: until somebody waits for it, it is
-/// still there, without files.
-pub fn process_exists(process: u32) -> bool {
-    let stat = system_file(&format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
 /// Maps a file, shared, at a multiple of `align` (mmap(2)).
 ///
 /// # Errors
