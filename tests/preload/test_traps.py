@@ -32,7 +32,7 @@ TRAPS: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
 @pytest.mark.parametrize(
     ("program", "options", "words", "said"),
     [(*trap, said) for said, traps in TRAPS.items() for trap in traps],
-    ids=lambda part: part if isinstance(part, str) else str(" ".join(part)),
+    ids=lambda part: part if isinstance(part, str) else " ".join(part),
 )
 def test_a_program_finds_what_it_finds_plainly(
     bench: Bench, program: str, options: tuple[str, ...], words: tuple[str, ...], said: str
