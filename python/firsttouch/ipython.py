@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from typing import Any
 
 import numpy as np
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.display import display
 
 import firsttouch
 from firsttouch import _firsttouch, process
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal import process_memory, units
+from firsttouch._internal import process_memory, tables, units
 
 NAME = "firsttouch"
 
@@ -60,7 +62,8 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
         if word == "off":
             firsttouch.uninstall()
         elif word == "stats":
-            print("\n".join(f"{name:26}{number:>20,}" for name, number in firsttouch.stats().as_dict().items()))
+            stats = firsttouch.stats()
+            _show("\n".join(f"{name:26}{number:>20,}" for name, number in stats.as_dict().items()), stats._repr_html_())
             return
         elif word == "trim":
             print(f"returned: {units.size(firsttouch.trim())}")
@@ -79,13 +82,13 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
         if word or before is None:
             self._install(word or "pool")
         try:
-            report, error = measured(self.shell, cell, process.serving() or _firsttouch.default_pool())
+            text, report, error = measured(self.shell, cell, process.serving() or _firsttouch.default_pool())
         finally:
             if before is None:
                 firsttouch.uninstall()
             else:
                 firsttouch.install(before)
-        print(report, end="")
+        _show(text.rstrip("\n"), tables.html(report["conclusion"], report["rows"].items(), report["remarks"]))
         if error is not None:
             raise CellError(f"{type(error).__name__}: {error}") from None
 
@@ -104,6 +107,11 @@ class FirsttouchMagics(Magics):  # type: ignore[misc] # (IPython's decorators an
         return "process" if word in _OWN else word
 
 
+def _show(text: str, html: str) -> None:
+    """Show a table in a notebook, and the text on a terminal."""
+    display({"text/plain": text, "text/html": html}, raw=True)
+
+
 class CellError(Exception):
     """Ends the outer cell after the inner one failed; the inner traceback is already shown above the report."""
 
@@ -111,15 +119,17 @@ class CellError(Exception):
         return []
 
 
-def measured(shell: InteractiveShell, cell: str, allocator: Allocator) -> tuple[str, BaseException | None]:
-    """Run ``cell`` in the notebook's namespace; return the report on it and its exception, if any."""
+def measured(
+    shell: InteractiveShell, cell: str, allocator: Allocator
+) -> tuple[str, dict[str, Any], BaseException | None]:
+    """Run ``cell`` in the notebook's namespace; return the report, as text and as data, and its exception, if any."""
     with contextlib.suppress(OSError):  # not every container allows it, and the peak is then the process's
         process_memory.reset_peak()
     start = _firsttouch.ReportStart.now(allocator)
     result: Any = shell.run_cell(cell, silent=_is_quiet(shell, cell))
     facts = {"main_process": True, "numpy": np.__version__}
-    text, _ = _firsttouch.report(facts, start, True, allocator)
-    return text, result.error_before_exec or result.error_in_exec
+    text, data = _firsttouch.report(facts, start, True, allocator)
+    return text, json.loads(data), result.error_before_exec or result.error_in_exec
 
 
 def _is_quiet(shell: InteractiveShell, cell: str) -> bool:

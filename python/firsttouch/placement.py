@@ -10,7 +10,7 @@ import numpy as np
 from firsttouch import _firsttouch
 from firsttouch._constructing import axis_of
 from firsttouch._firsttouch import current_node, highest_node
-from firsttouch._internal import units, validation
+from firsttouch._internal import tables, units, validation
 from firsttouch._internal.validation import Policy
 
 __all__ = [
@@ -124,6 +124,12 @@ class Receipt(NamedTuple):
             "locked" if self.locked else "",
         ]
         return ", ".join(filter(None, granted)) or "small pages, lazily"
+
+    def _repr_html_(self) -> str:
+        size = f"{units.size(self.nbytes)}, on {units.size(self.mapped)} of whole pages"
+        rows = [("asked", self.asked or "nothing in particular"), ("granted", self.granted), ("origin", self.origin)]
+        rows += [("not granted", why) for why in self.why_not]
+        return tables.html("receipt", [("size", size), *rows])
 
 
 def touch(

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from firsttouch import _firsttouch
-from firsttouch._internal import units, validation
+from firsttouch._internal import tables, units, validation
 from firsttouch._internal.validation import Size
 
 __all__ = ["Measured", "measure"]
@@ -216,9 +216,19 @@ class Measured:
     def __repr__(self) -> str:
         return f"Measured({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
 
+    def _repr_html_(self) -> str:
+        rows = [(_WORDS[name], _figure(name, value), "") for name, value in self.as_dict().items() if value is not None]
+        return tables.html("measured", rows, self._unknown())
+
     def __str__(self) -> str:
-        lines = [f"{_figure(name, value):>12} {_WORDS[name]}" for name, value in self.as_dict().items()]
-        return "\n".join(lines)
+        known = {name: value for name, value in self.as_dict().items() if value is not None}
+        lines = [f"{_figure(name, value):>12} {_WORDS[name]}" for name, value in known.items()]
+        return "\n".join([*lines, *self._unknown()])
+
+    def _unknown(self) -> list[str]:
+        """Return a sentence on the figures that are not known, if there are any."""
+        names = [name for name, value in self.as_dict().items() if value is None]
+        return [f"not known, as not all arrays came from a pool: {units.listed(names)}"] if names else []
 
 
 def checked(limits: dict[str, Size]) -> dict[str, Size]:
@@ -253,7 +263,5 @@ def _above(name: str, found: dict[str, int | None], limit: Size) -> str | None:
     return f"{_figure(name, value)} {_WORDS[name]} ({name}), where at most {_figure(name, allowed)} may be"
 
 
-def _figure(name: str, value: int | None) -> str:
-    if name in COUNTS:
-        return "? arrays" if value is None else units.count(value, "array")
-    return "?" if value is None else units.size(value)
+def _figure(name: str, value: int) -> str:
+    return units.count(value, "array") if name in COUNTS else units.size(value)

@@ -28,8 +28,9 @@ def test_a_notebook_runs_from_top_to_bottom(monkeypatch: pytest.MonkeyPatch) -> 
     nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
     outputs = [cell.outputs for cell in notebook.cells]
     assert "serves NumPy's arrays" in outputs[1][0].text
-    assert "first touched" in outputs[2][0].text
-    assert "allocations" in outputs[3][0].text
+    for shown, word in ((outputs[2][0].data, "first touched"), (outputs[3][0].data, "allocations")):
+        assert word in shown["text/plain"]
+        assert f'<th style="text-align:left">{word}</th>' in shown["text/html"]
     assert outputs[4][0].data["text/plain"] == "np.float64(3000000.0)"
     assert outputs[5][0].text == "NumPy's own memory serves NumPy's arrays\n"
 

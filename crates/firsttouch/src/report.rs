@@ -136,11 +136,26 @@ impl Report {
         gained.put("share_at_most", format!("{:.6}", gain.share));
         json.put("gain", gained.text());
         json.put("conclusion", quoted(&self.conclusion(gain)));
+        let mut rows = Object::default();
+        self.rows(gain).iter().for_each(|(name, value)| rows.put(name, quoted(value)));
+        json.put("rows", rows.text());
         json.put("remarks", list(&self.remarks()));
         json.lines()
     }
 
     fn text(&self, gain: Gain) -> String {
+        let mut text = format!("firsttouch, process {}: {}\n", self.process, self.conclusion(gain));
+        for (name, value) in self.rows(gain) {
+            fold(&mut text, &format!("  {name:13}  "), &value);
+        }
+        for remark in self.remarks() {
+            fold(&mut text, "  ", &remark);
+        }
+        text
+    }
+
+    /// What is said of each subject.
+    fn rows(&self, gain: Gain) -> Vec<(&'static str, String)> {
         let mut rows = vec![("time", self.time())];
         if let Some(allocator) = &self.allocator {
             rows.push(("allocator", allocator.clone()));
@@ -156,14 +171,7 @@ impl Report {
         if let Some(failure) = &self.last_failure {
             rows.push(("last failure", failure.reason.lines().next().unwrap_or_default().to_owned()));
         }
-        let mut text = format!("firsttouch, process {}: {}\n", self.process, self.conclusion(gain));
-        for (name, value) in rows {
-            let _ = writeln!(text, "  {name:13}  {value}"); // a String takes everything, here and below
-        }
-        for remark in self.remarks() {
-            let _ = writeln!(text, "  {remark}");
-        }
-        text
+        rows
     }
 
     /// Whether anything was gained.
@@ -293,6 +301,26 @@ fn percent(share: f64) -> String {
     format!("{percent:.*} %", usize::from(!is_whole))
 }
 
+/// Adds lines of at most so many columns as terminals have, broken between words and indented to the end of `head`.
+fn fold(text: &mut String, head: &str, value: &str) {
+    const WIDTH: usize = 80;
+    let mut column = head.len();
+    text.push_str(head);
+    for (at, word) in value.split(' ').enumerate() {
+        let length = word.chars().count();
+        if at > 0 && column + 1 + length > WIDTH {
+            let _ = write!(text, "\n{:indent$}", "", indent = head.len()); // a String takes everything
+            column = head.len();
+        } else if at > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += length;
+    }
+    text.push('\n');
+}
+
 /// A number with commas.
 #[must_use]
 pub fn count(number: u64) -> String {
@@ -388,6 +416,18 @@ mod tests {
         let pool = Some(Stats { failures: 3, ..Stats::default() });
         let none = Report { pool, allocator: Some("limited(pool(), 1)".into()), ..report(Fresh::default(), 0) };
         assert!(none.text(none.gain()).starts_with("firsttouch, process 7: nothing served, 3 requests failed\n"));
+    }
+
+    #[test]
+    fn lines_fit_a_terminal() {
+        let used = Usage { children: 2.0, ..Usage::default() };
+        let why = "a reason ".repeat(20) + &"x".repeat(90); // a word is not broken
+        let refused = Some(why.clone());
+        let report = Report { used, refused, allocator: Some("pool(decay=30) ".repeat(9)), ..Report::default() };
+        let text = report.text(report.gain());
+        assert_eq!(text.lines().filter(|line| line.len() > 80).count(), 1, "{text}");
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(&why), "{text}");
+        assert!(text.contains("\n                 pool(decay=30)"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 from typing import Literal, NamedTuple
 
 from firsttouch import _firsttouch
+from firsttouch._internal import tables, units
 from firsttouch._internal.resolve import chosen
 from firsttouch.custom import AllocatorLike
 
@@ -91,6 +92,17 @@ class Stats(NamedTuple):
 
         """
         return self._asdict()
+
+    def _repr_html_(self) -> str:
+        return tables.html("statistics", self._rows())
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """Return each figure's name, itself for people, and itself in bytes or counted."""
+        counts = ("blocks", "allocations", "recycled", "failures")
+        return [
+            (name, f"{value:,}" if name in counts else units.size(value), "" if name in counts else f"{value:,}")
+            for name, value in self._asdict().items()
+        ]
 
 
 def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> Stats:

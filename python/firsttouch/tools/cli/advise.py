@@ -37,10 +37,7 @@ started process, at the cost measured on this machine. Child processes are not i
 
 def main(words: Sequence[str]) -> int:
     """Run the program, read the trace and print the advice. Returns the program's exit status."""
-    parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
-    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
-    output.add(parser, plot=True)
-    given, found = program.parse(parser, words, ("--lines", *output.WITH_VALUE))
+    given, found = program.parse(_parser(), words, ("--lines", *output.WITH_VALUE))
     out = output.checked(given, "advise", "numpy", "rich")
     command = program.command("advise")
     program.check(command, "advise")
@@ -64,6 +61,13 @@ def main(words: Sequence[str]) -> int:
                 " firsttouch compare measures child processes, too, and with --all other memory than NumPy's"
             )
     return program.passed_on(status)
+
+
+def _parser() -> Parser:
+    parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
+    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
+    output.add(parser, plot=True)
+    return parser
 
 
 def _tell(text: str) -> None:

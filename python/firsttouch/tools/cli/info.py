@@ -25,9 +25,7 @@ for example:
 
 def main(words: Sequence[str]) -> int:
     """Collect the figures, and print or write them."""
-    parser = Parser("info", _DESCRIPTION, "firsttouch info [options]", _EXAMPLES)
-    output.add(parser)
-    out = output.checked(parser.parse(words), "info")
+    out = output.checked(_parser().parse(words), "info")
     found, meaning = look()
     if out.prints:
         print(text(found, meaning, quiet=out.quiet), end="")
@@ -36,6 +34,12 @@ def main(words: Sequence[str]) -> int:
     tables = [Table(topic, ("", ""), list(machine.shown(topic, facts))) for topic, facts in found.items()]
     out.save(lambda: found | {"meaning": meaning}, Page("firsttouch info", meaning, tables))
     return 0
+
+
+def _parser() -> Parser:
+    parser = Parser("info", _DESCRIPTION, "firsttouch info [options]", _EXAMPLES)
+    output.add(parser)
+    return parser
 
 
 def look(root: Path = Path("/")) -> tuple[dict[str, machine.Facts], list[str]]:

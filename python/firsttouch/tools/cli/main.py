@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run a NumPy program on pooled memory, and report on it",
     "why": "say what the memory of a program or a running process is, by line",
-    "trace": "record a program's array allocations, or sum them up by source line",
+    "trace": "record a program's array allocations, or sum them up by line",
     "advise": "estimate what pooled memory would save a program, and where",
     "compare": "run a program under several allocators, and say which is fastest",
-    "info": "show the machine's memory configuration, and what it means for arrays",
-    "bench": "run classic experiments on lazy zeroing, first touch and zero pages",
+    "info": "show how this machine manages memory, and what that means",
+    "bench": "run classic experiments on zeroing, first touch and zero pages",
+    "completion": "print the script that completes commands and options in a shell",
 }
 
 _HELP = """\

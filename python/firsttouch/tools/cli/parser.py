@@ -3,7 +3,7 @@
 import argparse
 import textwrap
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from firsttouch._firsttouch import did_you_mean
 from firsttouch.tools.cli import BadUsageError as BadUsageError
@@ -23,6 +23,14 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         return "\n\n".join(filled(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
 
 
+class Option(NamedTuple):
+    """An option, for the completion of shells."""
+
+    names: Sequence[str]
+    takes_value: bool
+    help: str
+
+
 class Parser(argparse.ArgumentParser):
     """Parses the options of one command."""
 
@@ -40,6 +48,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with a line that names the command."""
         raise BadUsageError(f"{self.command}: {message}")
+
+    def options(self) -> list[Option]:
+        """Return the options, each with its help."""
+        shown = [action for action in self._actions if action.option_strings]
+        return [Option(each.option_strings, each.nargs != 0, (each.help or "").replace("%%", "%")) for each in shown]
 
     def unknown(self, word: str) -> bool:
         """Return whether a word looks like an option but is not one of the command's."""

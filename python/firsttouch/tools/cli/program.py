@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 
-from _firsttouch_start import VARIABLE
+from _firsttouch_start import VARIABLE, speak
 from _firsttouch_start import settings as settings_of
 from firsttouch.tools.cli import BadUsageError, files
 
@@ -407,7 +407,12 @@ def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
 def run_and_wait(
     command: list[str], settings: dict[str, Any], found: Program, wait: Callable[[int], int] | None = None
 ) -> int:
-    """Run the program in a child, and wait for it. Returns its status as :func:`os.waitstatus_to_exitcode` does.
+    """Run the program in a child, and wait for it: see :func:`wait_for`."""
+    return wait_for(lambda: become([*command, *found.words], environment(settings, found)), wait)
+
+
+def wait_for(start: Callable[[], NoReturn], wait: Callable[[int], int] | None = None) -> int:
+    """Fork, and wait for what the child starts. Returns its status as :func:`os.waitstatus_to_exitcode` does.
 
     `wait` waits for the child in its own way, and returns the status as :func:`os.waitpid` does.
 
@@ -419,7 +424,9 @@ def run_and_wait(
     child = os.fork()
     if child == 0:
         try:
-            become([*command, *found.words], environment(settings, found))
+            start()
+        except BadUsageError as error:
+            speak.line(str(error))
         finally:
             os._exit(2)
     handlers: dict[int, Any] = {signal.SIGINT: signal.SIG_IGN}

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from firsttouch.tools.cli.parser import Parser
+    from firsttouch.tools.cli.program import Program
 
-_WITH_VALUE = ("--json", "--allocator", "--limit", "--max-idle", "--decay", "--threshold")
+_WITH_VALUE = ("--json", "--html", "--allocator", "--limit", "--max-idle", "--decay", "--threshold")
 _FLAGS = {"-q": "quiet", "--quiet": "quiet", "--all": "all"}
 
 _USAGE = """firsttouch run [options] script.py | -m module | -c code | program
@@ -41,6 +42,7 @@ for example:
   firsttouch run script.py data.csv         as python script.py data.csv
   firsttouch run -m package.module          as python -m package.module
   firsttouch run --json report.json -q script.py
+  firsttouch run --html report.html script.py
   firsttouch run --allocator mimalloc script.py
   firsttouch run --limit auto script.py     a MemoryError, not a killed process
   firsttouch run --json report-%p.json script.py      a file for each process
@@ -49,7 +51,8 @@ for example:
   mpirun -n 4 firsttouch run --json rank-%r.json script.py
   python -W error -m firsttouch run script.py         python's options go before
 
-options of firsttouch come before the program; everything after it is passed to the program.
+options of firsttouch come before the program; everything after it is passed to the program. Those for every run
+may stand in /etc/firsttouch/run, ~/.config/firsttouch/run or the variable FIRSTTOUCH_OPTIONS.
 """
 
 
@@ -60,6 +63,16 @@ def main(words: Sequence[str]) -> int:
     given = _parsed(own)
     if given is None or found is None:
         given, found = program.parse(_parser(), words, _WITH_VALUE)
+    _add_usual(given, found)
+    if given.html is not None:
+        from firsttouch.tools.cli import page
+
+        return page.of_run(given, found, lambda: _start(given, found))
+    return _start(given, found)
+
+
+def _start(given: Any, found: Program) -> NoReturn:
+    """Become the program."""
     settings = _settings(given)
     if found.executable is not None:
         _refuse_pythons(given, found.executable)
@@ -77,11 +90,57 @@ def main(words: Sequence[str]) -> int:
     program.become([*command, *found.words], environment)
 
 
+#: Files with options for every run; the second precedes the first, the variable both, and the command line all.
+_FILES = ("/etc/firsttouch/run", "~/.config/firsttouch/run")
+_OPTIONS = "FIRSTTOUCH_OPTIONS"
+#: Options of which the line's replace the usual ones.
+_RIVALS = {"allocator": ("max_idle", "decay"), "max_idle": ("allocator",), "decay": ("allocator",)}
+
+
+def _add_usual(given: Any, found: Program) -> None:
+    """Add the options that hold for every run, where the command line has no others and the program can obey them."""
+    unheard = {"allocator", "limit", "all"} if found.executable is not None else set()
+    if given.html is not None:
+        unheard.add("json")
+    asked = given.threshold
+    for place, text in reversed(_usual()):
+        import shlex
+
+        try:
+            words = shlex.split(text, comments=True)
+        except ValueError as error:
+            raise BadUsageError(f"run: {place}: {error}") from None
+        usual = _parsed(words)
+        if usual is None:
+            raise BadUsageError(f"run: {place} has options of firsttouch run alone, not {' '.join(words)}")
+        rivals = {rival for name in _RIVALS if getattr(given, name) is not None for rival in _RIVALS[name]}
+        for name, value in vars(usual).items():
+            if name not in unheard | rivals and getattr(given, name) in (None, False):
+                setattr(given, name, value)
+    if found.executable is None and not given.all:
+        given.threshold = asked  # what it says about usual options is for other programs
+
+
+def _usual() -> list[tuple[str, str]]:
+    """Return where options for every run stand, and these."""
+    found = []
+    for name in _FILES:
+        try:
+            with open(os.path.expanduser(name), encoding="utf-8") as file:
+                found.append((name, file.read()))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            raise BadUsageError(f"run: cannot read {name}: {speak.reason(error)}") from None
+    found.append((f"the variable {_OPTIONS}", os.environ.get(_OPTIONS, "")))
+    return [(place, text) for place, text in found if text]
+
+
 class _Options:
     """The options, none of them given yet."""
 
     quiet = all = False
-    json = allocator = limit = max_idle = decay = threshold = None
+    json = html = allocator = limit = max_idle = decay = threshold = None
 
 
 def _parsed(words: Sequence[str]) -> _Options | None:
@@ -116,6 +175,7 @@ def _parser() -> Parser:
         help="also write the report as JSON; %%r stands for the MPI or Slurm rank, %%p for the process"
         " (then each process that exits normally writes its own), - for standard output",
     )
+    add("--html", metavar="FILE", help="also write the report as an HTML page, and wait for the program to do so")
     add("-q", "--quiet", action="store_true", help="print no report on standard error")
     add(
         "--allocator",

@@ -88,20 +88,11 @@ def _record(given: Any, found: Program, file: str) -> int:
 
 def _both(given: Any, found: Program, pattern: str, out: Output) -> int:
     file = files.fill(pattern)
-    before = _version(file)
+    before = files.version(file)
     status = program.run_and_wait(_command(), {"trace": pattern, "quiet": given.quiet}, found)
-    if _version(file) not in (None, before):
+    if files.version(file) not in (None, before):
         _sum_up(file, given.lines, out)
     return status
-
-
-def _version(file: str) -> tuple[int, int] | None:
-    """Tell an older trace, which stays where the program records none, from the program's own."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
 
 
 def _command() -> list[str]:
