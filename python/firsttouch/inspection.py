@@ -219,7 +219,7 @@ def inspect(a: np.ndarray) -> Inspection:
     >>> a = ft.pages().zeros(10**6)
     >>> found = ft.inspect(a)
     >>> found.allocator, found.nbytes, found.real, found.is_backed
-    (pages(huge=False), 8000000, 0, False)
+    (pages(), 8000000, 0, False)
     >>> a.fill(1)
     >>> print(ft.inspect(a))
     array of float64, 1,000,000: 7.63 MiB

@@ -71,7 +71,7 @@ def install(allocator: AllocatorLike | Literal["process"] | None = "process") ->
     --------
     >>> ft.install("pool(decay=5.0)")
     >>> ft.get_allocator()
-    pool(pages(huge='thp'), max_idle=None, decay=5.0)
+    pool(decay=5.0)
     >>> ft.uninstall()
 
     """

@@ -29,7 +29,7 @@ print(ft.get_allocator(), float(array.sum()) == 11 * (1 << 20))
     ("words", "shown"),
     [
         ([], POOL),
-        (["--allocator", "pages"], "pages(huge=False)"),
+        (["--allocator", "pages"], "pages()"),
         (["--allocator=tracked(limited(pool, '4 GiB'))"], f"tracked(limited({POOL}, '4 GiB'))"),
         (["--allocator", "filled(malloc, on_free=0)"], "filled(malloc(), on_allocate=255, on_free=0)"),
         (["--limit=1GiB", "--decay", "5"], f"limited({ft.pool(decay=5)!r}, '1 GiB')"),
@@ -63,15 +63,15 @@ def test_beyond_a_limit_the_error_names_the_lines(firsttouch: Start, tmp_path: P
         assert "MemoryError: Unable to allocate 3.00 MiB" in shown
         assert "limited() allows 20 MiB, of which 18 MiB are in use (2 MiB are left)" in shown
         assert f"      18.0 MiB  {tmp_path}/model.py:4 (6 arrays, the largest has 3.0 MiB)" in shown
-        [last] = [line for line in shown.splitlines() if line.strip().startswith("last failure")]
-        assert last.endswith("are left)")
+        _, _, last = shown.partition("  last failure   ")
+        assert " ".join(last.split()).endswith("18 MiB are in use (2 MiB are left)")
 
 
 def test_a_run_inside_a_run_takes_its_own(firsttouch: Start, write: Write) -> None:
     write("program.py", PROGRAM)
     inner = "from firsttouch.tools.cli.main import main; main(['run', {}'program.py'])"
     for outer, own, shown in [
-        (("--allocator", "pages"), "", "pages(huge=False)"),
+        (("--allocator", "pages"), "", "pages()"),
         (("--allocator", "pages"), "'--decay', '5', ", repr(ft.pool(decay=5))),
         (("--decay", "5"), "'--allocator', 'pool', ", POOL),
     ]:

@@ -114,6 +114,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["run", "--json", "folder/no-%p/x.json", "script.py"], "no such directory"),
     (["run", "--json", "folder", "script.py"], "is a directory"),
     (["run", "--json", "/proc/report.json", "script.py"], "No such file or directory"),
+    (["run", "--html", "script.py", "other.py"], "--html takes a file to write"),
+    (["run", "--html", "x.html", "--json", "x-%p.json", "script.py"], "--html is for one process"),
     (["info", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: no such directory"),
     (["advise", "--json", "", "script.py"], "advise: --json needs a file name"),
     (["advise", "--json", "no/such.json", "script.py"], "no such directory"),

@@ -22,7 +22,7 @@ FILE = ".config/firsttouch/run"
 @pytest.mark.parametrize(
     ("file", "variable", "line", "served"),
     [
-        ("--decay 7 # seconds\n--max-idle '1 GiB'", "", [], "max_idle='1 GiB', decay=7.0"),
+        ("--decay 7 # seconds\n--max-idle '1 GiB'", "", [], "pool(max_idle='1 GiB', decay=7.0)"),
         ("--decay 7", "--decay=8", [], "decay=8.0"),
         ("--decay 7", "--decay=8", ["--decay", "9"], "decay=9.0"),
         ("--decay 7", "--allocator 'guarded()'", [], "guarded("),

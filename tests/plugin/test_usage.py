@@ -48,11 +48,11 @@ def test_unknown_values_are_refused(tmp_path: Path, given: str, said: str) -> No
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
-        ("guarded", "guarded(pages(huge=False), side='after', keep='64 MiB'), each test in a process of its own"),
-        ("guarded(pages(), side='before')", "side='before', keep=0), each test in a process of its own"),
-        ("filled", "on_allocate=255, on_free=None) and filled("),
-        ("filled(on_allocate=0)", "on_allocate=0, on_free=None), each test in a process of its own, once"),
-        ("pages", "pages(huge=False), installed for the whole run"),
+        ("guarded", "guarded(keep='64 MiB'), each test in a process of its own"),
+        ("guarded(pages(), side='before')", "guarded(side='before'), each test in a process of its own"),
+        ("filled", "filled() and filled(on_allocate=127), each test in a process of its own"),
+        ("filled(on_allocate=0)", "filled(on_allocate=0), each test in a process of its own, once"),
+        ("pages", "pages(), installed for the whole run"),
     ],
 )
 def test_the_header_says_what_serves_all_arrays(tmp_path: Path, given: str, shown: str) -> None:

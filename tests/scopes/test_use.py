@@ -139,7 +139,7 @@ def test_arrays_outlive_their_allocator(factory: str) -> None:
 
 
 def test_repr_shows_the_allocator() -> None:
-    assert repr(ft.use(ft.pages())) == "use(pages(huge=False))"
+    assert repr(ft.use(ft.pages())) == "use(pages())"
 
 
 def test_entering_often_leaves_nothing_behind() -> None:

@@ -5,6 +5,7 @@
 
 use crate::allocator::Allocator;
 use crate::size::{self, Bytes};
+use crate::spec::Spec;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ pub struct Argument {
 pub struct Description {
     /// The name of the function or class that creates it.
     pub name: Cow<'static, str>,
-    /// Its arguments, including defaults; `None` if no expression creates it, so that the name is all there is.
+    /// Its arguments, including defaults, which are not displayed; `None` if no expression creates it, so that the name is all there is.
     pub arguments: Option<Vec<Argument>>,
 }
 
@@ -104,6 +105,21 @@ impl Description {
     /// Its arguments, if it has any.
     pub fn arguments(&self) -> &[Argument] {
         self.arguments.as_deref().unwrap_or_default()
+    }
+
+    /// The arguments that a call needs to make the same: those that are not the default, and positional ones before them.
+    pub(crate) fn needed(&self) -> Vec<&Argument> {
+        let spec = Spec::find(&self.name);
+        let is_usual = |(at, argument): (usize, &Argument)| {
+            let option = spec.and_then(|spec| match &argument.name {
+                Some(name) => spec.options.iter().find(|option| option.name == name),
+                None => spec.options.get(at),
+            });
+            option.is_some_and(|option| option.is_usual(&argument.value))
+        };
+        let given = || self.arguments().iter().enumerate();
+        let last = given().rposition(|(at, argument)| argument.name.is_none() && !is_usual((at, argument)));
+        given().filter(|&each| Some(each.0) <= last || !is_usual(each)).map(|(_, argument)| argument).collect()
     }
 
     /// Whether an expression creates it and its upstreams.
@@ -215,9 +231,11 @@ impl fmt::Display for Argument {
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
-        let Some(arguments) = &self.arguments else { return Ok(()) };
+        if self.arguments.is_none() {
+            return Ok(());
+        }
         f.write_str("(")?;
-        separated(f, arguments)?;
+        separated(f, &self.needed())?;
         f.write_str(")")
     }
 }

@@ -90,6 +90,18 @@ pub enum Kind {
     Policy,
 }
 
+impl Opt {
+    /// Whether this value is the default.
+    pub fn is_usual(&self, value: &Value) -> bool {
+        match (self.kind, &self.default, value) {
+            (Kind::Upstream(""), _, Value::Allocator(inner)) => inner.to_string() == "pages(huge='thp')", // of pools
+            (Kind::Upstream(usual), _, Value::Allocator(inner)) => inner.to_string() == usual,
+            (_, Default::Is(usual), _) => usual == value,
+            _ => false,
+        }
+    }
+}
+
 impl Spec {
     /// The allocator that `text` names.
     pub fn find(text: &str) -> Option<&'static Self> {

@@ -9,7 +9,7 @@ use firsttouch::spec::{ALLOCATORS, Default, Kind};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 
-const POOL: &str = "pool(pages(huge='thp'), max_idle=None, decay=1.0)";
+const POOL: &str = "pool()";
 
 fn made(text: &str) -> Arc<dyn Allocator> {
     make(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -26,20 +26,20 @@ fn what_a_text_makes() {
         ("pool()", POOL.to_owned()),
         ("ft.pool", POOL.into()),
         ("pool(pages('thp'))", POOL.into()),
-        ("pool('pages()')", "pool(pages(huge=False), max_idle=None, decay=1.0)".into()),
-        ("pool(upstream=pages, decay=None)", "pool(pages(huge=False), max_idle=None, decay=None)".into()),
-        ("pool(decay=2, max_idle='4 GiB')", "pool(pages(huge='thp'), max_idle='4 GiB', decay=2.0)".into()),
-        ("pool(malloc, max_idle=0)", "pool(malloc(), max_idle=0, decay=1.0)".into()),
+        ("pool('pages()')", "pool(pages())".into()),
+        ("pool(upstream=pages, decay=None)", "pool(pages(), decay=None)".into()),
+        ("pool(decay=2, max_idle='4 GiB')", "pool(max_idle='4 GiB', decay=2.0)".into()),
+        ("pool(malloc, max_idle=0)", "pool(malloc(), max_idle=0)".into()),
         ("pool(None)", POOL.into()),
-        ("pages", pages("huge=False")),
-        ("pages(False)", pages("huge=False")),
+        ("pages", pages("")),
+        ("pages(False)", pages("")),
         ("pages(('thp',))", pages("huge='thp'")),
         (
             "pages(('thp', False, 'no matter'), populate=3, lock=True)",
-            pages("huge=('thp', False), populate=3, lock=True, numa=None, strict=False"),
+            pages("huge=('thp', False), populate=3, lock=True"),
         ),
-        ("pages(populate=True, strict=True)", pages("huge=False, populate=True, lock=False, numa=None, strict=True")),
-        ("pages(numa='Local')", pages("huge=False, populate=False, lock=False, numa='local', strict=False")),
+        ("pages(populate=True, strict=True)", pages("populate=True, strict=True")),
+        ("pages(numa='Local')", pages("numa='local'")),
         ("malloc", "malloc()".into()),
         ("calloc()", "calloc()".into()),
         ("aligned('2 MiB')", "aligned(2097152)".into()),
@@ -47,10 +47,10 @@ fn what_a_text_makes() {
         ("limited(pool(), '4 GiB')", format!("limited({POOL}, '4 GiB')")),
         ("limited(budget=10)", format!("limited({POOL}, 10)")),
         ("limited('pool()', 10)", format!("limited({POOL}, 10)")),
-        ("tracked", format!("tracked({POOL})")),
-        ("guarded", "guarded(pages(huge=False), side='after', keep=0)".into()),
+        ("tracked", "tracked()".into()),
+        ("guarded", "guarded()".into()),
         ("guarded(malloc, side='before', keep='1 MiB')", "guarded(malloc(), side='before', keep='1 MiB')".into()),
-        ("filled", format!("filled({POOL}, on_allocate=255, on_free=None)")),
+        ("filled", "filled()".into()),
         ("filled(calloc, on_allocate=None, on_free=0)", "filled(calloc(), on_allocate=None, on_free=0)".into()),
     ] {
         let allocator = made(text);
@@ -116,7 +116,7 @@ fn one_c_library() {
 
 #[test]
 fn nodes_by_number_and_by_policy() {
-    let bound = "pages(huge=False, populate=False, lock=False, numa='bind:0', strict=False)";
+    let bound = "pages(numa='bind:0')";
     for text in ["numa(0)", "pages(numa='bind:0')", "numa('0')", "numa(numa=0)"] {
         assert_eq!(made(text).expression(), bound, "{text}");
     }

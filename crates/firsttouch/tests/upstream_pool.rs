@@ -269,5 +269,5 @@ fn explicit_options_are_obeyed() {
 #[test]
 fn the_expression_shows_all() {
     let expression = Pool::over(Arc::new(Malloc), Options { max_idle: Some(5), ..Options::default() }).expression();
-    assert_eq!(expression, "pool(malloc(), max_idle=5, decay=1.0)");
+    assert_eq!(expression, "pool(malloc(), max_idle=5)");
 }

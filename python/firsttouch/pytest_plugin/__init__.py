@@ -96,7 +96,7 @@ class Filled(Forking):
 def _depends(allocator: Allocator) -> str:
     """Return the message for a test that passes only with unfilled memory."""
     found = _PATTERN.search(repr(allocator))
-    pattern = int(found[1]) if found else 0
+    pattern = int(found[1]) if found else 0xFF
     meaning = f" ({_MEANING[pattern]})" if pattern in _MEANING else ""
     return (
         "depends on memory that was never written: it passes otherwise, and fails where new memory is filled with "

@@ -4,7 +4,7 @@
 
 pub use crate::pages::mapping::{Page, page_bytes};
 
-use crate::description::{Argument, Description, Value, separated};
+use crate::description::{Description, Value, separated};
 use crate::error::{AllocError, Limit};
 use crate::layout::round_up;
 use crate::numa::policy::{Orders, Outer, Policy, expected_axis};
@@ -52,8 +52,8 @@ impl Default for Placement {
 }
 
 impl Placement {
-    /// The placement as arguments of `pages`.
-    pub fn arguments(&self) -> Vec<Argument> {
+    /// The placement as `pages` with its options.
+    pub fn describe(&self) -> Description {
         let huge = match self.pages.as_slice() {
             [] => Value::Flag(false),
             [one] => one.value(),
@@ -64,19 +64,18 @@ impl Placement {
             Populate::Best => Value::Flag(true),
             Populate::Threads(threads) => Value::from(threads),
         };
-        let described = Description::of("pages")
+        Description::of("pages")
             .named("huge", huge)
             .named("populate", populate)
             .named("lock", self.lock)
             .named("numa", self.policy.map(|policy| policy.to_string()))
-            .named("strict", self.strict);
-        described.arguments.unwrap_or_default()
+            .named("strict", self.strict)
     }
 }
 
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        separated(f, &self.arguments())
+        separated(f, &self.describe().needed())
     }
 }
 

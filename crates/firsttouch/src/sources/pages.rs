@@ -231,7 +231,7 @@ impl PlacedPages {
 // SAFETY: every block is a mapping of its own, which reads zero and stays until it is freed.
 unsafe impl Allocator for PlacedPages {
     fn describe(&self) -> Description {
-        Description { arguments: Some(self.placement.arguments()), ..Description::of("pages") }
+        self.placement.describe()
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
