@@ -9,6 +9,7 @@ from _firsttouch_start import hook, settings, speak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 #: What was counted when this process began, as `start` in the settings: a fork and a new process count from zero.
@@ -87,6 +88,7 @@ def _report(options: "dict[str, Any]") -> None:
         "python": sys.version.split()[0],
         "numpy": getattr(numpy, "__version__", None),
         "not_pooled_because": reason,
+        "elsewhere": [name for name, uses in _ELSEWHERE.items() if name in sys.modules and uses(sys.modules[name])],
     }
     native = hook.load()
     start = native.ReportStart(_counted(options, main)) if _forked is None else _forked
@@ -95,6 +97,23 @@ def _report(options: "dict[str, Any]") -> None:
         speak.write(sys.__stderr__, text)
     if own_file:
         _save(json, settings.filled(pattern))
+
+
+def _has_buffers(pyarrow: "Any") -> bool:
+    """Return whether Arrow's pool was used: pandas imports Arrow, whether the program needs it or not."""
+    try:
+        return bool(pyarrow.default_memory_pool().max_memory() >= _MIB)
+    except Exception:  # a module of that name may be anything
+        return False
+
+
+_MIB = 1 << 20
+#: Packages with memory of their own, of which the report says so (`ELSEWHERE` in Rust), and whether they used any.
+_ELSEWHERE: "dict[str, Callable[[Any], bool]]" = {
+    "torch": lambda _: True,
+    "jax": lambda _: True,
+    "pyarrow": _has_buffers,
+}
 
 
 def _counted(options: "dict[str, Any]", main: bool) -> "list[float]":

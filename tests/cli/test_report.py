@@ -236,7 +236,7 @@ def test_nested_run_reports_for_itself(firsttouch: Start, tmp_path: Path) -> Non
     done = firsttouch("run", "--json", "outer-%p.json", "-c", code)
     assert done.stdout == "inner\n"
     assert done.stderr.count("firsttouch, process") == 2
-    assert len(list(tmp_path.glob("outer-*.json"))) == 2
+    assert len(list(tmp_path.glob("outer-*.json"))) == 1
 
 
 def test_variable_that_we_did_not_write(python: Start) -> None:
@@ -261,3 +261,22 @@ numpy.ones((1 << 23) - 512)
     assert max(map(len, said.splitlines())) <= 80
     assert line in firsttouch("run", "--decay", "0.2", waits).stderr
     assert "too early" not in firsttouch("run", "--decay", "60", goes_on).stderr
+
+
+IMPORTS = """
+import sys, types
+import numpy as np
+sys.modules["torch"] = types.ModuleType("torch")
+arrow = sys.modules["pyarrow"] = types.ModuleType("pyarrow")
+arrow.default_memory_pool = lambda: types.SimpleNamespace(max_memory=lambda: {used})
+np.ones(1 << 20)
+"""
+
+
+def test_memory_of_other_packages_is_named(firsttouch: Start) -> None:
+    """Arrow's where it was used: pandas imports it for every program."""
+    for used, arrow in ((1 << 30, True), (0, False), ("1 / 0", False)):
+        said = " ".join(firsttouch("run", "-c", IMPORTS.format(used=used)).stderr.split())
+        assert "PyTorch's tensors are not NumPy's arrays and were not served" in said
+        assert ("Arrow's buffers have a pool of their own" in said) == arrow
+    assert "PyTorch" not in firsttouch("run", "--all", "-c", IMPORTS.format(used=0)).stderr

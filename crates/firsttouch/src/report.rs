@@ -72,7 +72,20 @@ pub struct Report {
     pub plainly: Fresh,
     /// The last request that was refused.
     pub last_failure: Option<Failure>,
+    /// Python's packages that were imported and have memory of their own, of those in [`ELSEWHERE`].
+    pub elsewhere: Vec<String>,
 }
+
+/// Packages whose memory is not NumPy's, and what there is to do about it.
+pub const ELSEWHERE: [(&str, &str); 3] = [
+    ("torch", "PyTorch's tensors are not NumPy's arrays and were not served; --all serves those in main memory"),
+    ("jax", "JAX's arrays are not NumPy's and were not served; --all serves those in main memory"),
+    (
+        "pyarrow",
+        "Arrow's buffers have a pool of their own and were not served; --all serves them where the variable \
+         ARROW_DEFAULT_MEMORY_POOL is system",
+    ),
+];
 
 /// What the pool saved, at most: not all memory that is requested is used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -237,6 +250,10 @@ impl Report {
         let mut said = Vec::new();
         if let Some(why) = &self.refused {
             said.push(format!("not pooled: {why}"));
+        }
+        if self.pool.is_some() && self.served == Served::Arrays {
+            let told = ELSEWHERE.iter().filter(|(package, _)| self.elsewhere.iter().any(|each| each == package));
+            said.extend(told.map(|&(_, sentence)| sentence.to_owned()));
         }
         if self.is_elsewhere() {
             let used = seconds(self.used.children);
