@@ -71,7 +71,7 @@ def test_a_run_inside_a_run_takes_its_own(firsttouch: Start, write: Write) -> No
     write("program.py", PROGRAM)
     inner = "from firsttouch.tools.cli.main import main; main(['run', {}'program.py'])"
     for outer, own, shown in [
-        (("--allocator", "pages"), "", "pages()"),
+        (("--allocator", "pages"), "", POOL),
         (("--allocator", "pages"), "'--decay', '5', ", repr(ft.pool(decay=5))),
         (("--decay", "5"), "'--allocator', 'pool', ", POOL),
     ]:

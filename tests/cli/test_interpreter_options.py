@@ -6,24 +6,25 @@ from firsttouch.tools.cli import program
 
 
 @pytest.mark.parametrize(
-    ("words", "kept"),
+    ("words", "arguments", "kept"),
     [
-        (["python", "-m", "firsttouch", "run"], []),
-        (["python", "/bin/firsttouch", "-q", "run"], []),
-        (["python"], []),
-        (["python", "-I", "-X", "dev", "-m", "firsttouch"], ["-I", "-X", "dev"]),
-        (["python", "-Xdev", "-Werror", "-m", "firsttouch"], ["-Xdev", "-Werror"]),
-        (["python", "-W", "-m", "-O", "script"], ["-W", "-m", "-O"]),
-        (["python", "-Im", "firsttouch", "run", "-O"], ["-I"]),
-        (["python", "-uOmfirsttouch", "run"], ["-uO"]),
-        (["python", "-mfirsttouch", "-O"], []),
-        (["python", "-OW", "error", "-c", "x"], ["-OW", "error"]),
-        (["python", "-OWm", "-c", "x"], ["-OWm"]),
-        (["python", "--check-hash-based-pycs", "never", "-m", "x"], ["--check-hash-based-pycs", "never"]),
+        (["-m", "firsttouch", "run"], 1, []),
+        (["/bin/firsttouch", "-q", "run"], 2, []),
+        (["/bin/firsttouch"], 0, []),
+        (["-I", "-X", "dev", "-m", "firsttouch"], 0, ["-I", "-X", "dev"]),
+        (["-Xdev", "-Werror", "-m", "firsttouch"], 0, ["-Xdev", "-Werror"]),
+        (["-W", "-m", "-O", "script"], 0, ["-W", "-m", "-O"]),
+        (["-Im", "firsttouch", "run", "-O"], 2, ["-I"]),
+        (["-uOmfirsttouch", "run"], 1, ["-uO"]),
+        (["-mfirsttouch", "-O"], 1, []),
+        (["-OW", "error", "-c", "x"], 0, ["-OW", "error"]),
+        (["-Wignore::Warning:a.m", "script"], 0, ["-Wignore::Warning:a.m"]),
+        (["--check-hash-based-pycs", "never", "-m", "x"], 0, ["--check-hash-based-pycs", "never"]),
     ],
 )
-def test_options_of_the_interpreter(words: list[str], kept: list[str]) -> None:
-    assert program.of_python(words) == kept
+def test_options_of_the_interpreter(words: list[str], arguments: int, kept: list[str]) -> None:
+    named = not any(word.endswith(("script", "/bin/firsttouch")) for word in words)
+    assert program.of_python(["python", *words], arguments, named) == kept
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import sys
 import time
 
 from _firsttouch_start import VARIABLE, speak
-from _firsttouch_start import settings as settings_of
 from firsttouch.tools.cli import BadUsageError, files
 
 TYPE_CHECKING = False
@@ -218,55 +217,28 @@ def lines(text: str) -> int:
     raise argparse.ArgumentTypeError(f"takes a number of lines, 1 or more, not {text!r}")
 
 
-#: Options of python's whose value may be the next word.
-_PYTHONS_WITH_VALUE = "WX"
-
-
 def command(of: str = "run") -> list[str]:
-    """Return the command that starts this interpreter again; `of` is the calling command."""
+    """Return the command that starts this interpreter again, with its options; `of` is the calling command."""
     if not sys.executable:
         raise BadUsageError(f"{of}: Python does not know its own program file (sys.executable is empty)")
-    return [sys.executable, *of_python(sys.orig_argv)]
+    named = sys.argv[0] == "-c" or getattr(sys.modules["__main__"], "__spec__", None) is not None
+    return [sys.executable, *of_python(sys.orig_argv, len(sys.argv) - 1, named)]
 
 
-def of_python(words: Sequence[str]) -> list[str]:
-    """Return python's own options from its command line.
+def of_python(words: Sequence[str], arguments: int, named: bool) -> list[str]:
+    """Return python's own options from its command line, which ends with so many arguments of the program.
 
-    They end before -m, -c or the first word that is not an option. Letters may be joined, as in `-Im firsttouch`.
+    A program that is `named` follows -m or -c, whose letter may be joined to options before it and to the name after
+    it, as in `-Im firsttouch` and `-mfirsttouch`; any other program is a script.
     """
-    kept: list[str] = []
-    rest = list(words[1:])
-    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
-        word = rest.pop(0)
-        if word.startswith("--"):  # --check-hash-based-pycs is the only one, and takes a value
-            kept += [word, *rest[:1]]
-            del rest[:1]
-            continue
-        letters, ends = _before_program(word[1:])
-        if letters:
-            kept.append(f"-{letters}")
-        if ends:
-            break
-        if letters and letters[-1] in _PYTHONS_WITH_VALUE and not _holds_value(letters):
-            kept += rest[:1]
-            del rest[:1]
-    return kept
-
-
-def _before_program(letters: str) -> tuple[str, bool]:
-    """Cut a group of letters at the m or c that introduces the program, if there is one."""
-    for at, letter in enumerate(letters):
-        if letter in _PYTHONS_WITH_VALUE:
-            return letters, False
-        if letter in "mc":
-            return letters[:at], True
-    return letters, False
-
-
-def _holds_value(letters: str) -> bool:
-    """Return whether the first W or X of the group has its value in the same word."""
-    first = min(letters.index(letter) for letter in _PYTHONS_WITH_VALUE if letter in letters)
-    return first < len(letters) - 1
+    *kept, last = words[1 : len(words) - arguments] or [""]
+    if not named:
+        return kept
+    if last.startswith("-"):
+        letters = last[: min(at for letter in "mc" if (at := last.find(letter)) > 0)]
+    else:
+        letters = kept.pop()[:-1]
+    return kept if letters == "-" else [*kept, letters]
 
 
 _LINE = "_firsttouch_start"
@@ -331,10 +303,9 @@ def _runs(interpreter: Sequence[str]) -> bool:
 
 def environment(settings: dict[str, Any], found: Program) -> dict[str, str]:
     """Put the settings where the start-up hook of this very process will find them."""
-    environment = dict(os.environ)
-    outer = environment.pop(VARIABLE, "")
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     if found.can_start:  # otherwise python reports the error, and there is nothing to add
-        settings = of_rank(_without_rivals(_inherited(outer), settings) | settings)
+        settings = of_rank(settings)
         settings |= {"pid": os.getpid(), "runpy": found.through_runpy, "start": _counted()}
         environment[VARIABLE] = _as_json(settings)
     return environment
@@ -374,22 +345,6 @@ def _as_json(settings: dict[str, Any]) -> str:
         return {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))
 
     return f"{{{', '.join(f'{quoted(name)}: {text(value)}' for name, value in settings.items())}}}"
-
-
-def _inherited(outer: str) -> dict[str, Any]:
-    """Return the settings inherited from an outer `firsttouch run`.
-
-    All of them if that became this very process; in a descendant only the name of a report file with one file per
-    process.
-    """
-    try:
-        settings = settings_of.parsed(outer or "{}")
-    except ValueError:
-        return {}
-    if not isinstance(settings, dict) or settings.get("pid") == os.getpid():
-        return settings if isinstance(settings, dict) else {}
-    file = settings.get("json")
-    return {"json": file} if file and settings_of.one_per_process(file) else {}
 
 
 def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
@@ -454,10 +409,6 @@ def passed_on(status: int) -> int:
     return status
 
 
-#: Options of the default pool, which an expression contains itself.
-_OF_POOL = ("max_idle", "decay")
-
-
 def checked(expression: str, of: str) -> str:
     """Return the expression if it makes an allocator that can serve a process; `of` is the calling command."""
     from firsttouch import _firsttouch
@@ -474,13 +425,3 @@ def checked(expression: str, of: str) -> str:
     except ImportError:
         pass  # NumPy is not installed, and the program may not need it
     return expression
-
-
-def _without_rivals(inherited: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of an outer run, without those that the inner run's options replace."""
-    rivals: set[str] = set()
-    if "allocator" in settings:
-        rivals.update(_OF_POOL)
-    elif any(name in settings for name in _OF_POOL):
-        rivals.add("allocator")
-    return {name: value for name, value in inherited.items() if name not in rivals}
