@@ -56,17 +56,21 @@ _AT_LEAST = 1.0
 
 def main(words: Sequence[str]) -> int:
     """Look at a process, or run a program and look at it; returns the program's exit status."""
-    parser = Parser("why", _DESCRIPTION, _USAGE, _EXAMPLES)
-    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="rows of each kind (default: 10)")
-    parser.add_argument("--watch", type=_seconds, metavar="SECONDS", help="look at a process again and again")
-    output.add(parser, plot=True)
-    given, found = program.parse(parser, words, ("--lines", "--watch", *output.WITH_VALUE))
+    given, found = program.parse(_parser(), words, ("--lines", "--watch", *output.WITH_VALUE))
     out = output.checked(given, "why", "numpy", "rich")
     if found.words[0].isdecimal() and not os.path.exists(found.words[0]):
         return _of_process(int(found.words[0]), given, out)
     if given.watch is not None:
         raise BadUsageError("why: --watch is for a running process: firsttouch why --watch 2 PID")
     return _of_program(found, given, out)
+
+
+def _parser() -> Parser:
+    parser = Parser("why", _DESCRIPTION, _USAGE, _EXAMPLES)
+    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="rows of each kind (default: 10)")
+    parser.add_argument("--watch", type=_seconds, metavar="SECONDS", help="look at a process again and again")
+    output.add(parser, plot=True)
+    return parser
 
 
 def _seconds(text: str) -> float:
