@@ -138,21 +138,12 @@ def _function(name: str) -> Callable[..., Any]:
     numpys = getattr(np, name)  # now: replacing NumPy's functions by these must not recurse for ever
     work = satisfying if name == "array" else made
 
-    takes = signature(numpys)
-
     def function(*args: Any, allocator: object = None, **kwargs: Any) -> Any:
-        try:
-            return work(numpys, args, kwargs, allocator)
-        except TypeError as error:
-            known = list(takes.parameters)
-            near = next((_firsttouch.did_you_mean(word, known) for word in kwargs if word not in known), "")
-            if not near:
-                raise
-            raise TypeError(f"{error}{near}") from None
+        return work(numpys, args, kwargs, allocator)
 
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = "firsttouch", _docstring(name)
-    function.__signature__ = takes  # type: ignore[attr-defined]
+    function.__signature__ = signature(numpys)  # type: ignore[attr-defined]
     return function
 
 

@@ -1,7 +1,6 @@
 """What NumPy rejects is rejected with NumPy's message; if there is no memory, our reason follows."""
 
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -119,18 +118,3 @@ def test_the_same_failure_twice_has_its_reason_twice() -> None:
     words = {str(error(allocator.zeros, 200)) for _ in range(3)}
     assert len(words) == 1
     assert "limited() allows 100 bytes" in words.pop()
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: ft.zeros(3, alocator=None), "'alocator' (did you mean allocator?)"),
-        (lambda: ft.empty(3, dtyp=int), "'dtyp' (did you mean dtype?)"),
-        (lambda: ft.full(3, 1, ordre="C"), "'ordre' (did you mean order?)"),
-        (lambda: ft.pool().ones(3, dtyp=int), "'dtyp' (did you mean dtype?)"),
-    ],
-)
-def test_a_misspelt_keyword_is_named_with_the_nearest(make: Callable[[], object], said: str) -> None:
-    with pytest.raises(TypeError) as caught:
-        make()
-    assert str(caught.value).endswith(said)

@@ -367,7 +367,7 @@ With both at their defaults, what a pool holds, idle memory included, stays with
 bytes that were ever in use, and idle memory goes after a second. Any other value of either is obeyed literally.",
         example: "\
 >>> ft.pool(max_idle=\"1 GiB\", decay=5.0)
-pool(pages(huge='thp'), max_idle='1 GiB', decay=5.0)",
+pool(max_idle='1 GiB', decay=5.0)",
         make: pool,
     },
     Spec {
