@@ -144,6 +144,22 @@ fn a_filled_program_may_become_sparse() {
     });
 }
 
+/// A look that finds sparse blocks after filled ones takes as much evidence as was given away.
+#[test]
+fn a_program_may_fill_and_be_sparse_in_turns() {
+    with_huge_pages("a_program_may_fill_and_be_sparse_in_turns", || {
+        for count in (255..=285).step_by(10) {
+            let pool = arrays();
+            let before = resident();
+            let turn = || (filled(&pool, BLOCK, 3 * MIB), begun_all(&pool, count, 130_000));
+            let turns: Vec<_> = (0..8).map(|_| turn()).collect();
+            let grown = resident() - before;
+            assert!(grown < 150 * MIB, "{grown} bytes for 24 MiB and {} pages", 8 * count);
+            drop(turns);
+        }
+    });
+}
+
 #[test]
 fn a_sparse_program_may_become_filled() {
     with_huge_pages("a_sparse_program_may_become_filled", || {

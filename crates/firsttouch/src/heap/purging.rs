@@ -18,33 +18,33 @@ const UNMAP: usize = 1 << 20;
 
 impl Heap {
     /// Gives back free memory that has been idle for at least `min_ticks`, until `budget` bytes have gone; bytes given
-    /// back by each region.
-    pub(crate) fn purge(&self, min_ticks: u8, budget: usize) -> [usize; 2] {
+    /// back.
+    pub(crate) fn purge(&self, min_ticks: u8, budget: usize) -> usize {
         self.purge_victims(Victims::Idle(min_ticks), budget)
     }
 
     /// The same of huge pages that are in use in part: they are split.
-    pub(crate) fn purge_parts(&self, min_ticks: u8) -> [usize; 2] {
+    pub(crate) fn purge_parts(&self, min_ticks: u8) -> usize {
         self.purge_victims(Victims::IdleParts(min_ticks), usize::MAX)
     }
 
     /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
     pub(crate) fn unmap_clean(&self) -> usize {
         look_again();
-        if keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX).iter().sum() }
+        if keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX) }
     }
 
-    fn purge_victims(&self, victims: Victims, budget: usize) -> [usize; 2] {
+    fn purge_victims(&self, victims: Victims, budget: usize) -> usize {
         look_again();
         let _purging = self.purging.lock();
-        let mut gone = [0; 2];
+        let mut gone = 0;
         for kind in [Kind::Huge, Kind::Small] {
             let mut regions = self.regions();
             for index in 0..regions[kind as usize].count {
                 let region = &mut regions[kind as usize];
                 let Some(segment) = region.segments[index] else { continue };
                 let is_part = region.has_huge || matches!(victims, Victims::IdleParts(_));
-                let mut next = victims.take_out(region, segment, self.epoch(), budget - budget.min(gone[0] + gone[1]));
+                let mut next = victims.take_out(region, segment, self.epoch(), budget - budget.min(gone));
                 while let Some(start) = next {
                     drop(regions);
                     next = segment.linked(start);
@@ -53,7 +53,7 @@ impl Heap {
                     regions = self.regions();
                     let region = &mut regions[kind as usize];
                     region.has_split |= is_part && region.shape.huge;
-                    gone[kind as usize] += settle(region, segment, run, age);
+                    gone += settle(region, segment, run, age);
                 }
             }
         }
@@ -91,24 +91,17 @@ pub unsafe fn map_anew(address: usize) -> bool {
     done
 }
 
-/// Purges at least `bytes` of the free memory of some heaps if there is as much, the longest idle first; returns the
-/// bytes purged in each region.
-pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> [usize; 2] {
-    let mut gone = [0; 2];
+/// Purges at least `bytes` of the free memory of some heaps if there is as much, the longest idle first; bytes purged.
+pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> usize {
+    let mut gone = 0;
     for min_ticks in [5, 1, 0] {
         for heap in heaps.clone() {
-            let total = gone[0] + gone[1];
-            if total < bytes {
-                gone = add(gone, heap.purge(min_ticks, bytes - total));
+            if gone < bytes {
+                gone += heap.purge(min_ticks, bytes - gone);
             }
         }
     }
     gone
-}
-
-/// Adds up what both regions purged.
-pub(crate) fn add(one: [usize; 2], other: [usize; 2]) -> [usize; 2] {
-    [one[0] + other[0], one[1] + other[1]]
 }
 
 /// Purges units; returns their new age, or `None` if the system refused.

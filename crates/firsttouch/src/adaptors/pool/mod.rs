@@ -640,7 +640,7 @@ impl Pool {
             }
             // Parts of huge pages later, because the rest of a split one stays on base pages.
             let parts = self.heaps.purge_parts(epochs.saturating_add(epochs / 2));
-            if self.purged(purging::add(self.heaps.purge(epochs), parts)) > 0 {
+            if self.purged(self.heaps.purge(epochs) + parts) > 0 {
                 self.lower_tops();
             }
         }
@@ -658,12 +658,10 @@ impl Pool {
         }
     }
 
-    /// Records what the regions returned, and returns the sum.
-    fn purged(&self, gone: [usize; 2]) -> usize {
-        let sum = gone[0] + gone[1];
-        self.evidence.lock().given_back(gone);
-        self.meter.purged.fetch_add(sum as u64, Relaxed);
-        sum
+    /// Records and returns the bytes that the heaps returned.
+    fn purged(&self, gone: usize) -> usize {
+        self.meter.purged.fetch_add(gone as u64, Relaxed);
+        gone
     }
 
     /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.

@@ -6,7 +6,7 @@
 
 use crate::allocator::Allocator;
 use crate::heap::growing::Span;
-use crate::heap::{Heap, Held, purging};
+use crate::heap::{Heap, Held};
 use crate::numa::topology::Topology;
 use crate::os;
 
@@ -126,11 +126,11 @@ impl Heaps {
     }
 
     /// Purges idle memory of at least this age; see [`Heap::purge`].
-    pub(super) fn purge(&self, min_ticks: u8) -> [usize; 2] {
-        self.all().map(|heap| heap.purge(min_ticks, usize::MAX)).fold([0; 2], purging::add)
+    pub(super) fn purge(&self, min_ticks: u8) -> usize {
+        self.all().map(|heap| heap.purge(min_ticks, usize::MAX)).sum()
     }
 
-    pub(super) fn purge_parts(&self, min_ticks: u8) -> [usize; 2] {
-        self.all().map(|heap| heap.purge_parts(min_ticks)).fold([0; 2], purging::add)
+    pub(super) fn purge_parts(&self, min_ticks: u8) -> usize {
+        self.all().map(|heap| heap.purge_parts(min_ticks)).sum()
     }
 }

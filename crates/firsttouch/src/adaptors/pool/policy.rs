@@ -5,16 +5,17 @@
 //! address cache; but a program that writes 4 KiB there makes all of it resident. So huge pages are earned, in three ways:
 //!
 //! - *By what was filled.* Fresh memory comes on base pages until the pool has handed out [`FIRST_LOOK`] of them. Then it
-//!   looks at some of these blocks that are still live. If they are filled, fresh memory comes on huge pages for a while:
-//!   for a quarter of what was filled, at least [`CREDIT`]. Once that is used up, a little comes on base pages again, and
-//!   the pool looks at those. Temporaries prove nothing: they are recycled, and take no fresh memory.
+//!   looks at some of these blocks that are still live. If they are filled, the next [`CREDIT`] of fresh memory comes on huge
+//!   pages. Once that is used up, a little comes on base pages again, and the pool looks at those. Temporaries prove
+//!   nothing: they are recycled, and take no fresh memory.
 //! - *By the block itself.* If a block on base pages comes back filled, and a large block is to recycle it, it gets huge
 //!   pages instead: its pages go back, and as many others take their place.
 //! - *By precedent.* NumPy asks for huge pages for the inner part of each array of 4 MiB and more, so a pool for arrays
 //!   does as well, even where nothing is known.
 //!
-//! So, precedents aside, the bytes on huge pages that are not known to be filled are at most a quarter of those that are, or
-//! 32 MiB.
+//! After a look that finds sparse blocks where the one before found filled ones, [`CREDIT`] comes on base pages before the
+//! next. So, precedents aside, what lies on huge pages and is not filled is 32 MiB, and about as much as the program fills if
+//! it is filled and sparse in turns.
 
 use crate::heap;
 use crate::heap::growing::Span;
@@ -37,12 +38,13 @@ const SHARED_MAX: usize = 2 << 20;
 
 /// Fresh bytes on base pages before the first look: what is left of a huge page is then less than what is in use.
 const FIRST_LOOK: usize = 2 << 20;
-/// The same before later looks: this part of what the last one allowed, within bounds. A look costs some microseconds, as
-/// do 64 KiB of base pages; a program that is filled pays for base pages here, a sparse one for the looks.
-const NEXT_LOOK: (usize, std::ops::RangeInclusive<usize>) = (64, (512 << 10)..=(64 << 20));
-/// Bytes that a good look allows on huge pages at least, and the part of what is known to be filled.
+/// The same before a look after a good one. A look costs some microseconds, as do 64 KiB of base pages; a program that is
+/// filled pays for base pages here.
+const NEXT_LOOK: usize = 512 << 10;
+/// The most before any look: after each that finds nothing filled, twice as much comes on base pages before the next.
+const LAST_LOOK: usize = 64 << 20;
+/// Bytes that a good look allows on huge pages.
 const CREDIT: usize = 32 << 20;
-const CREDIT_PART: usize = 4;
 /// Blocks that are remembered for a look, the fewest that a first look is worth, and pages of each that it asks about.
 const WATCHED: usize = 16;
 const FEWEST: usize = 3;
@@ -166,13 +168,8 @@ impl fmt::Display for Origin {
 
 /// What is known of how a program fills its memory; see the module.
 pub(super) struct Evidence {
-    /// Bytes that the program filled, as far as looks tell, and that were not given back since.
-    filled: usize,
-    /// Bytes that may lie on huge pages without being known to be filled, those that came since the last look, and those
-    /// that came before a look that was bad.
-    allowed: usize,
-    given: usize,
-    doubtful: usize,
+    /// What may still come on huge pages, if the last look found filled blocks.
+    credit: Option<usize>,
     /// Fresh bytes that came on base pages since the last look, and how many cause the next one.
     seen: usize,
     next: usize,
@@ -191,16 +188,8 @@ struct Watched {
 
 impl Evidence {
     pub(super) const fn new() -> Self {
-        Self {
-            filled: 0,
-            allowed: 0,
-            given: 0,
-            doubtful: 0,
-            seen: 0,
-            next: FIRST_LOOK,
-            watched: [Watched { block: 0, start: 0, bytes: 0 }; WATCHED],
-            count: 0,
-        }
+        let nowhere = Watched { block: 0, start: 0, bytes: 0 };
+        Self { credit: None, seen: 0, next: FIRST_LOOK, watched: [nowhere; WATCHED], count: 0 }
     }
 
     /// Which pages fresh memory for a request gets, in which region, and why.
@@ -210,11 +199,12 @@ impl Evidence {
         if !is_large && (zeroed || !shares()) {
             return (Kind::Small, Fresh::Base, if zeroed { Origin::Sparse } else { Origin::Off });
         }
-        let fewest = if self.allowed == 0 { FEWEST } else { 1 };
-        if self.given + self.doubtful + size > self.allowed && self.seen >= self.next && self.count >= fewest {
+        let lacks = |credit: Option<usize>| credit.is_none_or(|left| left < size);
+        let fewest = if self.credit.is_none() { FEWEST } else { 1 };
+        if lacks(self.credit) && self.seen >= self.next && self.count >= fewest {
             self.look();
         }
-        if self.given + self.doubtful + size <= self.allowed {
+        if !lacks(self.credit) {
             let kind = if is_large { Kind::Huge } else { Kind::Small };
             return (kind, Fresh::Huge, Origin::Credit);
         }
@@ -226,8 +216,8 @@ impl Evidence {
 
     /// Records that the block in a span took `fresh` bytes, `huge` of them on huge pages, as `origin` says.
     pub(super) fn taken(&mut self, span: Span, origin: Origin, fresh: usize, huge: usize) {
-        self.given += huge;
         if origin == Origin::Credit {
+            self.grown(huge);
             return;
         }
         self.seen += fresh - huge;
@@ -246,18 +236,9 @@ impl Evidence {
         self.count += 1;
     }
 
-    /// Records that a block grew by so many bytes on huge pages.
+    /// Records that so many bytes came on huge pages.
     pub(super) fn grown(&mut self, huge: usize) {
-        self.given += huge;
-    }
-
-    /// Records that bytes were given back, on base pages and on huge ones.
-    pub(super) fn given_back(&mut self, [base, huge]: [usize; 2]) {
-        let given = self.given.min(huge);
-        let doubtful = self.doubtful.min(huge - given);
-        self.given -= given;
-        self.doubtful -= doubtful;
-        self.filled = self.filled.saturating_sub(base + huge - given - doubtful);
+        self.credit = self.credit.map(|left| left.saturating_sub(huge));
     }
 
     /// Looks at the remembered blocks that are live. If there are several, not at the one that came last, which the program
@@ -279,17 +260,12 @@ impl Evidence {
         if !is_good && self.count == 1 {
             return; // it may be filled yet
         }
-        let (part, bounds) = NEXT_LOOK;
-        let share = |bytes: usize| (bytes as u128 * there as u128 / asked as u128) as usize;
-        let (known, unknown) = if is_good { (self.given, 0) } else { (0, self.given) };
-        let (filled, doubtful) = (self.filled + share(self.seen + known), self.doubtful + unknown);
-        let allowed = if is_good { CREDIT.max(filled / CREDIT_PART) } else { 0 };
-        let next = if is_good {
-            (allowed / part).clamp(*bounds.start(), *bounds.end())
-        } else {
-            (2 * self.seen).clamp(FIRST_LOOK, *bounds.end())
+        let (credit, next) = match (is_good, self.credit) {
+            (true, _) => (Some(CREDIT), NEXT_LOOK),
+            (false, Some(_)) => (None, CREDIT),
+            (false, None) => (None, (2 * self.seen).clamp(FIRST_LOOK, LAST_LOOK)),
         };
-        *self = Self { filled, allowed, doubtful, next, ..Self::new() };
+        *self = Self { credit, next, ..Self::new() };
     }
 }
 
