@@ -153,7 +153,7 @@ def _install() -> None:
 
         ending.begin_trace(options)
     else:
-        module.install(allocator)
+        module.install(allocator, trim_c_library=True)
         installed = True
     if "lines" in options:
         _publish_lines(options["lines"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 import warnings
 from typing import Literal
 
@@ -19,6 +20,7 @@ __all__ = [
     "Failure",
     "Stats",
     "UnsupportedError",
+    "arrays_only",
     "get_allocator",
     "install",
     "is_installed",
@@ -32,13 +34,28 @@ __all__ = [
 UnsupportedError.__module__ = "firsttouch.process"  # where it is public
 
 
-def install(allocator: AllocatorLike | Literal["process"] | None = "process") -> None:
-    """Serve every new array of the process from an allocator, in all threads, including those already running.
+def install(
+    allocator: AllocatorLike | Literal["process"] | None = "process",
+    *,
+    arrays_only: bool = False,
+    trim_c_library: bool = False,
+) -> None:
+    """Serve new arrays and Python's other large blocks from an allocator, in all threads, also those already running.
+
+    Other blocks are those of ``bytes``, ``bytearray``, lists, dictionaries and strings, from 16 KiB on.
 
     Parameters
     ----------
     allocator : AllocatorLike or "process", optional
         Allocator to install. The default is the process's own pool; ``None`` is the current allocator.
+    arrays_only : bool, optional
+        Leave what is no array to Python. This is so, too, where an allocator serves requests of every size, as
+        :func:`guarded` does, and where something else has wrapped Python's allocator before, as ``tracemalloc`` does:
+        :func:`firsttouch.process.arrays_only` says why.
+    trim_c_library : bool, optional
+        Also return to the operating system what the C library's ``malloc`` keeps for no use, from now on: of small
+        objects, and of other libraries. ``firsttouch run`` does. It takes at most a hundredth of the time, and is
+        done for glibc alone.
 
     Raises
     ------
@@ -64,8 +81,9 @@ def install(allocator: AllocatorLike | Literal["process"] | None = "process") ->
     any code may still have arrays of it: install the same allocator or expression again, rather than a new one each
     time.
 
-    NumPy offers no public way to do this: one pointer behind its default memory handler is swapped, after everything
-    about it has been checked. Libraries should leave the choice to the program.
+    For arrays NumPy offers no public way to do this: one pointer behind its default memory handler is swapped, after
+    everything about it has been checked. For all else ``PyMem_SetAllocator`` wraps Python's own functions, and is never
+    undone, as blocks may live. Libraries should leave the choice to the program.
 
     Examples
     --------
@@ -80,7 +98,7 @@ def install(allocator: AllocatorLike | Literal["process"] | None = "process") ->
         message = "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
-    _firsttouch.install(named)
+    _firsttouch.install(named, arrays_only, trim_c_library)
     if isinstance(allocator, str) and named is not None:
         keep_installed(allocator, named)
 
@@ -127,6 +145,29 @@ def is_installed() -> bool:
     return _firsttouch.is_installed()
 
 
+def arrays_only() -> str | None:
+    """Return why the installed allocator serves arrays alone.
+
+    Returns
+    -------
+    str or None
+        ``None`` if it serves all large blocks of Python's, or if no allocator is installed.
+
+    See Also
+    --------
+    install : Serve new arrays and Python's other large blocks.
+
+    Examples
+    --------
+    >>> ft.install(arrays_only=True)
+    >>> ft.process.arrays_only()
+    'install(arrays_only=True) asked for it'
+    >>> ft.uninstall()
+
+    """
+    return _firsttouch.arrays_only() if is_installed() else None
+
+
 def serving() -> Allocator | None:
     """Return the installed allocator, without regard to a :func:`use` around the caller."""
     return contextvars.Context().run(_firsttouch.get_allocator) if is_installed() else None
@@ -167,13 +208,13 @@ def trim(allocator: AllocatorLike | Literal["process"] | None = "process") -> in
     Parameters
     ----------
     allocator : AllocatorLike or "process", optional
-        Allocator to trim. The default is the installed one or, if none is, the process's own pool; ``None`` is the
-        current allocator.
+        Allocator to trim. The default is the installed one or, if none is, the process's own pool, and with it what the
+        C library keeps, and Arrow's pool where pyarrow is loaded; ``None`` is the current allocator.
 
     Returns
     -------
     int
-        Bytes returned to the operating system.
+        Bytes returned to the operating system, as far as they were counted: Arrow does not say.
 
     Raises
     ------
@@ -189,7 +230,13 @@ def trim(allocator: AllocatorLike | Literal["process"] | None = "process") -> in
     True
 
     """
-    return _firsttouch.trim(chosen(allocator, "trim()"))
+    returned = _firsttouch.trim(chosen(allocator, "trim()"))
+    if isinstance(allocator, str) and allocator == "process":
+        arrow_pool = getattr(sys.modules.get("pyarrow"), "default_memory_pool", None)  # None while it is being imported
+        if arrow_pool is not None:
+            arrow_pool().release_unused()
+        returned += _firsttouch.trim_c_library()
+    return returned
 
 
 def last_failure() -> Failure | None:

@@ -62,7 +62,7 @@ def test_beyond_a_limit_the_error_names_the_lines(firsttouch: Start, tmp_path: P
         shown = finished.stderr
         assert "MemoryError: Unable to allocate 3.00 MiB" in shown
         assert "limited() allows 20 MiB, of which 18 MiB are in use (2 MiB are left)" in shown
-        assert f"      18.0 MiB  {tmp_path}/model.py:4 (6 arrays, the largest has 3.0 MiB)" in shown
+        assert f"      18.0 MiB  {tmp_path}/model.py:4 (6 blocks, the largest has 3.0 MiB)" in shown
         _, _, last = shown.partition("  last failure   ")
         assert " ".join(last.split()).endswith("18 MiB are in use (2 MiB are left)")
 

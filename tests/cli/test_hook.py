@@ -170,7 +170,7 @@ def test_program_with_a_module_of_our_name(python: Start, firsttouch: Start, wri
     # Not from this directory: there `-m firsttouch` itself would find the other one.
     ours = firsttouch("run", script, cwd="/")
     assert (ours.stdout, ours.returncode) == (plain.stdout, 0)
-    assert "large arrays" in ours.stderr
+    assert "large blocks" in ours.stderr
     assert "not pooled" not in ours.stderr
 
 

@@ -79,7 +79,7 @@ raise caught
     assert int(finished.stdout) > limit // 4
     assert "MemoryError: Unable to allocate" in finished.stderr
     assert f"the memory cgroup allows {limit >> 20} MiB, of which " in finished.stderr
-    assert "the largest living arrays:" in finished.stderr
+    assert "the largest living blocks:" in finished.stderr
     assert f"{script}:5" in finished.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["allocator"].startswith(f"limited({ft.pool()!r}, 'auto', at_most=")

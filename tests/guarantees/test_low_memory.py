@@ -125,7 +125,7 @@ def test_at_vm_max_map_count_live_arrays_stay_intact_and_requests_work_again_lat
 def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_lines() -> None:
     shown, reason, plain = ask("""
         import json, traceback
-        ft.install(ft.limited(ft.pool(), "100 MiB"))
+        ft.install(ft.limited(ft.pool(), "100 MiB"), arrays_only=True)
         def model():
             return np.ones(30 << 20, np.uint8)
         def mesh():
@@ -146,18 +146,18 @@ def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_li
     assert reason in plain
     first, title, *lines = reason.splitlines()
     assert first.startswith("cannot allocate 40 MiB: limited() allows 100 MiB, of which 73.81 MiB are in use")
-    assert title.strip() == "the largest living arrays:"
+    assert title.strip() == "the largest living blocks:"
     assert [line.split("  ")[-1] for line in lines] == [
-        "<string>:10 (5 arrays, the largest has 8.0 MiB)",
+        "<string>:10 (5 blocks, the largest has 8.0 MiB)",
         "<string>:8",
-        "arrays below 1 MiB, whose lines are not recorded (10 arrays, the largest has 0.4 MiB)",
+        "blocks below 1 MiB, whose lines are not recorded (10 blocks, the largest has 0.4 MiB)",
     ]
 
 
 @pytest.mark.parametrize("mebibytes", [4, 7])
 def test_at_the_budget_auto_of_rlimit_as_other_code_still_gets_memory(mebibytes: int) -> None:
     run(f"""
-        import resource
+        import mmap, resource
         room = probe.status("VmSize") + (600 << 20)
         resource.setrlimit(resource.RLIMIT_AS, (room, {resource.RLIM_INFINITY}))
         ft.install("limited(auto)")
@@ -171,7 +171,7 @@ def test_at_the_budget_auto_of_rlimit_as_other_code_still_gets_memory(mebibytes:
             number, unit = reason.split("; RLIMIT_AS allows ")[1].split(",")[0].split(" ")
             scale = {{"bytes": 1, "MiB": 1 << 20, "GiB": 1 << 30}}[unit]
             assert abs(float(number) * scale - room) < room / 100, (reason, room)
-        assert len(bytearray(50 << 20)) and len(arrays) > 40
+        assert len(mmap.mmap(-1, 50 << 20)) and len(arrays) > 40
     """)
 
 

@@ -314,9 +314,9 @@ def test_scripts_of_python_are_python_s(tmp_path: Path) -> None:
     script.chmod(0o755)
     done = run(str(script), "a")
     assert done.stdout == "100000.0 ['a']\n"
-    assert "large arrays" in done.stderr
+    assert "large blocks" in done.stderr
     script.write_text(f"#!/bin/sh\n'''exec' {sys.executable} \"$0\" \"$@\"\n' '''\n{script.read_text()}")
-    assert "large arrays" in run(str(script), "a").stderr, "as pip writes scripts where Python's path is too long"
+    assert "large blocks" in run(str(script), "a").stderr, "as pip writes scripts where Python's path is too long"
     assert "omit python3" in run("python3", "x.py").stderr
     assert PROGRAMS.is_dir()
 

@@ -120,4 +120,4 @@ def test_a_line_that_is_compiled_again_is_the_same_line() -> None:
             np.empty(20 * MIB, np.uint8)
     failure = ft.last_failure()
     assert failure is not None
-    assert "30.0 MiB  <string>:1 (3 arrays, the largest has 10.0 MiB)" in failure.reason
+    assert "30.0 MiB  <string>:1 (3 blocks, the largest has 10.0 MiB)" in failure.reason

@@ -31,10 +31,10 @@ def test_the_processes_own_pool_serves_large_arrays() -> None:
 
 def test_another_allocator_while_arrays_of_the_first_live() -> None:
     first, second = ft.pool(), ft.pages()
-    ft.install(first)
+    ft.install(first, arrays_only=True)
     one = np.empty(5 * MIB, np.uint8)
     fill(one, 1)
-    ft.install(second)
+    ft.install(second, arrays_only=True)
     two = np.empty(5 * MIB, np.uint8)
     fill(two, 2)
     assert (ft.get_allocator(one), ft.get_allocator(two), ft.get_allocator()) == (first, second, second)
@@ -99,7 +99,7 @@ def test_an_expression_names_what_was_installed_by_it_ever_after() -> None:
 
 def test_living_arrays_stay_valid_and_go_back_to_their_pool() -> None:
     pool = ft.pool()
-    ft.install(pool)
+    ft.install(pool, arrays_only=True)
     arrays = [np.empty(size, np.uint8) for size in (40_000, 300_000, 3 * MIB, 33 * MIB)]
     for seed, array in enumerate(arrays):
         fill(array, seed)

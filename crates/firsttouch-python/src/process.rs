@@ -8,7 +8,7 @@ use crate::handlers::front::installed;
 use crate::python::values::{Dict, PyValueError, ToPython};
 use firsttouch::allocator::Allocator;
 use firsttouch::failure;
-use firsttouch::heap::purger;
+use firsttouch::heap::{c_library, purger};
 use firsttouch::os::{self, Call};
 use firsttouch::stats::Stats;
 use pyo3::ffi;
@@ -45,6 +45,12 @@ fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Boun
 fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> ToPython<usize> {
     let native = allocator.map_or_else(|| Some(serving()), |wrapped| wrapped.native().cloned());
     ToPython(py.detach(|| native.map_or(0, |native| native.trim())))
+}
+
+/// Returns what the C library's heaps keep for no use to the operating system. Returns the number of bytes.
+#[pyfunction]
+fn trim_c_library(py: Python<'_>) -> usize {
+    py.detach(c_library::trim)
 }
 
 /// Sets the bytes of resident memory at which pools keep nothing idle; `None` for no bound.
@@ -134,6 +140,7 @@ fn shrink_slots(count: usize) {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stats, module)?)?;
     module.add_function(wrap_pyfunction!(trim, module)?)?;
+    module.add_function(wrap_pyfunction!(trim_c_library, module)?)?;
     module.add_function(wrap_pyfunction!(set_memory_bound, module)?)?;
     module.add_function(wrap_pyfunction!(last_failure, module)?)?;
     register_at_fork(module)?;

@@ -2,9 +2,11 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::small_limit;
+use crate::handlers::front::arrays_only;
 use crate::process::serving;
 use crate::python::values::ToPython;
 use firsttouch::gain::Fresh;
+use firsttouch::heap::c_library;
 use firsttouch::os::{self, Usage};
 use firsttouch::report::{Failure, Report, Served};
 use firsttouch::sources::PreloadedPool;
@@ -41,6 +43,7 @@ pub struct ReportStart {
     usage: Usage,
     stats: Stats,
     plainly: Fresh,
+    returned: usize,
     failure: Option<String>,
 }
 
@@ -49,7 +52,7 @@ impl ReportStart {
     /// The start of a process: nothing but what the kernel had counted of it.
     #[new]
     fn new(counted: [f64; 7]) -> Self {
-        Self { usage: usage(counted), stats: Stats::default(), plainly: Fresh::default(), failure: None }
+        Self { usage: usage(counted), stats: Stats::default(), plainly: Fresh::default(), returned: 0, failure: None }
     }
 
     /// This moment.
@@ -57,7 +60,7 @@ impl ReportStart {
     #[pyo3(signature = (allocator=None))]
     fn now(allocator: Option<&PyAllocator>) -> Self {
         let (stats, plainly) = totals(allocator);
-        Self { usage: os::usage(), stats, plainly, failure: failure::last_reason() }
+        Self { usage: os::usage(), stats, plainly, returned: c_library::returned(), failure: failure::last_reason() }
     }
 }
 
@@ -75,6 +78,7 @@ fn report(
         found.map(|value| value.extract().map_err(Into::into)).transpose()
     }
     let preloaded = preloaded(allocator);
+    let serves_blocks = pooled && arrays_only(facts.py()).is_none();
     let pooled = pooled || preloaded.is_some();
     let (now, plainly) = match preloaded {
         Some(pool) => (pool.stats(), pool.plainly()),
@@ -95,7 +99,8 @@ fn report(
         used: os::usage().since(&start.usage),
         resident: os::resident_and_peak(),
         allocator: allocator.map(|allocator| allocator.expression()),
-        served: if preloaded.is_some() { Served::Blocks } else { Served::Arrays },
+        c_library: (c_library::returned() - start.returned, c_library::free()),
+        served: if preloaded.is_some() || serves_blocks { Served::Blocks } else { Served::Arrays },
         from: small_limit(),
         pool: pooled.then(|| now.since(&start.stats)),
         plainly: plainly.since(start.plainly),

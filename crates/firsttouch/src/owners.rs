@@ -213,7 +213,7 @@ pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
     unsafe { address_map::shared_owner(address.as_ptr() as usize) }
 }
 
-/// The usable size of a live block of [`Owner::Gone`]; 0 if it is not known.
+/// The usable size of a live block in a segment, whose allocator may be [gone](Owner::Gone); 0 if it is not known.
 pub fn left_behind(address: NonNull<u8>) -> usize {
     heap::usable_at(address.as_ptr() as usize)
 }

@@ -2,6 +2,7 @@
 //! library and the start-up hook of Python programs fill in the figures; all words are here.
 
 use crate::gain::{Fresh, Price, Taken};
+use crate::heap::c_library::WORTH;
 use crate::os::Usage;
 use crate::size::Bytes;
 use crate::stats::Stats;
@@ -60,6 +61,8 @@ pub struct Report {
     pub used: Usage,
     /// Resident bytes now, and at the peak.
     pub resident: Option<(usize, usize)>,
+    /// What the C library's heaps returned, and what is free there, in bytes.
+    pub c_library: (usize, usize),
     /// The expression of the allocator; `None` for the process's own pool.
     pub allocator: Option<String>,
     /// What was served.
@@ -127,6 +130,10 @@ impl Report {
         resident.put("now", optional(self.resident.map(|(now, _)| now)));
         resident.put("peak", optional(self.resident.map(|(_, peak)| peak)));
         json.put("resident_bytes", resident.text());
+        let mut c_library = Object::default();
+        c_library.put("returned", self.c_library.0);
+        c_library.put("free", self.c_library.1);
+        json.put("c_library_bytes", c_library.text());
         json.put("allocator", quoted_or_null(self.allocator.as_deref()));
         let pool = self.pool.map(|pool| {
             let mut counts = Object::default();
@@ -178,6 +185,13 @@ impl Report {
         }
         if let Some((now, peak)) = self.resident {
             rows.push(("resident", format!("at most {}, {} at the end", Bytes(peak), Bytes(now))));
+        }
+        let (returned, free) = self.c_library;
+        if returned.max(free) >= WORTH {
+            rows.push((
+                "C library",
+                format!("{} returned; {} free in its heaps, between its blocks", Bytes(returned), Bytes(free)),
+            ));
         }
         let avoided = if gain.faults == 0 { String::new() } else { format!("; about {} avoided", count(gain.faults)) };
         rows.push(("page faults", count(self.used.minor_faults) + &avoided));

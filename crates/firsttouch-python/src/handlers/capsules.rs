@@ -8,6 +8,7 @@ use crate::allocators::queries::can_tell;
 use crate::handlers::door;
 use crate::handlers::front::{ensure_front, installed};
 use crate::handlers::handler::{Handler, Kind};
+use crate::handlers::raw;
 use crate::numpy::{CAPSULE, NumPy, OWNDATA, handler_in};
 use crate::python::gil::{Once, make_immortal};
 use crate::python::values::{Name, PyTypeError, ensure_memory};
@@ -63,7 +64,7 @@ fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, 
     }
     ensure_front(py);
     let next = door::numpys_functions(py)?;
-    let handler = ONE.get_or_make(|| Handler::new(Kind::NumPy, process_pool().clone(), usize::MAX, next));
+    let handler = ONE.get_or_make(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next));
     // SAFETY: this handler lives for ever, so the capsule needs no destructor.
     unsafe {
         let raw = handler.raw().cast_mut();

@@ -1,4 +1,5 @@
-//! The front: one handler of ours before NumPy's own, for the whole process; `install` and `uninstall`.
+//! The front of the whole process: one handler of ours before NumPy's own, for arrays, and one before CPython's allocator of
+//! the raw domain, for what else is large; `install` and `uninstall`.
 
 #![allow(unsafe_code)] // Safety: one handler that lives for ever; a block's owner is told by its address (law 4).
 
@@ -8,9 +9,11 @@ use crate::allocators::queries;
 use crate::custom::stands_on_python;
 use crate::handlers::door;
 use crate::handlers::handler::{Handler, Kind};
+use crate::handlers::raw;
 use crate::python::gil::Guarded;
 use crate::python::values::{PyTypeError, ensure_memory};
 use firsttouch::allocator::Allocator;
+use firsttouch::heap::c_library;
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +23,9 @@ static FRONT: OnceLock<&'static Handler> = OnceLock::new();
 /// Held by whoever puts the front in place or changes which allocator serves the process, and counts who watches it: each
 /// sets several words.
 static WATCHERS: Guarded<usize> = Guarded::new(0);
+
+/// Why the installed allocator serves arrays alone, if it does.
+static ARRAYS_ONLY: Guarded<Option<&'static str>> = Guarded::new(None);
 
 /// Puts the front before NumPy's handler, as blocks of ours may be freed through it: an array may get another's data. Until
 /// an allocator is installed all requests go on to NumPy. Where another library's handler stands there, nothing changes.
@@ -50,33 +56,55 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
     Ok(front)
 }
 
-/// What glibc's thresholds were raised for, if `malloc` is glibc's own and leaves blocks as they are.
-pub fn raised_for() -> Option<usize> {
+/// Whether `malloc` is glibc's own, and leaves blocks as they are.
+fn is_glibcs() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         use crate::numpy::library_of;
         let is_own = library_of(libc::malloc as *const _) == library_of(libc::gnu_get_libc_version as *const _);
         let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
         let fills = std::env::var_os("MALLOC_PERTURB_").is_some() || tunables.contains("glibc.malloc.perturb");
-        // SAFETY: a block that nobody uses.
-        let make_and_free = |size| unsafe {
-            let block = std::hint::black_box(libc::malloc(size));
-            libc::free(block);
-            block as usize
-        };
-        (is_own && !fills).then(|| firsttouch::glibc::raised_for(make_and_free))
+        is_own && !fills
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-    None
+    false
 }
 
-/// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy.
-fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize) -> PyResult<()> {
+/// What glibc's thresholds were raised for, if `malloc` is glibc's.
+pub fn raised_for() -> Option<usize> {
+    // SAFETY: a block that nobody uses.
+    let make_and_free = |size| unsafe {
+        let block = std::hint::black_box(libc::malloc(size));
+        libc::free(block);
+        block as usize
+    };
+    is_glibcs().then(|| firsttouch::glibc::raised_for(make_and_free))
+}
+
+/// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy and CPython.
+fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize, arrays_only: bool) -> PyResult<()> {
     let front = stand(py)?;
     let _lock = WATCHERS.lock(py);
     door::behind(py, Some(front))?; // another library may have replaced it since
-    front.replace(allocator, small);
+    let raw = match small {
+        _ if arrays_only => Err("install(arrays_only=True) asked for it"),
+        0 => Err("the installed allocator serves requests of every size, of which CPython makes too many"),
+        _ => raw::stand(),
+    };
+    close_raw();
+    front.replace(allocator.clone(), small);
+    *ARRAYS_ONLY.lock(py) = raw.err();
+    if let Ok(raw) = raw {
+        raw.replace(allocator, small.max(raw::LEAST));
+    }
     Ok(())
+}
+
+/// Leaves all requests that are for no array to CPython.
+fn close_raw() {
+    if let Some(raw) = raw::front() {
+        raw.set_small(usize::MAX);
+    }
 }
 
 /// The front, while it serves.
@@ -109,8 +137,8 @@ pub fn unwatch(py: Python<'_>) {
 }
 
 #[pyfunction]
-#[pyo3(signature = (allocator=None))]
-fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
+#[pyo3(signature = (allocator=None, arrays_only=false, trim_c_library=false))]
+fn install(py: Python<'_>, allocator: Option<&PyAllocator>, arrays_only: bool, trim_c_library: bool) -> PyResult<()> {
     ensure_memory(py)?;
     let chosen = match allocator {
         None => process_pool().clone(),
@@ -136,13 +164,18 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>) -> PyResult<()> {
         )));
     }
     let small = queries::small_limit(chosen.as_ref(), small_limit());
-    serve(py, chosen, small)
+    serve(py, chosen, small, arrays_only)?;
+    if trim_c_library && is_glibcs() {
+        py.detach(c_library::begin);
+    }
+    Ok(())
 }
 
-/// Leaves all requests to NumPy from now on.
+/// Leaves all requests to NumPy and CPython from now on.
 #[pyfunction]
 fn uninstall(py: Python<'_>) {
     let _lock = WATCHERS.lock(py);
+    close_raw();
     if let Some(front) = FRONT.get() {
         front.set_small(usize::MAX);
     }
@@ -153,7 +186,13 @@ fn is_installed() -> bool {
     installed().is_some()
 }
 
-/// Changes the size below which requests stay with NumPy; for measurements.
+/// Why the installed allocator serves arrays alone; nothing where it serves all large blocks of Python's.
+#[pyfunction]
+pub fn arrays_only(py: Python<'_>) -> Option<&'static str> {
+    *ARRAYS_ONLY.lock(py)
+}
+
+/// Changes the size below which arrays stay with NumPy; for measurements.
 #[pyfunction]
 fn set_small_limit(py: Python<'_>, nbytes: usize) {
     change_small_limit(nbytes);
@@ -167,5 +206,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(install, module)?)?;
     module.add_function(wrap_pyfunction!(uninstall, module)?)?;
     module.add_function(wrap_pyfunction!(is_installed, module)?)?;
+    module.add_function(wrap_pyfunction!(arrays_only, module)?)?;
     module.add_function(wrap_pyfunction!(set_small_limit, module)?)
 }

@@ -8,7 +8,7 @@
 
 use crate::allocators::allocator::has_slabs;
 use crate::allocators::queries;
-use crate::handlers::{capsules, front, observed};
+use crate::handlers::{capsules, front, observed, raw};
 use crate::numpy::{Functions, RawAllocator, RawHandler};
 use crate::python::gil::Guarded;
 use crate::scratch::scope::Opening;
@@ -24,7 +24,7 @@ use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Release};
 
 /// The name of NumPy's default handler. The front carries it too: there are programs, NumPy's own tests among them, that
 /// know the default by its name.
@@ -34,11 +34,14 @@ const NAME: &str = "firsttouch";
 /// Whom a handler serves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The process: blocks of any allocator that was ever installed come back to it.
+    /// The process's arrays: blocks of any allocator that was ever installed come back to it.
     Front,
+    /// What else the process's Python code asks for (`raw.rs`).
+    Raw,
     /// A context, or constructors that name an allocator.
     Context,
-    /// A context or constructors that chose NumPy's own: every request goes on to NumPy.
+    /// A context or constructors that chose NumPy's own: every request goes on to NumPy, and large ones to CPython's own
+    /// functions.
     NumPy,
     /// A scope; arrays too small for it go on to NumPy.
     Scope,
@@ -168,16 +171,22 @@ impl Handler {
     pub fn replace(&self, allocator: Arc<dyn Allocator>, small: usize) {
         queries::register_owner(&allocator);
         self.charge.store(Box::into_raw(Box::new(allocator)), Release);
-        self.small.store(small, Relaxed);
+        self.set_small(small);
     }
 
     /// Sends every request on, or only those below `small` bytes.
     pub fn set_small(&self, small: usize) {
-        self.small.store(small, Relaxed);
+        self.small.store(small, Release); // after the door was set up, which whoever sees it then sees
     }
 
+    #[inline(always)]
     pub fn small(&self) -> usize {
-        self.small.load(Relaxed)
+        self.small.load(Acquire)
+    }
+
+    /// The handler that small requests and foreign addresses go to.
+    pub fn next(&self) -> &Functions {
+        &self.next
     }
 
     #[inline]
@@ -197,16 +206,28 @@ impl Handler {
     }
 
     fn allocate(&self, request: Request) -> *mut c_void {
-        if self.kind == Kind::Front {
-            // SAFETY: nobody uses the block, if there is one.
-            glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
-            let block = give(&**self.allocator(), request); // observed as a whole
-            glibc::allocated(block as usize, request.size(), true);
-            return block;
-        }
-        match self.scope() {
-            Some((opening, before)) if !opening.serves() => self.pass_on(before, request),
+        match (self.kind, self.scope()) {
+            (Kind::NumPy, _) => raw::passing(|| self.ask_next(request)),
+            (Kind::Raw, _) if raw::passes() => self.ask_next(request),
+            (Kind::Front | Kind::Raw, _) => {
+                // SAFETY: nobody uses the block, if there is one.
+                glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
+                let block = give(&**self.allocator(), request); // observed as a whole
+                glibc::allocated(block as usize, request.size(), self.kind == Kind::Front);
+                block
+            }
+            (_, Some((opening, before))) if !opening.serves() => self.pass_on(before, request),
             _ => observed::allocate(self, request.size(), || give(&**self.allocator(), request)),
+        }
+    }
+
+    fn ask_next(&self, request: Request) -> *mut c_void {
+        // SAFETY: the functions that stood here before this handler, with their context.
+        unsafe {
+            match request.is_zeroed() {
+                true => (self.next.calloc)(self.next.ctx, request.size(), 1),
+                false => (self.next.malloc)(self.next.ctx, request.size()),
+            }
         }
     }
 
@@ -224,13 +245,7 @@ impl Handler {
         if let Some(front) = front::serving().filter(|front| request.size() >= front.small()) {
             return front.allocate(request);
         }
-        // SAFETY: NumPy's own functions, with their context.
-        unsafe {
-            match request.is_zeroed() {
-                true => (self.next.calloc)(self.next.ctx, request.size(), 1),
-                false => (self.next.malloc)(self.next.ctx, request.size()),
-            }
-        }
+        self.ask_next(request)
     }
 
     /// # Safety
@@ -269,7 +284,7 @@ impl Handler {
     }
 
     fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
-        if self.kind == Kind::Front {
+        if matches!(self.kind, Kind::Front | Kind::Raw) {
             guarded(resize)
         } else {
             observed::resize(self, address, size, || guarded(resize))
@@ -307,7 +322,7 @@ pub unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: NumPy passes the handler's own context.
     unsafe {
         let handler = handler(ctx);
-        if size < handler.small.load(Relaxed) {
+        if size < handler.small() {
             return (handler.next.malloc)(handler.next.ctx, size);
         }
         serve(ctx, size)
@@ -318,7 +333,7 @@ pub unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> 
     // SAFETY: as for `malloc`.
     unsafe {
         let handler = handler(ctx);
-        if size == 1 && count < handler.small.load(Relaxed) {
+        if size == 1 && count < handler.small() {
             return (handler.next.calloc)(handler.next.ctx, count, size); // NumPy always asks for so many single bytes
         }
         serve_zeroed(ctx, count, size)
@@ -339,7 +354,7 @@ unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -
     unsafe {
         let handler = handler(ctx);
         let total = count.saturating_mul(size); // so much no allocator has
-        if total < handler.small.load(Relaxed) {
+        if total < handler.small() {
             return (handler.next.calloc)(handler.next.ctx, count, size);
         }
         handler.allocate(Request::zeroed(total))
@@ -364,10 +379,10 @@ unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: us
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
-        if handler.kind == Kind::Front {
-            glibc::freed(pointer as usize, size);
-        } else {
-            observed::freed(pointer);
+        match handler.kind {
+            Kind::Front => glibc::freed(pointer as usize, size),
+            Kind::Raw => glibc::freed(pointer as usize, owners::left_behind(address)),
+            _ => observed::freed(pointer),
         }
         if handler.buffer.as_ref().is_some_and(|buffer| buffer.try_deallocate(address)) {
             return;
@@ -403,6 +418,9 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
                 old => handler.move_out((address, old), size, || false, || ()),
             },
             Owner::Nobody if handler.has_rest => handler.reallocate(&**handler.allocator(), address, size),
+            Owner::Nobody if handler.kind == Kind::NumPy => {
+                raw::passing(|| (handler.next.realloc)(handler.next.ctx, pointer, size))
+            }
             Owner::Nobody => (handler.next.realloc)(handler.next.ctx, pointer, size),
         }
     }

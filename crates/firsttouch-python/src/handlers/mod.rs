@@ -11,6 +11,7 @@ pub mod door;
 pub mod front;
 pub mod handler;
 pub mod observed;
+pub mod raw;
 
 use pyo3::prelude::*;
 

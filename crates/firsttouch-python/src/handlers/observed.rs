@@ -140,20 +140,20 @@ pub fn forget_lines() {
 
 /// The number of the requesting line; zero if no Python code runs in this thread.
 fn line() -> u32 {
-    Python::try_attach(|py| {
+    Python::try_attach(|_| {
         let site = call_sites::site();
         if site == 0 {
             return 0;
         }
         let known = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().get(&site).copied();
-        known.unwrap_or_else(|| name(py, site))
+        known.unwrap_or_else(|| name(site))
     })
     .unwrap_or(0)
 }
 
 #[cold]
-fn name(py: Python<'_>, site: u64) -> u32 {
-    let Some(found) = call_sites::place(py, site) else { return 0 };
+fn name(site: u64) -> u32 {
+    let Some(found) = call_sites::place(site) else { return 0 };
     let number = recorder::add_site(&found.file, found.line.try_into().unwrap_or(0), &found.library);
     if number != 0 {
         NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(site, number);

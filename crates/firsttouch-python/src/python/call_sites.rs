@@ -2,14 +2,13 @@
 
 #![allow(unsafe_code)] // Safety: frames are walked with the GIL held.
 
-use crate::python::gil::Interned;
+use crate::python::gil::{Interned, is_attached};
 use crate::python::values::Name;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Frames that are looked at: a program reaches an array of xarray's through some thirty.
 const DEPTH: usize = 100;
@@ -58,10 +57,14 @@ struct Folders {
     standard: Option<String>,
 }
 
+static FOLDERS: OnceLock<Folders> = OnceLock::new();
+
 impl Folders {
     fn get(py: Python<'_>) -> &'static Self {
-        static FOUND: PyOnceLock<Folders> = PyOnceLock::new();
-        FOUND.get_or_init(py, || {
+        if let Some(found) = FOLDERS.get() {
+            return found;
+        }
+        let look = || {
             let folder = |name: &str| -> PyResult<String> {
                 let modules = py.import(Name("sys"))?.getattr(Name("modules"))?; // all are loaded, or being loaded, by now
                 let file = text(&modules.get_item(name)?.getattr(Name("__file__"))?)?;
@@ -69,7 +72,9 @@ impl Folders {
             };
             let hidden = ["numpy", "firsttouch"].into_iter().filter_map(|name| folder(name).ok()).collect();
             Self { hidden, standard: folder("os").ok() }
-        })
+        };
+        let found = look(); // it runs Python, for which no other thread may wait
+        FOLDERS.get_or_init(|| found)
     }
 
     fn code(&self, file: &str) -> Code {
@@ -123,10 +128,18 @@ fn file(code: &Bound<'_, PyAny>) -> Option<File> {
 }
 
 /// The number of the program's line that asks: the nearest one that is neither in an installed package nor in the standard
-/// library; where all are, the nearest that is not NumPy's or ours. Zero where no Python code runs in this thread. (NumPy's
-/// text parsers ask without the GIL; they wait for it here.)
+/// library; where all are, the nearest that is not NumPy's or ours. Zero where this thread runs no Python code, or that of
+/// another interpreter, and while an exception is on its way. CPython asks for memory under locks of its own, so this waits
+/// for nobody: NumPy's text parsers, which ask without the GIL, have no line.
 pub fn site() -> u64 {
-    Python::try_attach(find).unwrap_or(0)
+    if !is_attached() {
+        return 0;
+    }
+    // SAFETY: this thread is attached to an interpreter, and stays so.
+    unsafe {
+        let is_main = ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0;
+        if is_main && ffi::PyErr_Occurred().is_null() { find(Python::assume_attached()) } else { 0 }
+    }
 }
 
 fn find(py: Python<'_>) -> u64 {
@@ -175,8 +188,8 @@ pub struct Site {
 }
 
 /// What a number of [`site`] stands for.
-pub fn place(py: Python<'_>, site: u64) -> Option<Site> {
-    let folders = Folders::get(py);
+pub fn place(site: u64) -> Option<Site> {
+    let folders = FOLDERS.get()?;
     let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     let seen = seen.as_ref()?;
     let &((file, line), library) = seen.sites.get((site as usize).checked_sub(1)?)?;
@@ -186,8 +199,7 @@ pub fn place(py: Python<'_>, site: u64) -> Option<Site> {
 
 /// The same as text, for messages of the core, in any thread.
 pub fn as_text(site: u64) -> Option<String> {
-    let found = Python::try_attach(|py| place(py, site)).flatten();
-    found.map(|Site { file, line, library }| match library.is_empty() {
+    place(site).map(|Site { file, line, library }| match library.is_empty() {
         true => format!("{file}:{line}"),
         false => format!("{file}:{line}, in {library}"),
     })

@@ -182,7 +182,7 @@ type Current = unsafe extern "C" fn() -> *mut PyThreadState;
 
 /// Whether this thread is attached to the interpreter. What may be asked of an abi3 module ends the process where it is not,
 /// and to attach would wait for the GIL, whose holder may be waiting for this thread.
-fn is_attached() -> bool {
+pub fn is_attached() -> bool {
     static CURRENT: OnceLock<Option<Current>> = OnceLock::new();
     let current = CURRENT.get_or_init(|| {
         let found = [c"PyThreadState_GetUnchecked", c"_PyThreadState_UncheckedGet"].into_iter().find_map(os::symbol)?;

@@ -325,14 +325,14 @@ fn listed(ledger: &Ledger<Noted>, call_sites: Option<CallSites>) -> String {
         }
     }
     lines.sort_unstable_by_key(|line| std::cmp::Reverse(line.bytes));
-    let mut text = String::from("\n  the largest living arrays:");
+    let mut text = String::from("\n  the largest living blocks:");
     for line in lines.iter().take(SHOWN) {
         let place = call_sites.and_then(|sites| (sites.place)(line.site)).unwrap_or_else(|| "an unknown line".into());
         row(&mut text, *line, &place);
     }
     let others = lines.iter().skip(SHOWN).fold(Line::default(), |all, line| all.and(*line));
     row(&mut text, others, "other lines");
-    row(&mut text, smaller, "arrays below 1 MiB, whose lines are not recorded");
+    row(&mut text, smaller, "blocks below 1 MiB, whose lines are not recorded");
     text
 }
 
@@ -362,7 +362,7 @@ fn row(text: &mut String, line: Line, place: &str) {
         1 => write!(text, "\n    {:>10.1} MiB  {place}", mib(bytes)),
         _ => write!(
             text,
-            "\n    {:>10.1} MiB  {place} ({blocks} arrays, the largest has {:.1} MiB)",
+            "\n    {:>10.1} MiB  {place} ({blocks} blocks, the largest has {:.1} MiB)",
             mib(bytes),
             mib(largest)
         ),

@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
 
+pub mod c_library;
 pub(crate) mod claim;
 pub(crate) mod growing;
 #[cfg(test)]

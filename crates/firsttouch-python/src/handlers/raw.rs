@@ -1,0 +1,216 @@
+//! The door for what is no array: CPython's allocator of the raw domain, to which `bytes`, `bytearray`, the buffers of
+//! lists, dictionaries and strings come once they are too large for CPython's own arenas.
+//!
+//! CPython lets an extension wrap this allocator at any time, and threads call it meanwhile, without the GIL and in any
+//! interpreter of the process. So:
+//!
+//! - The functions take nothing from their context, which is null as that of CPython's own: while the five words of the
+//!   allocator are replaced, a thread may read some of either. Nothing is served until all of them are in place, and whoever
+//!   sees the limit from which on it is served sees them, too.
+//! - They stay for ever, as blocks of ours do: uninstalling only stops new ones. Whoever wraps them later calls them, and
+//!   puts them back at its end. Whoever wrapped CPython's functions before would put those back, which cannot free our
+//!   blocks: then nothing is wrapped.
+//! - They call no Python.
+//!
+//! Arrays of NumPy 2.5 and newer would come this way, too. They keep their own door (`door.rs`): behind this one, NumPy would
+//! advise huge pages on blocks of ours, and traces and profiles would miss its small arrays.
+
+#![allow(unsafe_code)] // Safety: CPython's documented structure, checked before it is wrapped; blocks go to their makers.
+
+use crate::allocators::process_pool::process_pool;
+use crate::handlers::handler::{self, Handler, Kind};
+use crate::numpy::{Functions, library_of};
+use firsttouch::adaptors::SMALL_LIMIT;
+use firsttouch::address_map;
+use firsttouch::os;
+use firsttouch::owners::{self, Owner};
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+type Malloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+type Calloc = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
+type Realloc = unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void, *mut c_void);
+
+/// CPython's `PyMemAllocatorEx`.
+#[repr(C)]
+struct RawDomain {
+    ctx: *mut c_void,
+    malloc: Option<Malloc>,
+    calloc: Option<Calloc>,
+    realloc: Option<Realloc>,
+    free: Option<Free>,
+}
+
+/// `PyMem_GetAllocator` and `PyMem_SetAllocator`.
+type Exchange = unsafe extern "C" fn(c_int, *mut RawDomain);
+/// `PYMEM_DOMAIN_RAW`.
+const RAW: c_int = 0;
+
+/// Requests below this many bytes stay with CPython's own functions, whatever is installed.
+pub const LEAST: usize = SMALL_LIMIT;
+/// A block of CPython's own that grows to less than this moves to the pool. One that is larger grows where it is: how much
+/// of it was used before nobody knows, so all of it would have to be copied.
+const MOVED: usize = 8 * LEAST;
+
+/// The handler that the functions below use, once they stand there.
+static FRONT: AtomicPtr<Handler> = AtomicPtr::new(null_mut());
+/// CPython's own `free`.
+static FREE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// The handler behind the raw domain, if it stands there.
+pub fn front() -> Option<&'static Handler> {
+    // SAFETY: null, or a handler that was leaked.
+    unsafe { FRONT.load(Acquire).as_ref() }
+}
+
+/// Puts the handler there, or says why not. It serves nothing until an allocator replaces its own. The caller sees to it
+/// that this is not called twice at a time.
+pub fn stand() -> Result<&'static Handler, &'static str> {
+    if let Some(front) = front() {
+        return Ok(front);
+    }
+    let (get, set) = exchange().ok_or("this Python has no PyMem_SetAllocator")?;
+    let mut own = RawDomain { ctx: null_mut(), malloc: None, calloc: None, realloc: None, free: None };
+    // SAFETY: CPython's own functions, with a structure of theirs.
+    unsafe { get(RAW, &mut own) };
+    let RawDomain { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc), free: Some(free) } = own
+    else {
+        return Err("CPython's raw allocator lacks a function");
+    };
+    let python = library_of(get as *const c_void);
+    let are_its_own = [malloc as *const c_void, calloc as _, realloc as _, free as _].map(|f| library_of(f) == python);
+    if !ctx.is_null() || are_its_own.contains(&false) {
+        return Err(
+            "something wraps CPython's raw allocator already (tracemalloc, memray, PYTHONMALLOC=debug, or another \
+                    library), and would end by taking ours away from under its blocks",
+        );
+    }
+    FREE.store(free as *mut c_void, Relaxed);
+    let behind = Functions { ctx, malloc, calloc, realloc, free: free_behind };
+    let front: &'static Handler = Box::leak(Handler::new(Kind::Raw, process_pool().clone(), usize::MAX, behind));
+    FRONT.store(std::ptr::from_ref(front).cast_mut(), Release);
+    let mut ours = RawDomain {
+        ctx: null_mut(),
+        malloc: Some(self::malloc),
+        calloc: Some(self::calloc),
+        realloc: Some(self::realloc),
+        free: Some(self::free),
+    };
+    // SAFETY: the functions may be called by any thread from now on, beside those that were there, with either's context.
+    unsafe { set(RAW, &mut ours) };
+    Ok(front)
+}
+
+/// CPython's functions, which the stable interface leaves out.
+fn exchange() -> Option<(Exchange, Exchange)> {
+    let (get, set) = (os::symbol(c"PyMem_GetAllocator")?, os::symbol(c"PyMem_SetAllocator")?);
+    // SAFETY: the symbols have had these types since CPython 3.5.
+    unsafe {
+        Some((transmute::<*mut c_void, Exchange>(get.as_ptr()), transmute::<*mut c_void, Exchange>(set.as_ptr())))
+    }
+}
+
+thread_local! {
+    static PASSING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls NumPy's own functions, whose requests then go on to CPython's.
+pub fn passing<T>(call: impl FnOnce() -> T) -> T {
+    let before = PASSING.replace(true);
+    let result = call();
+    PASSING.set(before);
+    result
+}
+
+/// Whether this thread is inside of `passing`.
+pub fn passes() -> bool {
+    PASSING.get()
+}
+
+/// The handler, as the context of its functions.
+#[inline(always)]
+fn ctx() -> *mut c_void {
+    FRONT.load(Relaxed).cast() // stored before the functions were
+}
+
+unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the handler's own context.
+    unsafe { handler::malloc(ctx(), size) }
+}
+
+unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    // SAFETY: as above.
+    unsafe { handler::calloc(ctx(), count, size) }
+}
+
+unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
+    // SAFETY: a live block of ours or of CPython's own function.
+    unsafe {
+        if address_map::is_foreign(pointer as usize) {
+            return free_behind(null_mut(), pointer, 0);
+        }
+        handler::free(ctx(), pointer, 0);
+    }
+}
+
+unsafe extern "C" fn free_behind(_: *mut c_void, pointer: *mut c_void, _: usize) {
+    // SAFETY: CPython's own function, which was stored before any that calls this, and one of its blocks.
+    unsafe { transmute::<*mut c_void, Free>(FREE.load(Relaxed))(null_mut(), pointer) }
+}
+
+unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as for `free`.
+    unsafe {
+        let (ctx, next) = (ctx(), handler::handler(ctx()).next());
+        let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return handler::malloc(ctx, size) };
+        if address_map::is_foreign(pointer as usize) && !(LEAST..MOVED).contains(&size) {
+            return (next.realloc)(next.ctx, pointer, size);
+        }
+        let used = match owners::find(address) {
+            Owner::Nobody => return grow(pointer, size),
+            Owner::Segment(owner) => owner.usable_size(address),
+            Owner::Keeper(owner) => owner.usable_size(address),
+            Owner::Gone => owners::left_behind(address),
+        };
+        if size >= LEAST || used == 0 {
+            return handler::realloc(ctx, pointer, size);
+        }
+        let small = (next.malloc)(next.ctx, size);
+        if !small.is_null() {
+            small.copy_from_nonoverlapping(pointer, used.min(size));
+            handler::free(ctx, pointer, 0);
+        }
+        small
+    }
+}
+
+/// A block of CPython's own functions that grows over the border, or beyond it.
+///
+/// # Safety
+/// It lives.
+unsafe fn grow(pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as demanded; the block that is copied has been given `size` bytes before.
+    unsafe {
+        let front = handler::handler(ctx());
+        let next = front.next();
+        if size < front.small() || size >= MOVED || passes() {
+            return (next.realloc)(next.ctx, pointer, size);
+        }
+        let moved = handler::malloc(ctx(), size);
+        if moved.is_null() {
+            return moved;
+        }
+        let grown = (next.realloc)(next.ctx, pointer, size);
+        if grown.is_null() {
+            handler::free(ctx(), moved, 0);
+            return grown;
+        }
+        moved.copy_from_nonoverlapping(grown, size);
+        (next.free)(next.ctx, grown, 0);
+        moved
+    }
+}

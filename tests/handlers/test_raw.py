@@ -1,0 +1,451 @@
+"""What is no array comes from the installed allocator, too, through CPython's allocator of the raw domain."""
+
+import sysconfig
+
+import pytest
+
+from tests.programs import ask, run
+
+pytestmark = pytest.mark.quick
+
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+#: The raw domain as C code reaches it: without the GIL, and with blocks of its own.
+PROLOGUE = """
+import ctypes, gc, json, threading
+import numpy as np
+import firsttouch as ft
+from tests import probe
+
+c = ctypes.CDLL(None)  # lets the GIL go for each call
+for name, result, arguments in (
+    ("PyMem_RawMalloc", ctypes.c_void_p, [ctypes.c_size_t]),
+    ("PyMem_RawCalloc", ctypes.c_void_p, [ctypes.c_size_t, ctypes.c_size_t]),
+    ("PyMem_RawRealloc", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t]),
+    ("PyMem_RawFree", None, [ctypes.c_void_p]),
+):
+    function = getattr(c, name)
+    function.restype, function.argtypes = result, arguments
+
+class Domain(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("ctx", "malloc", "calloc", "realloc", "free")]
+
+def current():
+    found = Domain()
+    ctypes.pythonapi.PyMem_GetAllocator(0, ctypes.byref(found))
+    return found
+
+def put(domain):
+    ctypes.pythonapi.PyMem_SetAllocator(0, ctypes.byref(domain))
+
+def served(call):
+    before = ft.stats().allocations
+    kept = call()
+    return ft.stats().allocations - before
+
+def pieces(size):
+    return bytes(range(256)) * (size // 256 + 1)
+"""
+
+MAKERS = {
+    "bytes": "bytes(100_000)",
+    "bytearray": "bytearray(100_000)",
+    "list": "[None] * 20_000",
+    "dict": "dict.fromkeys(range(20_000))",
+    "str": "'x' * 100_000",
+    "integer": "1 << 800_000",
+    "array.array": "__import__('array').array('d', [0]) * 20_000",
+    "array": "np.empty(20_000)",
+}
+#: CPython without a GIL has an allocator of its own for objects and their buffers.
+RAW = {"array", "raw"} if FREE_THREADED else {*MAKERS, "raw"}
+
+
+@pytest.mark.parametrize("maker", [name for name in MAKERS if name in RAW])
+def test_large_blocks_are_served(maker: str) -> None:
+    plain, installed, uninstalled = ask(
+        f"""
+        make = lambda: {MAKERS[maker]}
+        plain = served(make)
+        ft.install()
+        installed = served(make)
+        kept = make()
+        ft.uninstall()
+        uninstalled = served(make)
+        del kept
+        assert ft.stats().blocks == 0
+        print(json.dumps([plain, installed, uninstalled]))
+        """,
+        prologue=PROLOGUE,
+    )
+    assert (plain, uninstalled) == (0, 0)
+    assert installed >= 1
+
+
+def test_they_are_left_alone_where_only_arrays_are_wanted() -> None:
+    run(
+        """
+        ft.install(arrays_only=True)
+        assert served(lambda: bytes(1 << 20)) == 0 and served(lambda: np.empty(1 << 20)) == 1
+        assert ft.process.arrays_only() == "install(arrays_only=True) asked for it"
+        ft.install("guarded()")
+        assert "requests of every size" in ft.process.arrays_only()
+        assert served(lambda: bytearray(1 << 20)) == 0
+        ft.install()
+        assert ft.process.arrays_only() is None
+        assert served(lambda: c.PyMem_RawFree(c.PyMem_RawMalloc(1 << 20))) == 1
+        ft.uninstall()
+        assert ft.process.arrays_only() is None
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+def test_blocks_cross_the_border_with_their_content() -> None:
+    """From and to each size, for blocks of ours, of CPython's, and such as were made before."""
+    run(
+        """
+        sizes = [1, 100, 16_383, 16_384, 20_000, 131_071, 131_072, 3_000_000]
+        states = {
+            "ours": (ft.install, ft.install),
+            "made before": (ft.uninstall, ft.install),
+            "resized after": (ft.install, ft.uninstall),
+        }
+        for state, (make_as, resize_as) in states.items():
+            for old in sizes:
+                for new in sizes:
+                    make_as()
+                    block = c.PyMem_RawMalloc(old)
+                    was_ours = ft.stats().blocks > 0
+                    ctypes.memmove(block, pieces(old), old)
+                    resize_as()
+                    block = c.PyMem_RawRealloc(block, new)
+                    assert ctypes.string_at(block, min(old, new)) == pieces(old)[: min(old, new)], (state, old, new)
+                    ctypes.memset(block, 7, new)
+                    # A block of CPython's that grows far stays with it.
+                    ours = was_ours or (resize_as is ft.install and new < 131_072)
+                    assert ft.stats().blocks == (ours and new >= 16_384), (state, old, new)
+                    c.PyMem_RawFree(block)
+                    assert ft.stats().blocks == 0, (state, old, new)
+        ft.install()
+        zeros = c.PyMem_RawCalloc(100_000, 8)
+        assert not any(ctypes.string_at(zeros, 800_000))
+        assert not c.PyMem_RawCalloc(1 << 40, 1 << 22) and not c.PyMem_RawMalloc(1 << 62)
+        c.PyMem_RawFree(zeros)
+        c.PyMem_RawFree(None)
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+def test_what_grows_and_shrinks_piece_by_piece() -> None:
+    run(
+        """
+        import io
+        ft.install()
+        grown, text, file = [], bytearray(), io.BytesIO()
+        for number in range(200_000):
+            grown.append(number)
+            text += number.to_bytes(4, "little")
+            file.write(number.to_bytes(4, "little"))
+        assert grown == list(range(200_000)) and bytes(text) == file.getvalue()
+        assert np.array_equal(np.frombuffer(text, np.uint32), np.arange(200_000))
+        while len(grown) > 3:
+            del grown[len(grown) // 2 + 1 :]
+            del text[len(text) // 2 + 1 :]
+            assert grown == list(range(len(grown)))
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+MEMRAY = (
+    "import memray; target = memray.FileDestination('/dev/null', overwrite=True); "
+    "tracker = memray.Tracker(destination=target, trace_python_allocators=True); tracker.__enter__()"
+)
+#: What stands before CPython's own functions when an allocator is installed, and how it ends.
+FIRST = {
+    "tracemalloc": ("import tracemalloc; tracemalloc.start()", "tracemalloc.stop()"),
+    "a context": ("other.ctx = 1 << 30; put(other)", "put(own)"),
+    "a function": ("other.free = ctypes.cast(c.free, ctypes.c_void_p).value; put(other)", "put(own)"),
+    "memray": (MEMRAY, "tracker.__exit__(None, None, None)"),
+}
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_who_came_first_may_go(first: str) -> None:
+    """It puts CPython's functions back, which could not free blocks of ours: there are none."""
+    if first == "memray":
+        pytest.importorskip("memray")
+    begin, end = FIRST[first]
+    reason, after = ask(
+        f"""
+        own = current()
+        other = Domain.from_buffer_copy(own)
+        {begin}
+        ft.install()
+        kept = [bytes(1 << 20), np.ones(1 << 20), bytearray(1 << 20)]
+        reason = ft.process.arrays_only()
+        assert ft.stats().blocks == 1
+        {end}
+        kept.clear()
+        ft.install()
+        block = c.PyMem_RawMalloc(1 << 20)
+        assert ft.stats().blocks == 1
+        print(json.dumps([reason, ft.process.arrays_only()]))
+        """,
+        prologue=PROLOGUE,
+    )
+    assert "wraps CPython's raw allocator already" in reason
+    assert after is None
+
+
+@pytest.mark.parametrize("mode", ["debug", "mimalloc_debug"] if FREE_THREADED else ["debug", "malloc_debug"])
+def test_pythons_debug_hooks_keep_their_blocks(mode: str) -> None:
+    program = """
+        ft.install()
+        assert "PYTHONMALLOC=debug" in ft.process.arrays_only()
+        assert served(lambda: bytes(1 << 20)) == 0 and served(lambda: np.empty(1 << 20)) == 1
+    """
+    run(program, prologue=PROLOGUE, env={"PYTHONMALLOC": mode})
+
+
+LATER = {
+    "tracemalloc": FIRST["tracemalloc"],
+    "another library": ("own = current(); put(Domain.from_buffer_copy(own))", "put(own)"),
+    "memray": FIRST["memray"],
+}
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_who_comes_later_stands_before_it_and_may_go(later: str) -> None:
+    if later == "memray":
+        pytest.importorskip("memray")
+    begin, end = LATER[later]
+    run(
+        f"""
+        ft.install()
+        make = lambda: [bytes(1 << 20), np.ones(1 << 20), bytearray(1 << 20), [None] * 20_000]
+        before = make()
+        {begin}
+        between = make()
+        before.clear()
+        before = make()
+        {end}
+        before.clear()
+        between.clear()
+        assert served(make) >= 1 and ft.stats().in_use < 1 << 20
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+def test_tracemalloc_sees_what_it_saw() -> None:
+    def traced(begin: str) -> dict[str, int]:
+        found: dict[str, int] = ask(
+            f"""
+            import tracemalloc
+            {begin}
+            def traced(make):
+                kept = make()
+                return sum(trace.size for trace in tracemalloc.take_snapshot().traces if trace.size >= 16_384)
+            makers = {{
+                "bytes": lambda: bytes(1 << 20),
+                "grown": lambda: bytearray(10_000) * 9,
+                "list": lambda: list(range(20_000)),
+                "array": lambda: np.empty(1 << 20),
+            }}
+            tracemalloc.start()
+            print(json.dumps({{name: traced(make) for name, make in makers.items()}}))
+            """,
+            prologue=PROLOGUE,
+        )
+        return found
+
+    plain = traced("pass")
+    assert traced("ft.install()") == plain
+    assert all(size >= 80_000 for size in plain.values())
+
+
+def test_threads_use_it_while_it_is_put_there() -> None:
+    """They are in the middle of CPython's functions when these are replaced, and have blocks of either."""
+    run(
+        """
+        stop, wrong = threading.Event(), []
+        def work(number):
+            kept = [None] * 16
+            turn = 0
+            while not stop.is_set():
+                turn += 1
+                size = 1000 + (number * 7919 + turn * 104_729) % 60_000
+                at = turn % 16
+                if kept[at]:
+                    block, mark, old = kept[at]
+                    block = c.PyMem_RawRealloc(block, size)
+                    if ctypes.string_at(block, min(old, size)) != bytes([mark]) * min(old, size):
+                        wrong.append((number, turn))
+                    c.PyMem_RawFree(block)
+                block = c.PyMem_RawMalloc(size)
+                ctypes.memset(block, turn % 256, size)
+                kept[at] = block, turn % 256, size
+            for block, _, _ in filter(None, kept):
+                c.PyMem_RawFree(block)
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        [thread.start() for thread in threads]
+        for turn in range(300):
+            ft.install() if turn % 2 else ft.uninstall()
+            bytes(100_000)
+        stop.set()
+        [thread.join() for thread in threads]
+        assert not wrong and ft.stats().blocks == 0, wrong[:5]
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+def test_a_budget_refuses_without_the_gil() -> None:
+    """The line is found where Python code runs, and nothing is waited for where it does not."""
+    reason = ask(
+        """
+        ft.install("limited(pool(), '64 MiB')")
+        kept = np.ones(5 << 20)
+        refused = []
+        def work():
+            for _ in range(50):
+                refused.append(c.PyMem_RawMalloc(30 << 20))
+                c.PyMem_RawFree(c.PyMem_RawMalloc(2 << 20))
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        [thread.start() for thread in threads]
+        for _ in range(200):
+            [str(number) for number in range(100)]
+        [thread.join() for thread in threads]
+        assert refused == [None] * 150
+        print(json.dumps(str(ft.last_failure())))
+        """,
+        prologue=PROLOGUE,
+    )
+    assert "40.0 MiB  <string>:" in reason
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="CPython has an allocator of its own for objects")
+def test_lines_of_what_is_no_array() -> None:
+    reason = ask(
+        """
+        ft.install("limited(pool(), '64 MiB')")
+        kept = bytes(40 << 20)
+        try:
+            bytearray(30 << 20)
+        except MemoryError:
+            print(json.dumps(str(ft.last_failure())))
+        """,
+        prologue=PROLOGUE,
+    )
+    assert "40.0 MiB  <string>:" in reason
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="CPython has an allocator of its own for objects")
+def test_other_interpreters() -> None:
+    run(
+        """
+        import sys, textwrap
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        ft.install("limited(pool(), '256 MiB')")
+        is_new = sys.version_info >= (3, 13)
+        program = textwrap.dedent('''
+            kept = [bytes(2_000_000 + number) for number in range(20)]
+            for turn in range(300):
+                kept[turn % 20] = bytes([turn % 251]) * 200_000
+            assert all(len(set(piece)) == 1 for piece in kept)
+            try:
+                bytes(1 << 30)
+            except MemoryError:
+                pass
+        ''')
+        def work(is_isolated):
+            if is_new:
+                one = interpreters.create("isolated" if is_isolated else "legacy")
+                said = interpreters.exec(one, program)
+            else:
+                one = interpreters.create(isolated=is_isolated)
+                said = interpreters.run_string(one, program)
+            assert said is None, said
+            interpreters.destroy(one)
+        threads = [threading.Thread(target=work, args=(number % 2 == 0,)) for number in range(4)]
+        [thread.start() for thread in threads]
+        kept = [bytes([turn % 251]) * 2_000_000 for turn in range(20)]
+        [thread.join() for thread in threads]
+        assert all(len(set(piece)) == 1 for piece in kept)
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+def test_a_forked_child_goes_on() -> None:
+    run(
+        """
+        import os, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads is what this is about
+        ft.install()
+        kept = [pieces(100_000 + number) for number in range(20)]
+        stop = threading.Event()
+        def work():
+            while not stop.is_set():
+                c.PyMem_RawFree(c.PyMem_RawMalloc(70_000))
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        [thread.start() for thread in threads]
+        for _ in range(10):
+            child = os.fork()
+            if not child:
+                assert all(piece[:256] == bytes(range(256)) for piece in kept)
+                kept.clear()
+                again = [bytearray(200_000) for _ in range(50)]
+                os._exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        stop.set()
+        [thread.join() for thread in threads]
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+def test_numpys_own_memory_is_still_numpys() -> None:
+    """Since NumPy 2.5 it comes from the raw domain."""
+    run(
+        """
+        ft.install()
+        def make():
+            array = np.ones(20_000)
+            array.resize(80_000, refcheck=False)
+            small = np.ones(100)
+            small.resize(10_000, refcheck=False)
+            return array, small, np.zeros(1 << 20), ft.numpy_default().empty(1 << 20)
+        with ft.use(ft.numpy_default()):
+            assert served(make) == 0
+        assert served(make) >= 3
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+def test_it_stands_to_the_end_of_the_interpreter() -> None:
+    """Blocks that nobody frees before, and such as the interpreter frees after all of Python's code."""
+    run(
+        """
+        import sys, atexit
+        ft.install()
+        class Late:
+            def __init__(self):
+                self.kept = [bytes(1 << 20), bytearray(1 << 20), np.ones(1 << 20)]
+            def __del__(self):
+                self.kept.append(bytes(1 << 20))
+        late = Late()
+        sys.kept = [bytes(1 << 20), Late()]
+        atexit.register(lambda: bytes(1 << 20))
+        loop = [Late()]
+        loop.append(loop)
+        """,
+        prologue=PROLOGUE,
+    )

@@ -1,0 +1,105 @@
+"""What the C library keeps of freed memory goes back to the system, too."""
+
+import sys
+
+import pytest
+
+from tests.programs import ask, run
+
+pytestmark = [pytest.mark.quick, pytest.mark.skipif(sys.platform != "linux", reason="glibc alone is trimmed")]
+
+#: Small objects that are dropped but for a few, which hold the heap's end; and what is resident after a while.
+PROLOGUE = """
+import json, time
+import numpy as np
+import firsttouch as ft
+from tests import probe
+
+def fill():
+    kept = [str(number) * 100 for number in range(200_000)]
+    return kept[::1000], kept
+
+def resident_after(bound, seconds):
+    deadline = time.monotonic() + seconds
+    while probe.rss() > bound and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return probe.rss()
+"""
+
+
+def test_it_goes_by_itself() -> None:
+    run(
+        """
+        ft.install(trim_c_library=True)
+        start = probe.rss()
+        few, all = fill()
+        full = probe.rss() - start
+        assert full > 90 << 20
+        del all
+        assert resident_after(start + full // 3, 30) <= start + full // 3
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+def test_it_goes_under_run() -> None:
+    run(
+        """
+        import os, subprocess, sys
+        program = '''
+        start = probe.rss()
+        few, all = fill()
+        full = probe.rss() - start
+        del all
+        assert resident_after(start + full // 3, 30) <= start + full // 3
+        import os
+        child = os.fork()  # the child has a thread of its own that does it
+        if not child:
+            few, all = fill()
+            del all
+            os._exit(resident_after(start + full // 2, 30) > start + full // 2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        '''
+        import textwrap
+        command = [sys.executable, "-m", "firsttouch", "run", "-q", "-c", PROLOGUE + textwrap.dedent(program)]
+        sys.exit(subprocess.run(command).returncode)
+        """,
+        prologue=f"PROLOGUE = {PROLOGUE!r}\n",
+    )
+
+
+def test_trim_returns_it_at_once() -> None:
+    full, left, returned = ask(
+        """
+        start = probe.rss()
+        few, all = fill()
+        full = probe.rss() - start
+        del all
+        returned = ft.trim()
+        print(json.dumps([full, probe.rss() - start, returned]))
+        """,
+        prologue=PROLOGUE,
+    )
+    assert left <= full / 3
+    assert returned >= full / 2
+
+
+def test_arrows_pool_is_asked_where_it_is_loaded() -> None:
+    run(
+        """
+        import sys
+        ft.trim()
+        assert "pyarrow" not in sys.modules
+        class Pool:
+            asked = 0
+            def release_unused(self):
+                Pool.asked += 1
+        sys.modules["pyarrow"] = type(sys)("pyarrow")
+        ft.trim()  # it is being imported
+        sys.modules["pyarrow"].default_memory_pool = Pool
+        ft.trim()
+        ft.trim(ft.pool())
+        assert Pool.asked == 1
+        """,
+        prologue=PROLOGUE,
+    )
