@@ -26,12 +26,12 @@ fn remember(start: *const c_void, size: usize) {
     }
 }
 
-/// Whether the program may have altered pages of a block: of it, or of blocks around it.
+/// Whether the program may have altered pages of a block: of it, or of blocks around it. Its size is asked only where some
+/// were.
 #[inline]
-pub fn may_be_altered(block: usize, size: usize) -> bool {
-    let page = firsttouch::os::page_size();
-    let [first, last] = &ALTERED;
-    block & !(page - 1) < last.load(Relaxed) && first.load(Relaxed) < (block + size).next_multiple_of(page)
+pub fn may_be_altered(block: usize, size: impl FnOnce() -> usize) -> bool {
+    let (page, [first, last]) = (firsttouch::os::page_size(), &ALTERED);
+    block & !(page - 1) < last.load(Relaxed) && first.load(Relaxed) < (block + size()).next_multiple_of(page)
 }
 
 /// See madvise(2).

@@ -113,8 +113,9 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
 /// # Safety
 /// As for [`give`].
 unsafe fn make_plain(pool: &Pool, block: NonNull<u8>) -> bool {
+    let address = block.as_ptr() as usize;
     // SAFETY: as for `give` (`free` above).
-    let (address, size) = (block.as_ptr() as usize, unsafe { pool.usable_size(block) });
+    let size = || unsafe { pool.usable_size(block) };
     // SAFETY: as above.
     !calls::may_be_altered(address, size) || unsafe { keeping_errno(|| heap::map_anew(address)) }
 }
@@ -171,7 +172,7 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
             return null_mut();
         }
         let (old, asked) = (pool.usable_size(block), pool.asked(block));
-        let is_altered = calls::may_be_altered(address as usize, old);
+        let is_altered = calls::may_be_altered(address as usize, || old);
         if !life::is_forking() && !life::is_abandoned() && !is_altered {
             // A block that shrinks a little below the threshold may grow again.
             let stays = is_large(size.saturating_mul(2));
