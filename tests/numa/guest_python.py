@@ -29,11 +29,10 @@ def tests() -> None:
     import numpy as np
 
     import firsttouch as ft
-    from firsttouch import _firsttouch
     from firsttouch.tools.bench.numa import on
 
     def nodes(a: np.ndarray) -> list[int]:
-        found = _firsttouch.nodes_of_range(a.ctypes.data, a.nbytes)
+        found: list[int] = ft.inspection.pagemap(a).nodes.tolist()
         assert min(found) >= 0, found
         return found
 

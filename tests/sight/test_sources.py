@@ -20,16 +20,6 @@ def some() -> np.ndarray:
     return array
 
 
-def test_it_says_who_was_asked() -> None:
-    array = some()
-    _firsttouch.fail_calls(["scan_pages", "only_node"])
-    found = ft.inspect(array)
-    assert found.sources["absent"] == "/proc/self/pagemap"
-    assert found.sources["zero_page"] == found.sources["nodes"] == "move_pages"
-    assert found.sources["huge"] == "/proc/self/smaps"
-    assert (found.small, found.zero_page) == (100 * PAGE, 50 * PAGE)
-
-
 def test_where_memory_is_out_a_large_array_is_looked_at_in_parts() -> None:
     program = """
         from firsttouch import _firsttouch
