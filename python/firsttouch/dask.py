@@ -144,7 +144,7 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
         budget = _budget(self._given.limit, worker)
         if budget is not None:
             text = f"limited({text or 'pool()'}, {budget})"
-        _install(worker, text, repr(self))
+        _install(worker, text)
         undo.callback(_uninstall, worker)
         _bound(worker, _threshold(worker))
         undo.callback(_bound, worker, None)
@@ -288,42 +288,30 @@ def _budget(limit: str | float | None, worker: Worker) -> int | None:
 # The allocator of a worker's process, which workers that are threads of one process share.
 
 _lock = threading.Lock()
-_served: dict[Worker, tuple[str | None, str]] = {}
+_served: set[Worker] = set()
+_current: str | None = None
 _before: Allocator | None = None
 
 
-def _install(owner: Worker, expression: str | None, asked: str) -> None:
+def _install(owner: Worker, expression: str | None) -> None:
     """Install the allocator of ``expression`` (``None``: the process's own pool) until the last owner has ended.
 
-    ``asked`` identifies the plugin's arguments. New arguments replace those of the other workers of the same cluster,
-    which are about to receive them as well.
-
-    Raises :exc:`RuntimeError` if another owner has installed a different allocator, and whatever
-    :func:`firsttouch.install` raises.
+    A process has one allocator, so it serves the other workers of the process from now on, too.
     """
-    global _before
+    global _before, _current
     with _lock:
-        others = [(other, *had) for other, had in _served.items() if had[0] != expression]
-        for other, had, was_asked in others:
-            if was_asked == asked or other.scheduler.address != owner.scheduler.address:
-                raise RuntimeError(
-                    f"another worker in its process is served by {had or 'pool()'} already, and a process has one "
-                    f"allocator: it cannot also have {expression or 'pool()'}"
-                )
-        if others:
+        before = _before if _served else process.serving()
+        if not _served or expression != _current:
             firsttouch.install(expression or "process")
-        elif not _served:
-            before = process.serving()
-            firsttouch.install(expression or "process")
-            _before = before
-        for other in (owner, *(other for other, _, _ in others)):
-            _served[other] = expression, asked
+        _before, _current = before, expression
+        _served.add(owner)
 
 
 def _uninstall(owner: Worker) -> None:
     """End an owner's use; after the last one, restore the allocator that was installed before the first."""
     with _lock:
-        if _served.pop(owner, None) is None or _served:
+        _served.discard(owner)
+        if _served:
             return
         if _before is None:
             firsttouch.uninstall()
