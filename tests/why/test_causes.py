@@ -269,7 +269,7 @@ def test_the_cause_comes_first(name: str, tmp_path: Path) -> None:
     program = textwrap.dedent(cause.program).lstrip()
     (tmp_path / "plan.py").write_text(program)
     found = why(tmp_path, "plan.py", environment=environment)
-    first = {at: largest(found[at]) for at in ("peak", "end")}[cause.at]
+    first = largest(found[cause.at])
     lines = program.splitlines()
     what = next((rf"plan\.py:{at}$" for at, line in enumerate(lines, 1) if line.endswith("# here")), cause.what)
     assert first["group"] == cause.group, (first, found["conclusion"], found["notes"])

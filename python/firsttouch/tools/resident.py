@@ -153,12 +153,12 @@ class Process:
     @property
     def is_ending(self) -> bool:
         """Whether the process waits for a last look before it ends."""
-        return self.find_table() and self._word(6) == 1
+        return self.find_table() and self._word(5) == 1
 
     def let_end(self) -> None:
         """Let it end, after that look."""
         if self._table is not None:
-            os.pwrite(self._table, struct.pack("=Q", 2), 6 * 8)
+            os.pwrite(self._table, struct.pack("=Q", 2), 5 * 8)
 
     def _word(self, index: int) -> int:
         assert self._table is not None
@@ -173,15 +173,13 @@ class Process:
         if not self.find_table():
             return np.zeros((0, 3), np.int64), [], 0
         assert self._table is not None
-        for _ in range(100):
-            before, blocks, text, lost = struct.unpack("=4Q", os.pread(self._table, 32, 16))
-            content = os.pread(self._table, blocks * 24, 1 << 20)
-            if before % 2 == 0 and self._word(2) == before:
-                break
+        used, text, lost = struct.unpack("=3Q", os.pread(self._table, 24, 16))
+        content = os.pread(self._table, used * 24, 1 << 20)
         lines = os.pread(self._table, text, 4 << 10).decode(errors="replace").split("\n")
-        rows = np.frombuffer(content, np.int64).reshape(-1, 3).copy()
+        rows = np.frombuffer(content, np.int64).reshape(-1, 3)
+        rows = rows[rows[:, 0] != 0]
         rows[:, 1] += rows[:, 0]
-        unknown = f"arrays below {units.size(self._word(7))}"
+        unknown = f"arrays below {units.size(self._word(6))}"
         return rows[np.argsort(rows[:, 0])], [unknown, *lines], lost
 
     def _status(self) -> dict[str, int]:
@@ -230,8 +228,8 @@ class Process:
     def look(self) -> Look:
         """Return what the resident memory is now. Raises OSError if the process has ended, or is another user's."""
         blocks, lines, lost = self._blocks()
-        status = self._status()
-        sorting = _Sorting(self.number, blocks, lines, self._mappings())
+        mappings, status = self._mappings(), self._status()
+        sorting = _Sorting(self.number, blocks, lines, mappings)
         sorting.sort()
         look = Look(
             sorting.parts(),
@@ -355,6 +353,8 @@ class _Sorting:
         edges = np.array([part[0] for part in rest])
         inside = np.bincount(np.searchsorted(edges, starts, "right") - 1, there, len(rest))
         for (start, end, group_of, what_of, free), of_blocks in zip(rest, inside, strict=True):
+            if start == end:
+                continue
             resident = float(np.diff(ranges.below(np.array([start, end])))[0]) * scale - of_blocks
             gone = min(sum(free.values()), max(resident, 0))
             untouched = max(end - start - resident, 0) if not len(blocks) else 0
@@ -375,33 +375,24 @@ class _Sorting:
         replaced = next((name for name in _REPLACEMENTS if name in self._allocator), None)
         if mapping.path == "[heap]" and replaced is not None:
             return [(mapping.start, mapping.end, ALLOCATORS, replaced, {})]
+        found: list[tuple[int, int, str, str, dict[str, float]]] = []
+        at = mapping.start
         try:
-            if mapping.path == "[heap]":
-                parts = [(mapping.start, mapping.size, "heap", 0)]
-            else:
-                parts = _firsttouch.parts_of_mapping(self._process, mapping.start, mapping.end)
-            found: list[tuple[int, int, str, str, dict[str, float]]] = []
-            at = mapping.start
-            for start, size, kind, live in parts:
-                if start > at:
-                    found.append((at, start, *self._unknown(), {}))
-                at = start + size
-                found.append((start, at, *self._contained(start, at, kind, live)))
+            parts = _firsttouch.parts_of_mapping(
+                self._process, mapping.start, mapping.end, is_heap=mapping.path == "[heap]"
+            )
         except OSError:
             self.is_closed = True
             return [whole if group == MALLOC else (*whole[:2], *self._unknown(), {})]
+        for part in parts:
+            found.append((at, part["start"], *self._unknown(), {}))
+            start, at = part["start"], part["start"] + part["size"]
+            if part["kind"] == "objects":
+                found.append((start, at, OBJECTS, LIVE, {GAPS_OF_OBJECTS: part["free"]}))
+            else:
+                what = IN_USE if part["kind"] == "heap" else LARGE
+                found.append((start, at, MALLOC, what, {GAPS: part["free"], TOP: part["top"]}))
         return [*found, (at, mapping.end, *self._unknown(), {})]
-
-    def _contained(self, start: int, end: int, kind: str, live: int) -> tuple[str, str, dict[str, float]]:
-        """Return the group of a part of a mapping, what it is, and how much of that is something else."""
-        if kind == "heap":
-            free = _firsttouch.heap_free_bytes(self._process, start, end)
-            return MALLOC, IN_USE, {} if free is None else {GAPS: free[0], TOP: free[1]}
-        if kind == "objects":
-            return OBJECTS, LIVE, {GAPS_OF_OBJECTS: end - start - live}
-        if kind == "mapped":
-            return MALLOC, LARGE, {}
-        return *self._unknown(), {}
 
     def _unknown(self) -> tuple[str, str]:
         """Return what anonymous memory is of which nothing is known."""

@@ -91,12 +91,14 @@ struct Resident {
     memory: File,
     bytes: Range<usize>,
     ranges: Vec<Range<usize>>,
+    /// The page that was read last, and its address.
+    page: (usize, [u8; PAGE]),
 }
 
 impl Resident {
     fn open(process: u32, bytes: Range<usize>) -> PyResult<Self> {
         let ranges = resident(process, bytes.start, bytes.end).map_err(os_error)?;
-        Ok(Self { memory: File::open(format!("/proc/{process}/mem"))?, bytes, ranges })
+        Ok(Self { memory: File::open(format!("/proc/{process}/mem"))?, bytes, ranges, page: (0, [0; PAGE]) })
     }
 
     /// The resident range with `address`, or the next one.
@@ -104,12 +106,17 @@ impl Resident {
         self.ranges.get(self.ranges.partition_point(|range| range.end <= address))
     }
 
-    /// The words at an address, which lie in one page.
-    fn words<const N: usize>(&self, address: usize) -> Option<[u64; N]> {
-        let mut bytes = [[0; 8]; N];
-        self.next(address).filter(|range| range.contains(&address))?;
-        self.memory.read_exact_at(bytes.as_flattened_mut(), address as u64).ok()?;
-        Some(bytes.map(u64::from_ne_bytes))
+    /// The word at an address, a multiple of eight.
+    fn word(&mut self, address: usize) -> Option<usize> {
+        let page = address / PAGE * PAGE;
+        if self.page.0 != page {
+            self.next(address).filter(|range| range.contains(&address))?;
+            self.page.0 = 0;
+            self.memory.read_exact_at(&mut self.page.1, page as u64).ok()?;
+            self.page.0 = page;
+        }
+        let at = address - page;
+        self.page.1.get(at..at + 8)?.try_into().ok().map(usize::from_ne_bytes)
     }
 
     /// How much is resident of a range.
@@ -120,35 +127,35 @@ impl Resident {
     }
 }
 
-/// Words of memory that is read from its beginning to its end, in large pieces.
-struct Forward<'a> {
-    memory: &'a Resident,
-    piece: Vec<u8>,
+/// A part of anonymous memory, told by a header that lies in it.
+#[derive(Clone, Copy, Default, IntoPyObject)]
+struct Part {
     start: usize,
+    size: usize,
+    kind: &'static str,
+    /// Resident bytes that are free between what is in use, and free at the end.
+    free: usize,
+    top: usize,
 }
 
-impl Forward<'_> {
-    fn word(&mut self, address: usize) -> Option<u64> {
-        const PIECE: usize = 64 << 10;
-        if !(self.start..self.start + self.piece.len()).contains(&address) {
-            let range = self.memory.next(address).filter(|range| range.contains(&address))?;
-            self.start = address;
-            self.piece.resize(PIECE.min(range.end - address), 0);
-            self.memory.memory.read_exact_at(&mut self.piece, address as u64).ok()?;
-        }
-        let at = address - self.start;
-        self.piece.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
-    }
-}
+/// A heap of a thread's arena of glibc's malloc begins at a multiple of this.
+const ARENA: usize = 64 << 20;
+/// The record of an arena lies in its first heap before the first block, and has another size in each version.
+const RECORD: usize = 4 << 10;
+/// A pool of Python's allocator for objects up to 512 bytes, and the largest of them.
+const POOL: usize = 16 << 10;
+const LARGEST_OBJECT: usize = 512;
+/// After so many pages of which nothing is known, only every fourth one is looked at.
+const PATIENCE: usize = 1024;
 
-/// Walks a heap of glibc's malloc from its `first` chunk on, and calls `free` with each free one; the last one is the heap's
+/// Walks a heap of glibc's malloc from its first chunk on, and calls `free` with each free one; the last one is the heap's
 /// top, which is returned. `None` if the chunks do not lead to the end of the heap.
 fn walk(
     heap: Range<usize>,
-    mut word: impl FnMut(usize) -> Option<u64>,
+    mut word: impl FnMut(usize) -> Option<usize>,
     mut free: impl FnMut(&Range<usize>),
 ) -> Option<Range<usize>> {
-    const IN_USE_BEFORE: u64 = 1;
+    const IN_USE_BEFORE: usize = 1;
     const LEAST: usize = 32;
     let mut chunk = heap.start..heap.start;
     while chunk.end + LEAST <= heap.end {
@@ -156,7 +163,7 @@ fn walk(
         if header & IN_USE_BEFORE == 0 && !chunk.is_empty() {
             free(&chunk);
         }
-        let size = (header & !15) as usize;
+        let size = header & !15;
         if size < LEAST || size > heap.end - chunk.end {
             return None;
         }
@@ -168,111 +175,80 @@ fn walk(
     None
 }
 
-/// A heap of a thread's arena begins at a multiple of this, with the address of the arena's record, that of another heap, its
-/// size, and how much of it may be accessed.
-const ARENA: usize = 64 << 20;
-/// The record of an arena lies in its first heap, before the first block, and has another size in each version.
-const RECORD: usize = 4 << 10;
-
-/// Of a heap of glibc's malloc, the resident bytes in free chunks between blocks, and in the one at its top; `None` if it is
-/// not one that can be read.
-#[pyfunction]
-fn heap_free_bytes(py: Python<'_>, process: u32, start: usize, end: usize) -> PyResult<Option<(usize, usize)>> {
-    py.detach(|| {
-        let memory = Resident::open(process, start..end)?;
-        let size = memory.words(start).filter(|_| start.is_multiple_of(ARENA)).map(|[_, _, size]| size as usize);
-        let end = start + size.unwrap_or(end - start).min(end - start);
-        let mut forward = Forward { memory: &memory, piece: Vec::new(), start: 0 };
-        Ok((start..end.min(start + RECORD)).step_by(16).find_map(|first| {
-            let mut between = 0;
-            let free = |chunk: &Range<usize>| between += memory.resident_bytes(chunk);
-            let top = walk(first..end, |address| forward.word(address), free)?;
-            Some((between, memory.resident_bytes(&top)))
-        }))
-    })
+/// A heap of glibc's malloc, of which `used` bytes are its own so far.
+fn heap(memory: &mut Resident, start: usize, size: usize, used: usize) -> Part {
+    let part = Part { start, size, kind: "heap", ..Part::default() };
+    let end = start + used;
+    let found = (start..end.min(start + RECORD)).step_by(16).find_map(|first| {
+        let mut free = Vec::new();
+        let top = walk(first..end, |address| memory.word(address), |chunk| free.push(chunk.clone()))?;
+        Some((free.iter().map(|chunk| memory.resident_bytes(chunk)).sum(), memory.resident_bytes(&top)))
+    });
+    found.map_or(part, |(free, top)| Part { free, top, ..part })
 }
 
-/// What begins at an address.
-#[derive(Clone, Copy, PartialEq)]
-enum Found {
-    /// A block that glibc's malloc has mapped by itself.
-    Mapped,
-    /// A heap of an arena of glibc's malloc.
-    Heap,
-    /// A pool of Python's allocator for objects up to 512 bytes.
-    Objects,
-    Unknown,
-}
-
-/// A pool's size, to which it is aligned.
-const POOL: usize = 16 << 10;
-
-/// What begins at a resident address, how many bytes it has, and those of its live objects.
-fn what_begins(memory: &Resident, address: usize) -> (Found, usize, usize) {
+/// What begins at an address that is a multiple of a page; `None` if nothing that is known.
+fn part_at(memory: &mut Resident, start: usize) -> Option<Part> {
     const IS_MAPPED: usize = 2;
-    if address.is_multiple_of(ARENA)
-        && let Some([record, before, size, opened]) = memory.words(address).map(|words| words.map(|word| word as usize))
-    {
-        let are_sizes = (PAGE..=opened).contains(&size) && opened <= ARENA && (size | opened).is_multiple_of(PAGE);
-        if are_sizes && before.is_multiple_of(ARENA) && (1..RECORD).contains(&(record % ARENA)) {
-            return (Found::Heap, opened, 0);
+    let left = memory.bytes.end - start;
+    let [first, second] = [memory.word(start)?, memory.word(start + 8)?];
+    if start.is_multiple_of(ARENA) {
+        // The address of the arena's record, that of another heap, the size, and how much of it may be accessed.
+        let [used, size] = [memory.word(start + 16)?, memory.word(start + 24)?];
+        let are_sizes = (PAGE..=size).contains(&used) && size <= left.min(ARENA) && (used | size).is_multiple_of(PAGE);
+        if are_sizes && second.is_multiple_of(ARENA) && (1..RECORD).contains(&(first % ARENA)) {
+            return Some(heap(memory, start, size, used));
         }
     }
-    if address.is_multiple_of(POOL)
-        && let Some([count, _, _, _, index, offsets]) = memory.words(address)
-    {
-        let size = ((index >> 32) as usize + 1) * 16;
-        let (count, last) = ((count & 0xffff_ffff) as usize, (offsets >> 32) as usize);
-        if size <= 512 && last == POOL - size && count * size <= POOL {
-            return (Found::Objects, POOL, count * size);
+    if start.is_multiple_of(POOL) {
+        // The number of live objects, then pointers; the class of size; and where the last object begins.
+        let [class, last] = [memory.word(start + 32)? >> 32, memory.word(start + 40)? >> 32];
+        let (objects, size) = (first & 0xffff_ffff, (class + 1) * 16);
+        if size <= LARGEST_OBJECT && last == POOL - size && objects * size <= POOL {
+            let size = POOL.min(left);
+            return Some(Part {
+                start,
+                size,
+                kind: "objects",
+                free: size.saturating_sub(objects * (class + 1) * 16),
+                top: 0,
+            });
         }
     }
-    if let Some([0, header]) = memory.words(address) {
-        let size = header as usize & !7;
-        let fits = size >= PAGE && size.is_multiple_of(PAGE) && size <= memory.bytes.end - address;
-        if fits && header as usize & 7 == IS_MAPPED {
-            return (Found::Mapped, size, 0);
-        }
-    }
-    (Found::Unknown, PAGE, 0)
+    let size = second & !7;
+    let is_mapped = first == 0 && second & 7 == IS_MAPPED && (PAGE..=left).contains(&size) && size.is_multiple_of(PAGE);
+    is_mapped.then_some(Part { start, size, kind: "mapped", ..Part::default() })
 }
 
-/// After so many pages of which nothing is known, only every fourth one is looked at.
-const PATIENCE: usize = 1024;
-
-/// The parts of an anonymous mapping, in order: address, size, what it is, and the bytes of live objects in Python's pools.
+/// The parts of an anonymous mapping of which is known what they are, in order. With `is_heap` it is the heap of glibc's main
+/// arena.
 #[pyfunction]
-fn parts_of_mapping(
-    py: Python<'_>,
-    process: u32,
-    start: usize,
-    end: usize,
-) -> PyResult<Vec<(usize, usize, &'static str, usize)>> {
+fn parts_of_mapping(py: Python<'_>, process: u32, start: usize, end: usize, is_heap: bool) -> PyResult<Vec<Part>> {
     py.detach(|| {
-        let memory = Resident::open(process, start..end)?;
-        let mut parts: Vec<(usize, usize, Found, usize)> = Vec::new();
-        let (mut address, mut unknown) = (start, 0);
+        let mut memory = Resident::open(process, start..end)?;
+        let mut parts: Vec<Part> = Vec::new();
+        if is_heap {
+            parts.push(heap(&mut memory, start, end - start, end - start));
+        }
+        let (mut address, mut unknown) = (if is_heap { end } else { start }, 0);
         while let Some(range) = memory.next(address) {
             address = address.max(range.start);
-            let (found, mut size, live) = what_begins(&memory, address);
-            unknown = if found == Found::Unknown { unknown + 1 } else { 0 };
-            if unknown > PATIENCE {
-                size = POOL - address % POOL;
+            let Some(part) = part_at(&mut memory, address) else {
+                unknown += 1;
+                address += if unknown > PATIENCE { POOL - address % POOL } else { PAGE };
+                continue;
+            };
+            unknown = 0;
+            address += part.size;
+            match parts.last_mut().filter(|last| last.kind == part.kind && last.start + last.size == part.start) {
+                Some(last) => {
+                    (last.size, last.free, last.top) =
+                        (last.size + part.size, last.free + part.free, last.top + part.top)
+                }
+                None => parts.push(part),
             }
-            let is_more = |last: &&mut (usize, usize, Found, usize)| last.2 == found && last.0 + last.1 == address;
-            match parts.last_mut().filter(|last| found != Found::Heap && is_more(last)) {
-                Some(last) => (last.1, last.3) = (last.1 + size, last.3 + live),
-                None => parts.push((address, size, found, live)),
-            }
-            address += size;
         }
-        let name = |found| match found {
-            Found::Mapped => "mapped",
-            Found::Heap => "heap",
-            Found::Objects => "objects",
-            Found::Unknown => "unknown",
-        };
-        Ok(parts.into_iter().map(|(address, size, found, live)| (address, size, name(found), live)).collect())
+        Ok(parts)
     })
 }
 
@@ -280,7 +256,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(live_begin, module)?)?;
     module.add_function(wrap_pyfunction!(live_end, module)?)?;
     module.add_function(wrap_pyfunction!(resident_ranges, module)?)?;
-    module.add_function(wrap_pyfunction!(heap_free_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(parts_of_mapping, module)?)
 }
 
@@ -289,13 +264,13 @@ mod tests {
     use super::*;
 
     /// A heap with these chunks: size, and whether the one before is in use.
-    fn heap(chunks: &[(u64, bool)]) -> Vec<u64> {
-        let chunk = |&(size, in_use)| [0, size | u64::from(in_use)].into_iter().chain(vec![0; size as usize / 8 - 2]);
+    fn heap(chunks: &[(usize, bool)]) -> Vec<usize> {
+        let chunk = |&(size, in_use)| [0, size | usize::from(in_use)].into_iter().chain(vec![0; size / 8 - 2]);
         chunks.iter().flat_map(chunk).collect()
     }
 
     /// The free chunks, and at last the top.
-    fn found(words: &[u64]) -> Option<Vec<[usize; 2]>> {
+    fn found(words: &[usize]) -> Option<Vec<[usize; 2]>> {
         let mut free = Vec::new();
         let word = |address: usize| words.get(address / 8).copied();
         let top = walk(0..words.len() * 8, word, |chunk| free.push([chunk.start, chunk.end]))?;
