@@ -71,7 +71,7 @@ lint quick rust python numpy fuzz test-julia test-numa: ; @$(newest) .ci/steps i
 
 numpys free-threaded: .venv/installed ; @UV='$(UV)' NUMPYS='$(NUMPYS)' .ci/others $@
 
-# ---- What people ask for ----------------------------------------------------------------------------------------------
+# ---- What people ask for -------------------------------------------------------------------------------
 
 .PHONY: preload demo docs c-library install guards count bench gallery trust soak foreign format clean
 demo: .venv-release/installed ## a real program on real data, plainly and under firsttouch run
@@ -79,24 +79,24 @@ demo: .venv-release/installed ## a real program on real data, plainly and under 
 docs: .venv-release/lab .venv-release/installed ## the documentation, in target/docs
 	@rm -rf docs/reference/api && $(STEP) documentation 'PATH="$$PWD/.venv-release/bin:$$PATH" sphinx-build --quiet --fail-on-warning --keep-going docs target/docs'
 preload: ## the library behind `firsttouch run PROGRAM`, for use in this checkout
-	@$(STEP) 'the preloaded library' 'cargo build --quiet --locked --release --package firsttouch-preload'
+	@$(STEP) $@ 'cargo build --quiet --locked --release --package firsttouch-preload'
 	install -D target/release/libfirsttouch_preload.so -t python/firsttouch/_lib
 c-library: ## libfirsttouch for C, C++ and Fortran, in target/c
-	@$(STEP) 'the C library' '$(MAKE) --silent -f crates/firsttouch-c/Makefile'
+	@$(STEP) $@ '$(MAKE) --silent -f crates/firsttouch-c/Makefile'
 install: ## install libfirsttouch: PREFIX=/usr/local DESTDIR=
-	@$(STEP) 'the C library' '$(MAKE) --silent -f crates/firsttouch-c/Makefile install'
+	@$(STEP) $@ '$(MAKE) --silent -f crates/firsttouch-c/Makefile install'
 guards: .venv-release/lab .venv-release/installed ## six figures of two wheels, interleaved: BEFORE=a.whl AFTER=b.whl
-	@$(STEP) guards '.venv-release/bin/python -m benchmarks.guards $(BEFORE) $(AFTER) $(GUARDS)'
+	@$(STEP) $@ '.venv-release/bin/python -m benchmarks.guards $(BEFORE) $(AFTER) $(GUARDS)'
 count: ## lines and files by room, with the targets
 	@$(newest) benchmarks/count.py $(BEFORE)
 bench: .venv-release/lab .venv-release/installed ## measure against other allocators, into target/bench
-	@$(STEP) benchmarks '.venv-release/bin/python -m benchmarks'
+	@$(STEP) $@ '.venv-release/bin/python -m benchmarks'
 gallery: .venv-release/lab .venv-release/installed ## the programs of docs/gallery under advise and compare
-	@$(STEP) gallery '.venv-release/bin/python -m benchmarks.gallery'
+	@$(STEP) $@ '.venv-release/bin/python -m benchmarks.gallery'
 trust soak: .venv/installed ## random programs; a mixed program: SECONDS=3600
 	@$(STEP) $@ '$(if $(filter trust,$@),cargo test -q --locked --profile fast -p firsttouch --test scratch -- --ignored &&) .venv/bin/python -m tests.$@ --seconds $(or $(SECONDS),3600)'
 foreign: .venv/installed ## parts of other packages' tests, plainly and under four allocators
-	@$(call sync,.venv,--group foreign) && $(STEP) 'other packages' '.venv/bin/python -m tests.foreign'
+	@$(call sync,.venv,--group foreign) && $(STEP) $@ '.venv/bin/python -m tests.foreign'
 format: .venv/synced ## put Rust and Python into their usual form
 	cargo fmt --all && .venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
 clean: ## remove environments, builds and caches
