@@ -295,7 +295,12 @@ def arrive(place: Where, *what: Any) -> Any:
 
 def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
     token, process = words[:2]
-    _check_place(place)
+    if place != _where():
+        raise SharedArrayError(
+            "this shared array is in the memory of another host, of another container, or of a host that was rebooted "
+            f"since (it says {place[1]!r}, and this is {_where()[1]!r}): only processes of one host that see each "
+            "other can share it; send numpy.array(a), a copy, to others"
+        )
     if dtype.hasobject:
         raise ValueError(f"an array of {dtype} would hold addresses, which are meaningless here")
     mapping = _mapped.get((token, write)) or (None if write else _mapped.get((token, True)))
@@ -311,18 +316,6 @@ def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dt
     array = _on(mapping, offset, shape, strides, dtype)
     array.flags.writeable = write
     return array.view(SharedArray) if process == os.getpid() else array
-
-
-def _check_place(place: Where) -> None:
-    if place != _where():
-        boot, host, _ = place
-        where = f"host {host!r}" if host != _where()[1] else f"another container of {host!r}"
-        if host == _where()[1] and boot != _where()[0]:
-            where = f"{host!r} before it was rebooted"
-        raise SharedArrayError(
-            f"this shared array is in the memory of {where}, and only processes of one host that see each other can "
-            "share it: send numpy.array(a), a copy, to others"
-        )
 
 
 # Who pickles and unpickles.
