@@ -12,6 +12,7 @@ from tests.programs import Finished
 from tests.programs import environment as inherited
 
 Start = Callable[..., Finished]
+Write = Callable[[str, str], Path]
 
 
 def clean_environment(**more: str) -> dict[str, str]:
@@ -46,7 +47,7 @@ def firsttouch(python: Start) -> Start:
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str], Path]:
+def write(tmp_path: Path) -> Write:
     """Put a file into the directory that programs run in."""
 
     def put(name: str, text: str) -> Path:

@@ -2,16 +2,13 @@
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import firsttouch as ft
 
-from .conftest import Start
-
-Write = Callable[[str, str], Path]
+from .conftest import Start, Write
 
 POOL = repr(ft.pool())
 

@@ -1,14 +1,11 @@
 """Child processes of the program are pooled, and with %p each writes its own report."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import Start
-
-Write = Callable[[str, str], Path]
+from .conftest import Start, Write
 
 PROGRAM = """
 import os, sys

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Start, clean_environment
-
-Write = Callable[[str, str], Path]
+from .conftest import Start, Write, clean_environment
 
 #: What our processes import; `-P` is what the `firsttouch` command itself is started with, in effect.
 NAMES = ("json", "numpy", "resource", "rich", "subprocess", "tempfile", "traceback", "firsttouch")

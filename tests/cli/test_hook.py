@@ -1,14 +1,11 @@
 """The hook on NumPy's first import works however NumPy is imported, and leaves no trace."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import Start
-
-Write = Callable[[str, str], Path]
+from .conftest import Start, Write
 
 THREADS = """
 import threading
@@ -27,19 +24,51 @@ with ThreadPoolExecutor(4) as pool:
 ASK = "import numpy, firsttouch; print(firsttouch.is_installed())"
 
 
+LAZY_LOADER = """
+import importlib.util, sys
+spec = importlib.util.find_spec("numpy")
+spec.loader = importlib.util.LazyLoader(spec.loader)
+numpy = sys.modules["numpy"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(numpy)
+assert "firsttouch._firsttouch" not in sys.modules
+numpy.ones
+assert sys.modules["firsttouch._firsttouch"].is_installed()
+"""
+
+DATA = """
+import importlib, importlib.resources, importlib.util, pkgutil
+spec = importlib.util.find_spec("numpy")
+assert spec.loader.get_source("numpy")
+assert importlib.resources.files("numpy").joinpath("__init__.py").is_file()
+assert pkgutil.get_data("numpy", "__init__.py")
+import numpy
+assert importlib.util.find_spec("numpy") is numpy.__spec__
+"""
+
+#: In the very next statement, without anyone importing our package.
+NEXT_LINE = """
+import numpy, sys
+assert sys.modules["firsttouch._firsttouch"].is_installed() and "firsttouch" not in sys.modules
+"""
+
+AGAIN = """
+import sys
+sys.path.insert(0, "site")
+try: import numpy
+except ZeroDivisionError: sys.path.pop(0)
+import numpy
+"""
+
 #: Ways to import NumPy for the first time.
 WAYS = [
-    "import numpy",
+    *(NEXT_LINE, THREADS, EXECUTOR, LAZY_LOADER, DATA, AGAIN),
     "import numpy.linalg",
     "from numpy import ones",
     "import firsttouch",
     "import firsttouch, numpy",
     "import importlib; importlib.import_module('numpy')",
-    "import importlib.util; assert importlib.util.find_spec('numpy'); import numpy",
     "import pickle; pickle.loads(b'cnumpy\\nones\\n.')",
     "import threading as t; w = t.Thread(target=__import__, args=('numpy',)); w.start(); w.join()",
-    THREADS,
-    EXECUTOR,
     "import asyncio\nasync def f(): await asyncio.to_thread(__import__, 'numpy')\nasyncio.run(f())",
 ]
 
@@ -54,29 +83,10 @@ for way in {ways}:
 """
 
 
-def test_pool_is_there_after_the_import(firsttouch: Start) -> None:
+def test_pool_is_there_after_the_import(firsttouch: Start, write: Write) -> None:
+    write("site/numpy/__init__.py", "1/0")
     done = firsttouch("run", "-q", "-c", EACH_IN_A_CHILD.format(ways=WAYS, ask=ASK))
     assert (done.stdout, done.stderr, done.returncode) == ("True\n" * len(WAYS), "", 0)
-
-
-def test_pool_is_there_at_the_line_after_the_import(firsttouch: Start) -> None:
-    """Without anyone importing our package, in the very next statement."""
-    code = "import numpy, sys; print(sys.modules['firsttouch._firsttouch'].is_installed(), 'firsttouch' in sys.modules)"
-    assert firsttouch("run", "-q", "-c", code).stdout == "True False\n"
-
-
-def test_lazy_loader(firsttouch: Start) -> None:
-    code = """
-import importlib.util, sys
-spec = importlib.util.find_spec("numpy")
-spec.loader = importlib.util.LazyLoader(spec.loader)
-numpy = sys.modules["numpy"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(numpy)
-print("firsttouch._firsttouch" in sys.modules)
-numpy.ones
-print(sys.modules["firsttouch._firsttouch"].is_installed())
-"""
-    assert firsttouch("run", "-q", "-c", code).stdout == "False\nTrue\n"
 
 
 def test_nothing_is_left_on_numpy_or_the_finders(python: Start, firsttouch: Start) -> None:
@@ -117,19 +127,6 @@ def test_numpy_that_fails_to_import_fails_as_in_python(
     ours = firsttouch("run", "-q", script, environment=environment)
     assert plain.returncode == 1
     assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
-
-
-def test_failed_import_may_be_tried_again(firsttouch: Start, write: Write) -> None:
-    folder = write("site/numpy/__init__.py", "1/0").parents[1]
-    code = f"""
-import sys
-sys.path.insert(0, {str(folder)!r})
-try: import numpy
-except ZeroDivisionError: sys.path.pop(0)
-import numpy
-{ASK}
-"""
-    assert firsttouch("run", "-q", "-c", code).stdout == "True\n"
 
 
 REFUSE = """

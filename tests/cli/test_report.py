@@ -7,14 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import Start, clean_environment
-
-Write = Callable[[str, str], Path]
+from .conftest import Start, Write, clean_environment
 
 WORK = """
 import numpy as np

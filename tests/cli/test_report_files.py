@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ from _firsttouch_start import settings
 from firsttouch.tools.cli import files
 
 from .conftest import Start
-
-Write = Callable[[str, str], Path]
 
 IMPORT = "import numpy; print('ran')"
 

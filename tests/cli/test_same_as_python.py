@@ -5,14 +5,11 @@ import signal
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import Start, clean_environment
-
-Write = Callable[[str, str], Path]
+from .conftest import Start, Write, clean_environment
 
 LOOK = """
 import os, sys

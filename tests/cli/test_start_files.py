@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,7 @@ import _firsttouch_start
 from firsttouch.tools.cli import program
 from firsttouch.tools.cli.parser import BadUsageError
 
-from .conftest import Start, clean_environment
-
-Write = Callable[[str, str], Path]
+from .conftest import Start, Write, clean_environment
 
 FOLDER = Path(__file__).parents[2] / "wheel-data" / "purelib"
 

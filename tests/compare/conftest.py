@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from tests import programs
+from tests.cli.conftest import Write, write
+
+__all__ = ["Write", "write"]
 
 Finished = subprocess.CompletedProcess[str]
 Compare = Callable[..., Finished]
@@ -28,16 +31,6 @@ def compare(tmp_path: Path) -> Compare:
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, **settings)
 
     return run
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str], Path]:
-    def put(name: str, text: str) -> Path:
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return put
 
 
 def alive(marker: str) -> bool:

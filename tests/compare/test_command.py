@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,9 @@ import pytest
 
 from tests import programs
 
-from .conftest import Compare, Finished, alive
+from .conftest import Compare, Finished, Write, alive
 
 # --- A real program with many page faults.
-
-Write = Callable[[str, str], Path]
 
 # The second array ends at the heap's top: glibc gives it back at every turn, and all its pages are faulted in again.
 FAULTS = """\
