@@ -23,6 +23,7 @@ ALLOCATORS: dict[str, Callable[[], ft.Allocator]] = {
     "pool": ft.pool,
     "calloc": ft.calloc,
     "aligned": lambda: ft.aligned(4096),
+    "tracked": lambda: ft.tracked(ft.malloc()),
 }
 
 RECORD = np.dtype([("a", "i4"), ("b", "f8", (2, 3)), ("c", object), ("d", [("e", "u1")])], align=True)

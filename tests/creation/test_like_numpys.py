@@ -1,6 +1,8 @@
-"""Our functions create the same arrays as NumPy's, except for where they lie."""
+"""Our functions create the same arrays as NumPy's, except for where they lie; and nothing is left behind."""
 
+import gc
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,18 +13,40 @@ from tests.creation.kinds import ALLOCATORS, FUNCTIONS, assert_alike, calls
 pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore:the matrix subclass")]
 
 
+def owner(array: Any) -> Any:
+    while array.base is not None:
+        array = array.base
+    return array
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("kind", ALLOCATORS)
-def test_results_are_numpys(name: str, kind: str) -> None:
+def test_results_are_numpys_in_memory_of_the_allocator(name: str, kind: str) -> None:
     allocator = ALLOCATORS[kind]()
-    ours, numpys = getattr(ft, name), getattr(np, name)
-    made = 0
+    kept = []
     for arguments, named in calls(name):
-        expected = numpys(*arguments, **named)
-        assert_alike(ours(*arguments, **named, allocator=allocator), expected, name)
-        assert_alike(getattr(allocator, name)(*arguments, **named), expected, name)
-        made += 1
-    assert made > 5
+        expected = getattr(np, name)(*arguments, **named)
+        found = getattr(allocator, name)(*arguments, **named)
+        assert_alike(getattr(ft, name)(*arguments, **named, allocator=allocator), expected, name)
+        assert_alike(found, expected, name)
+        holder = owner(found)
+        assert holder.flags.owndata
+        if kind == "pool" and holder.nbytes < ft.stats().small_limit:
+            assert ft.get_allocator(holder) == ft.numpy_default()  # as everywhere under pools
+        else:
+            assert ft.get_allocator(holder) == allocator
+            assert holder.ctypes.data % (4096 if kind == "aligned" else 64) == 0
+        kept.append(found)
+    assert len(kept) > 5
+    if kind != "tracked":
+        return
+    living = ft.stats(allocator)
+    assert living.blocks >= len(kept)
+    assert living.in_use >= sum(array.nbytes for array in kept)
+    del kept, found, holder
+    gc.collect()
+    after = ft.stats(allocator)
+    assert (after.blocks, after.in_use) == (0, 0)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
