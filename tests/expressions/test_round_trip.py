@@ -38,7 +38,7 @@ stacks = st.recursive(sources, over, max_leaves=6)
 
 
 @given(stacks)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_repr_parses_back(allocator: ft.Allocator) -> None:
     text = repr(allocator)
     assert repr(resolve.parse(text)) == text
@@ -46,7 +46,7 @@ def test_repr_parses_back(allocator: ft.Allocator) -> None:
 
 
 @given(st.text() | st.text("pol(),'\"=*[]{}.-0123 \n#\\"))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_any_text_is_an_allocator_or_an_error_of_two_kinds(text: str) -> None:
     with contextlib.suppress(ValueError, TypeError):
         assert isinstance(resolve.parse(text), ft.Allocator)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.programs import environment, quiet
 
-SECONDS = float(os.environ.get("FIRSTTOUCH_STRESS_SECONDS", "10"))
+SECONDS = float(os.environ.get("FIRSTTOUCH_STRESS_SECONDS", "5"))
 SEED = int(os.environ.get("FIRSTTOUCH_STRESS_SEED", "1"))
 
 

@@ -18,7 +18,7 @@ def test_freeing_an_array_needs_no_memory() -> None:
         import resource
         for text in ("pool(decay=None)", "mimalloc()", "jemalloc()", "tracked()", "guarded()", "filled(on_free=1)"):
             ft.install(text)
-            arrays = [np.ones(20_000 + 4099 * n, np.uint8) for n in range(300)]
+            arrays = [np.ones(20_000 + 4099 * n, np.uint8) for n in range(150)]
             before = resource.getrlimit(resource.RLIMIT_AS)
             resource.setrlimit(resource.RLIMIT_AS, (probe.status("VmSize"), before[1]))
             while len(arrays) > 1:

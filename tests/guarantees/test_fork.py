@@ -90,7 +90,7 @@ def test_a_child_process_made_by_fork_inherits_no_lock_that_another_thread_held(
         threads = [threading.Thread(target=churn, args=(seed,)) for seed in (1, 2, 3)]
         for thread in threads:
             thread.start()
-        for turn in range(40):
+        for turn in range(25):
             child = os.fork()
             if not child:
                 arrays = [np.full(size, 5, np.uint8) for size in range(20_000, 4 << 20, 300_000)]

@@ -15,7 +15,7 @@ PROGRAMS = {
     """,
     "temporaries of many sizes": """
         total = 0.0
-        for turn in range(300):
+        for turn in range(120):
             a = np.ones(10_000 + turn * 7919 % 2_000_000)
             total += float((a * turn + a)[-1])
         print(total)

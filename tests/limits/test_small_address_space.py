@@ -85,7 +85,7 @@ def test_other_peoples_memory_forks_and_a_limit_on_top(shim: Path) -> None:
         ours = [np.ones(1 << 20, np.uint8) for _ in range(20)]
         others = [mmap.mmap(-1, 1 << 20) for _ in range(40)]
         ft.uninstall()
-        numpys = [np.ones(size, np.uint8) for size in (100, 50_000, 1 << 20, 50 << 20) for _ in range(20)]
+        numpys = [np.ones(size, np.uint8) for size in (100, 50_000, 1 << 20, 50 << 20) for _ in range(6)]
         assert {ft.get_allocator(array) for array in numpys} == {ft.numpy_default()}
         ft.install()
         del numpys[::2], ours[::3]

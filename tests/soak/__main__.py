@@ -19,9 +19,13 @@ STEPS = 200
 def turn(random: Random) -> None:
     """What services do, in any order, by itself, in threads and in a child; it begins and ends with the same arrays."""
     world, together = World(), Together(ALONE)
-    together.some(world, random, STEPS)
-    together.threads(world, random)
-    together.fork(world, random)
+    try:
+        together.some(world, random, STEPS)
+        together.threads(world, random)
+        together.fork(world, random)
+    except MemoryError:
+        print(ft.last_failure(), flush=True)
+        raise
     ft.uninstall()
 
 

@@ -13,7 +13,6 @@ from firsttouch._internal.resolve import _of_text
 NAMES = ("resident MiB", "mappings", "files", "threads")
 TOLERATED = {"resident MiB": 24.0, "mappings": 20.0, "files": 3.0, "threads": 1.0}
 """How far the median of the last fifth may lie above that of the middle fifth: what comes and goes by itself."""
-BARS = "▁▂▃▄▅▆▇█"
 
 
 def sample() -> tuple[float, ...]:
@@ -35,23 +34,12 @@ def rise(values: Sequence[float]) -> float:
     return statistics.median(values[-fifth:]) - statistics.median(values[2 * fifth : 3 * fifth])
 
 
-def picture(values: Sequence[float], width: int = 60) -> str:
-    """Draw a row of bars: the median of each part."""
-    parts = [
-        values[i * len(values) // width : max((i + 1) * len(values) // width, i * len(values) // width + 1)]
-        for i in range(width)
-    ]
-    medians = [statistics.median(part) for part in parts if part]
-    low, high = min(medians), max(medians)
-    return "".join(BARS[int((each - low) / ((high - low) or 1) * (len(BARS) - 1))] for each in medians)
-
-
 def report(samples: Sequence[tuple[float, ...]]) -> list[str]:
     """Print each figure's course, and return those that rise."""
     rising = []
     for name, values in zip(NAMES, zip(*samples, strict=True), strict=True):
         up = rise(values)
-        print(f"{name:>13}  {min(values):8.0f} to {max(values):.0f}, at the end {up:+.1f}  {picture(values)}")
+        print(f"{name:>13}  {min(values):8.0f} to {max(values):.0f}, at the end {up:+.1f}")
         if up > TOLERATED[name]:
             rising.append(f"{name} by {up:.0f}")
     return rising
