@@ -8,6 +8,7 @@ import pytest
 from benchmarks.gallery import PROGRAMS, Program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_program_prints_something(program: Program) -> None:
     for package in program.packages:

@@ -59,10 +59,3 @@ def test_who_fits_plainly_is_not_killed(name: str) -> None:
     assert plain[0] == 0
     with group(limit=int(peak * 1.2) + 8 * MIB) as place:
         assert inside(place, POOLED, FITTING[name]) == plain
-
-
-def test_an_array_that_the_container_can_not_hold() -> None:
-    """The kernel kills for that, with us as without: nothing here pretends to know better."""
-    with group(limit=256 * MIB) as place:
-        for prologue in (PLAIN, POOLED):
-            assert inside(place, prologue, "np.ones(1 << 29, np.uint8)")[0] == -9
