@@ -166,6 +166,7 @@ def test_a_mistake_is_one_line_before_anything_runs(
         raise AssertionError(f"it would have run {given[:2]}")
 
     monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=os.pathsep)
     monkeypatch.chdir(folder)
     assert main(words) == 2
     found = capfd.readouterr()

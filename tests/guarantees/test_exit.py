@@ -121,7 +121,7 @@ for name, program in {endings}.items():
 @pytest.mark.parametrize("flags", [(), ("-X", "dev")], ids=["", "dev"])
 def test_the_interpreter_exits_normally_while_arrays_and_scopes_are_alive(flags: tuple[str, ...]) -> None:
     endings = {name: textwrap.dedent(program) for name, program in ENDINGS.items()}
-    assert run(EACH.format(endings=endings), *flags) == ""
+    assert run(EACH.format(endings=endings), *flags, timeout=290) == ""
 
 
 def test_the_background_thread_ends_when_nothing_is_idle() -> None:
