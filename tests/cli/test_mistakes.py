@@ -212,7 +212,6 @@ def test_a_read_only_file_system_is_called_one(tmp_path: Path, monkeypatch: pyte
 WITHOUT = """
 import sys
 sys.modules[{package!r}] = None
-sys.argv[1:] = {words}
 from _firsttouch_start import main
 raise SystemExit(main())
 """
@@ -226,7 +225,7 @@ raise SystemExit(main())
     ],
 )
 def test_a_package_that_is_missing(python: Start, package: str, command: str) -> None:
-    done = python("-c", WITHOUT.format(package=package, words=command.split()))
+    done = python("-c", WITHOUT.format(package=package), *command.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"firsttouch: {command.split()[0]} needs {package}: python -m pip install {package}\n"
 

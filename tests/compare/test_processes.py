@@ -196,7 +196,7 @@ def test_a_signal_that_is_ignored_stays_so(begin: Begin, tmp_path: Path, number:
 
 def test_a_standard_input_that_is_closed(begin: Begin, tmp_path: Path) -> None:
     process = begin(
-        ["-c", f"import os, sys; os.close(0); os.execv(sys.executable, ['python', *{COMMANDS['a program']}])"]
+        ["-c", f"import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, *{COMMANDS['a program']}])"]
     )
     process.kill()
     process.communicate(timeout=60)
