@@ -17,7 +17,7 @@ use crate::numa::policy::Policy;
 use crate::numa::topology::Topology;
 use crate::pages::placement::Page;
 use crate::size;
-use crate::spec::{ALLOCATORS, Default, Kind, Opt, Spec};
+use crate::spec::{ALLOCATORS, Default, Opt, OptionKind, Spec};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +104,7 @@ impl Spec {
             option.check_quotes(value, name.is_some())?;
         }
         let given = |slot: Option<usize>| slot.map(|at| &call[at].value).filter(|&value| *value != Value::None);
-        if let Some(budget) = self.options.iter().position(|option| option.kind == Kind::Budget)
+        if let Some(budget) = self.options.iter().position(|option| option.kind == OptionKind::Budget)
             && given(slots[0]) == Some(&Value::from(AUTO))
             && given(slots[budget]).is_none()
         {
@@ -153,7 +153,7 @@ pub fn bind(spec: &'static Spec, call: &[Argument]) -> Result<Arguments, Error> 
         (None, _) => Ok(Value::None), // rejected by `slots`
     });
     let values = values.collect::<Result<_, _>>()?;
-    let upstream = spec.options.iter().position(|option| matches!(option.kind, Kind::Upstream(_)));
+    let upstream = spec.options.iter().position(|option| matches!(option.kind, OptionKind::Upstream(_)));
     Ok(Arguments { spec, values, upstream: upstream.and_then(|slot| Some((slot, slots[slot]?))) })
 }
 
@@ -241,7 +241,7 @@ impl Arguments {
     /// If what is given is not an allocator.
     pub fn upstream(&self) -> Result<Arc<dyn Allocator>, Error> {
         let usual = self.spec.options.iter().find_map(|option| match option.kind {
-            Kind::Upstream(usual) => Some(usual),
+            OptionKind::Upstream(usual) => Some(usual),
             _ => None,
         });
         match self.value("upstream") {
@@ -294,7 +294,10 @@ impl Opt {
     /// Rejects a bare word in the place of a text, if no allocator has its name, as in `pages(huge=thp)`: the shell
     /// removes quotes where the expression itself is not quoted.
     fn check_quotes(&self, value: &Value, is_named: bool) -> Result<(), Error> {
-        let texts = matches!(self.kind, Kind::Word(_) | Kind::PageSizes | Kind::Policy | Kind::Size | Kind::Budget);
+        let texts = matches!(
+            self.kind,
+            OptionKind::Word(_) | OptionKind::PageSizes | OptionKind::Policy | OptionKind::Size | OptionKind::Budget
+        );
         match value {
             Value::Allocator(inner) if texts && inner.arguments().is_empty() && Spec::find(&inner.name).is_none() => {
                 let (word, name) = (&inner.name, if is_named { format!("{}=", self.name) } else { String::new() });
@@ -307,7 +310,7 @@ impl Opt {
     }
 }
 
-impl Kind {
+impl OptionKind {
     /// The normalized value of an argument for the option `name`, which may be `None` if it is `optional`.
     ///
     /// # Errors

@@ -45,7 +45,7 @@ pub struct Opt {
     /// Its name.
     pub name: &'static str,
     /// What it takes.
-    pub kind: Kind,
+    pub kind: OptionKind,
     /// What it is where it is not given.
     pub default: Default,
     /// What it does.
@@ -65,7 +65,7 @@ pub enum Default {
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum OptionKind {
     /// Another allocator; by default this one. Nothing is created if the default is empty.
     Upstream(&'static str),
     /// An alignment in bytes.
@@ -94,8 +94,8 @@ impl Opt {
     /// Whether this value is the default.
     pub fn is_usual(&self, value: &Value) -> bool {
         match (self.kind, &self.default, value) {
-            (Kind::Upstream(""), _, Value::Allocator(inner)) => inner.to_string() == "pages(huge='thp')", // of pools
-            (Kind::Upstream(usual), _, Value::Allocator(inner)) => inner.to_string() == usual,
+            (OptionKind::Upstream(""), _, Value::Allocator(inner)) => inner.to_string() == "pages(huge='thp')", // of pools
+            (OptionKind::Upstream(usual), _, Value::Allocator(inner)) => inner.to_string() == usual,
             (_, Default::Is(usual), _) => usual == value,
             _ => false,
         }
@@ -110,20 +110,20 @@ impl Spec {
 
     /// Whether it stands on another allocator.
     pub fn is_adaptor(&self) -> bool {
-        self.options.iter().any(|option| matches!(option.kind, Kind::Upstream(_)))
+        self.options.iter().any(|option| matches!(option.kind, OptionKind::Upstream(_)))
     }
 }
 
 const NONE: Default = Default::Is(Value::None);
 const NO: Default = Default::Is(Value::Flag(false));
 
-const fn opt(name: &'static str, kind: Kind, default: Default, help: &'static str) -> Opt {
+const fn opt(name: &'static str, kind: OptionKind, default: Default, help: &'static str) -> Opt {
     Opt { name, kind, default, help }
 }
 
 const HUGE: Opt = opt(
     "huge",
-    Kind::PageSizes,
+    OptionKind::PageSizes,
     NO,
     "Page size. ``False`` means base pages, ``\"thp\"`` transparent huge pages, and a size such as ``\"2M\"`` or ``\"1G\"`` \
      explicit huge pages. Of a sequence, the first page size that is available is used. Explicit huge pages are used \
@@ -131,15 +131,15 @@ const HUGE: Opt = opt(
 );
 const POPULATE: Opt = opt(
     "populate",
-    Kind::Threads,
+    OptionKind::Threads,
     NO,
     "Whether pages are faulted in before the constructor returns. An integer is the number of threads; ``True`` lets \
      firsttouch choose it. Populating releases the GIL and can be interrupted by Ctrl-C.",
 );
-const LOCK: Opt = opt("lock", Kind::Flag, NO, "Whether pages are locked in memory (``mlock``).");
+const LOCK: Opt = opt("lock", OptionKind::Flag, NO, "Whether pages are locked in memory (``mlock``).");
 const STRICT: Opt = opt(
     "strict",
-    Kind::Flag,
+    OptionKind::Flag,
     NO,
     "Whether a request that cannot be granted in full raises :exc:`MemoryError` instead of being recorded in the receipt.",
 );
@@ -149,7 +149,7 @@ const NODES: &str = "Node or policy to allocate from: ``1``, ``\"bind:0-1\"`` (t
     or cpuset imposed from outside is never widened.";
 
 const fn upstream(usual: &'static str, help: &'static str) -> Opt {
-    opt("upstream", Kind::Upstream(usual), NONE, help)
+    opt("upstream", OptionKind::Upstream(usual), NONE, help)
 }
 const ON_A_POOL: Opt = upstream("pool()", "Where memory comes from. The default is ``pool()``.");
 
@@ -163,7 +163,7 @@ pub static ALLOCATORS: &[Spec] = &[
         summary: "an allocator of lazily zeroed memory at multiples of `alignment`.",
         options: &[opt(
             "alignment",
-            Kind::Alignment,
+            OptionKind::Alignment,
             Default::Required,
             "Alignment in bytes, a power of two up to 1 GiB. Text such as ``\"4 KiB\"`` is accepted.",
         )],
@@ -192,12 +192,12 @@ array([0., 0., 0., 0.])",
             ON_A_POOL,
             opt(
                 "on_allocate",
-                Kind::Byte,
+                OptionKind::Byte,
                 Default::Is(Value::Integer(0xFF)),
                 "Byte written over new memory that need not be zero. ``None`` writes nothing. The default turns floats \
                  into NaN.",
             ),
-            opt("on_free", Kind::Byte, NONE, "Byte written over memory that is freed. ``None`` writes nothing."),
+            opt("on_free", OptionKind::Byte, NONE, "Byte written over memory that is freed. ``None`` writes nothing."),
         ],
         positional: 1,
         notes: "",
@@ -213,13 +213,13 @@ array([nan, nan, nan])",
             upstream("pages()", "Where memory comes from. The default is ``pages()``."),
             opt(
                 "side",
-                Kind::Word(&["after", "before"]),
+                OptionKind::Word(&["after", "before"]),
                 Default::Is(Value::Text(Cow::Borrowed("after"))),
                 "On which side of the array the inaccessible page lies.",
             ),
             opt(
                 "keep",
-                Kind::Size,
+                OptionKind::Size,
                 Default::Is(Value::Integer(0)),
                 "Bytes of freed arrays that stay inaccessible, so that a use after free stops the process as well.",
             ),
@@ -255,14 +255,14 @@ array([0., 0., 0.])",
             ),
             opt(
                 "budget",
-                Kind::Budget,
+                OptionKind::Budget,
                 Default::Needed(
                     "a budget in bytes behind its upstream, as in limited(pool(), \"4 GiB\"), or \"auto\", which at_most= bounds",
                 ),
                 "Bytes that arrays may hold at a time, more than 0. Text such as ``\"4 GiB\"`` is accepted. ``\"auto\"`` is \
                  what the machine or the container has left now, less a reserve. It must be given.",
             ),
-            opt("at_most", Kind::Size, NONE, "Upper bound in bytes on what ``\"auto\"`` finds; ``repr`` shows what it found."),
+            opt("at_most", OptionKind::Size, NONE, "Upper bound in bytes on what ``\"auto\"`` finds; ``repr`` shows what it found."),
         ],
         positional: 2,
         notes: "\
@@ -309,7 +309,7 @@ array([0., 0., 0.])",
     Spec {
         name: "numa",
         summary: "an allocator of fresh pages from a NUMA node, or from where a policy says.",
-        options: &[opt("numa", Kind::Policy, Default::Required, NODES), HUGE, POPULATE, LOCK, STRICT],
+        options: &[opt("numa", OptionKind::Policy, Default::Required, NODES), HUGE, POPULATE, LOCK, STRICT],
         positional: 1,
         notes: "It is :func:`pages` with its `numa` first. firsttouch's constructors know shape and order, and place the \
             slabs of ``\"blocked:1\"`` along axis 1; under :func:`install` and :func:`use` only the number of bytes is known, \
@@ -323,7 +323,7 @@ array([0., 0., 0.])",
     Spec {
         name: "pages",
         summary: "an allocator that maps fresh pages for every array and unmaps them when the array is freed.",
-        options: &[HUGE, POPULATE, LOCK, opt("numa", Kind::Policy, NONE, NODES), STRICT],
+        options: &[HUGE, POPULATE, LOCK, opt("numa", OptionKind::Policy, NONE, NODES), STRICT],
         positional: 1,
         notes: "Mapping and faulting in new pages costs more than the arithmetic on most temporaries; put a :func:`pool` on \
             top for arrays that come and go. Arrays raise :exc:`MemoryError` where more is to be populated than is \
@@ -345,14 +345,14 @@ True",
             ),
             opt(
                 "max_idle",
-                Kind::Size,
+                OptionKind::Size,
                 NONE,
                 "Bytes that may stay idle. By default the pool decides; where `decay` is set, a quarter of the memory of \
                  the machine or container.",
             ),
             opt(
                 "decay",
-                Kind::Seconds,
+                OptionKind::Seconds,
                 Default::Is(Value::Float(DECAY.as_secs_f64())),
                 "Seconds after which idle memory is returned to the operating system. ``None`` means never.",
             ),

@@ -3,7 +3,7 @@
 use crate::adaptors::Origin;
 use crate::address_map;
 use crate::heap;
-use crate::heap::segment::Kind;
+use crate::heap::segment::PageKind;
 use crate::size::Bytes;
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub struct Why {
 pub fn why(address: usize) -> Option<Why> {
     let span = heap::span_at(address).filter(|_| heap::lives(address))?;
     let (segment, occupant) = (span.segment, span.segment.occupant(span.start));
-    let fresh = if span.kind() == Kind::Huge { Origin::HugePages } else { Origin::BasePages };
+    let fresh = if span.kind() == PageKind::Huge { Origin::HugePages } else { Origin::BasePages };
     Some(Why {
         asked: occupant.asked(),
         usable: span.usable(),

@@ -5,7 +5,7 @@
 use firsttouch::allocator_from_expression as make;
 use firsttouch::factory::{self, Error};
 use firsttouch::pages::placement::Page;
-use firsttouch::spec::{ALLOCATORS, Default, Kind};
+use firsttouch::spec::{ALLOCATORS, Default, OptionKind};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 
@@ -266,7 +266,7 @@ fn the_table_is_in_order_and_its_defaults_are_what_is_shown() {
         for option in spec.options {
             let named = match (&option.default, option.kind) {
                 (Default::Is(value), _) => format!("{}={value}", option.name),
-                (_, Kind::Policy) => format!("{}='local'", option.name),
+                (_, OptionKind::Policy) => format!("{}='local'", option.name),
                 _ => format!("{}=64", option.name),
             };
             if !matches!(option.default, Default::Is(_)) {

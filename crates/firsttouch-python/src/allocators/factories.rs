@@ -13,7 +13,7 @@ use firsttouch::expression;
 use firsttouch::factory::{self, Arguments, Error};
 use firsttouch::size;
 use firsttouch::sources::{Functions, FunctionsTable, PlacedPages};
-use firsttouch::spec::{self, ALLOCATORS, Default, Kind, Opt, Spec};
+use firsttouch::spec::{self, ALLOCATORS, Default, Opt, OptionKind, Spec};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyDict, PyFloat, PyList, PyString, PyTuple};
 use std::ffi::CString;
@@ -96,7 +96,7 @@ pub fn raised(error: Error) -> PyErr {
 
 /// The size in bytes that the argument `name` gives, as a number or as text.
 pub fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    match Kind::Size.check(name, &given(value)?, false).map_err(raised)? {
+    match OptionKind::Size.check(name, &given(value)?, false).map_err(raised)? {
         Value::Integer(bytes) => Ok(bytes as usize),
         _ => Ok(0), // there is no other
     }
@@ -117,7 +117,7 @@ fn parse_size(text: &str) -> PyResult<ToPython<usize>> {
 /// The canonical text of a NUMA policy of this machine.
 #[pyfunction]
 fn policy_argument<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    object(value.py(), &Kind::Policy.check(name, &given(value)?, false).map_err(raised)?)
+    object(value.py(), &OptionKind::Policy.check(name, &given(value)?, false).map_err(raised)?)
 }
 
 // ---- The functions of the declaration ------------------------------------------------------------------------------
@@ -152,17 +152,17 @@ fn make(py: Python<'_>, mut bound: Arguments, on: Option<&Bound<'_, PyAny>>) -> 
 }
 
 /// What an option takes, in the stub and in a docstring.
-fn annotations(kind: Kind) -> (String, String) {
+fn annotations(kind: OptionKind) -> (String, String) {
     let (stub, words) = match kind {
-        Kind::Upstream(_) => ("AllocatorLike", "AllocatorLike"),
-        Kind::Alignment | Kind::Size | Kind::Budget => ("Size", "int or str"),
-        Kind::Byte => ("int | None", "int or None"),
-        Kind::Flag => ("bool", "bool"),
-        Kind::Seconds => ("float | None", "float or None"),
-        Kind::PageSizes => ("Huge", "False, str or sequence of these"),
-        Kind::Threads => ("bool | int", "bool or int"),
-        Kind::Policy => ("Policy", "int or str"),
-        Kind::Word(words) => {
+        OptionKind::Upstream(_) => ("AllocatorLike", "AllocatorLike"),
+        OptionKind::Alignment | OptionKind::Size | OptionKind::Budget => ("Size", "int or str"),
+        OptionKind::Byte => ("int | None", "int or None"),
+        OptionKind::Flag => ("bool", "bool"),
+        OptionKind::Seconds => ("float | None", "float or None"),
+        OptionKind::PageSizes => ("Huge", "False, str or sequence of these"),
+        OptionKind::Threads => ("bool | int", "bool or int"),
+        OptionKind::Policy => ("Policy", "int or str"),
+        OptionKind::Word(words) => {
             let words = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
             return (format!("Literal[{words}]"), format!("{{{words}}}"));
         }

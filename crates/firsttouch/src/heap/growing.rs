@@ -5,7 +5,7 @@
 
 use crate::allocator::Allocator;
 use crate::heap::segment::Side;
-use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, Kind, NONE, Segment, Shape, State, UNMAPPED, huge_page};
+use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, NONE, PageKind, Segment, Shape, SpanState, UNMAPPED, huge_page};
 use crate::heap::{claim, purging};
 use crate::os::{self, Errno};
 use crate::pages::mapping::probe;
@@ -37,8 +37,8 @@ impl Span {
         self.address() + self.bytes() - self.block()
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        if self.segment.huge { Kind::Huge } else { Kind::Small }
+    pub(crate) fn kind(&self) -> PageKind {
+        if self.segment.huge { PageKind::Huge } else { PageKind::Base }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -423,7 +423,7 @@ fn mapped_part(segment: &Segment, len: u32, align: usize) -> Option<(u32, u32)> 
     let mut found = None;
     segment.walk(|free, total, state| {
         let (mut at, end) = (free, free + total);
-        while state == State::Free && found.is_none() && at < end {
+        while state == SpanState::Free && found.is_none() && at < end {
             at += unmapped_run(segment.ages(at, end - at));
             let address = segment.address(at);
             let skip = (address.next_multiple_of(align) - address) >> segment.unit_shift();

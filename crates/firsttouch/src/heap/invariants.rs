@@ -6,8 +6,8 @@ use crate::heap::growing::{Region, Span};
 use crate::heap::purging::purge_oldest;
 use crate::heap::segment::{self, Side};
 use crate::heap::segment::{FIRST_EPOCH, UNMAPPED};
-use crate::heap::segment::{Fresh, Kind, huge_page};
-use crate::heap::segment::{NONE, Segment, State};
+use crate::heap::segment::{Fresh, PageKind, huge_page};
+use crate::heap::segment::{NONE, Segment, SpanState};
 use proptest::prelude::*;
 use std::ptr::NonNull;
 
@@ -16,13 +16,13 @@ use std::ptr::NonNull;
 fn check_spans(segment: &Segment) -> (usize, usize, usize) {
     let (mut used, mut dirty, mut free) = (0, 0, Vec::new());
     let mut unit = 0;
-    let mut before = State::Used;
+    let mut before = SpanState::Used;
     segment.walk(|start, len, state| {
         assert_eq!(start, unit);
         assert!(len > 0 && start + len <= segment.top.get());
         assert_eq!((segment.record(start + len - 1).len.get(), segment.state(start + len - 1)), (len, state));
-        assert!(state == State::Used || before == State::Used, "free spans at {start} were not joined");
-        if state == State::Free {
+        assert!(state == SpanState::Used || before == SpanState::Used, "free spans at {start} were not joined");
+        if state == SpanState::Free {
             assert_eq!(segment.dirty_units(start), segment.count_dirty(start, len), "dirty units at {start}");
             free.push((start, len));
             dirty += segment.count_dirty(start, len);
@@ -96,12 +96,12 @@ type Step = (u8, usize, usize);
 fn run(heap: Heap, steps: &[Step]) {
     // SAFETY: the owner is static.
     unsafe { heap.set_owner(&raw const OWNER as *const dyn Allocator) };
-    let mut spans: Vec<(Kind, Span)> = Vec::new();
+    let mut spans: Vec<(PageKind, Span)> = Vec::new();
     for &(step, a, b) in steps {
         let at = a % spans.len().max(1);
         match (step, spans.get(at).copied()) {
             (0..=5, _) | (_, None) => {
-                let kind = if step % 2 == 0 { Kind::Small } else { Kind::Huge };
+                let kind = if step % 2 == 0 { PageKind::Base } else { PageKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let sides = if step < 3 { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
                 let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner, Fresh::Packed][b % 4];
@@ -137,7 +137,7 @@ fn run(heap: Heap, steps: &[Step]) {
             )),
             (15, Some((kind, span))) => {
                 spans.swap_remove(at);
-                let page = if kind == Kind::Huge { huge_page() } else { 1 };
+                let page = if kind == PageKind::Huge { huge_page() } else { 1 };
                 if span.address().is_multiple_of(page) && span.bytes().is_multiple_of(page) {
                     heap.give_back(span);
                 } else {
@@ -145,7 +145,7 @@ fn run(heap: Heap, steps: &[Step]) {
                 }
             }
             (16, _) => {
-                let kind = if b % 2 == 0 { Kind::Small } else { Kind::Huge };
+                let kind = if b % 2 == 0 { PageKind::Base } else { PageKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 if let Some(span) = heap.take_resident(kind, bytes, align) {
                     assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));

@@ -15,7 +15,7 @@ pub(crate) mod segment;
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
 use crate::heap::segment::Side;
-use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Kind, Occupant, Shape, State, UNMAPPED, next_epoch};
+use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Occupant, PageKind, Shape, SpanState, UNMAPPED, next_epoch};
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
 pub use purging::map_anew;
@@ -90,7 +90,7 @@ impl Heap {
     /// Allocates a span, from new address space if nothing free fits.
     pub(crate) fn take_or_grow(
         &self,
-        kind: Kind,
+        kind: PageKind,
         bytes: usize,
         align: usize,
         dirty_first: bool,
@@ -102,7 +102,7 @@ impl Heap {
     /// The same; what is mapped for it comes on the pages that `fresh` says.
     pub(crate) fn take_or_map(
         &self,
-        kind: Kind,
+        kind: PageKind,
         bytes: usize,
         align: usize,
         sides: [Side; 2],
@@ -120,17 +120,17 @@ impl Heap {
     }
 
     /// Allocates a span from what is free and at least partly dirty.
-    pub(crate) fn take_dirty(&self, kind: Kind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
+    pub(crate) fn take_dirty(&self, kind: PageKind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
         self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty], kind.pages())
     }
 
     /// Allocates a span that is free and dirty from end to end.
-    pub(crate) fn take_resident(&self, kind: Kind, bytes: usize, align: usize) -> Option<Span> {
+    pub(crate) fn take_resident(&self, kind: PageKind, bytes: usize, align: usize) -> Option<Span> {
         self.regions.lock()[kind as usize].take_resident(bytes, align)
     }
 
     /// Allocates a span that is free and mapped from end to end, also where another free span fits better.
-    pub(crate) fn take_mapped(&self, kind: Kind, bytes: usize, align: usize) -> Option<Span> {
+    pub(crate) fn take_mapped(&self, kind: PageKind, bytes: usize, align: usize) -> Option<Span> {
         self.regions.lock()[kind as usize].take_mapped(bytes, align)
     }
 
@@ -252,7 +252,7 @@ pub(crate) fn lives(address: usize) -> bool {
             let occupant = segment.occupant(unit);
             occupant.asked() != 0 && address == segment.address(unit) + occupant.offset()
         };
-        unit < segment.top.get() && segment.state(unit) == State::Used && begins_here()
+        unit < segment.top.get() && segment.state(unit) == SpanState::Used && begins_here()
     })
 }
 

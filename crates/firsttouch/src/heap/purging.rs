@@ -6,7 +6,7 @@
 use crate::heap::Heap;
 use crate::heap::growing::{Region, Span};
 use crate::heap::segment::{
-    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, Kind, Occupant, Segment, Side, UNMAPPED, class_of, ticks_since,
+    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, Occupant, PageKind, Segment, Side, UNMAPPED, class_of, ticks_since,
 };
 use crate::{heap, os};
 use std::sync::atomic::AtomicBool;
@@ -38,7 +38,7 @@ impl Heap {
         look_again();
         let _purging = self.purging.lock();
         let mut gone = 0;
-        for kind in [Kind::Huge, Kind::Small] {
+        for kind in [PageKind::Huge, PageKind::Base] {
             let mut regions = self.regions();
             for index in 0..regions[kind as usize].count {
                 let region = &mut regions[kind as usize];
@@ -85,7 +85,7 @@ pub unsafe fn map_anew(address: usize) -> bool {
     let Some(span) = heap::span_at(address) else { return false };
     // SAFETY: the heap mapped the span, whose block nobody uses (the preloaded library, before it frees the block).
     let done = unsafe { os::map_anew(span.address(), span.bytes()) }.is_ok();
-    if done && span.kind() == Kind::Huge {
+    if done && span.kind() == PageKind::Huge {
         let _ = os::advise_huge(span.address(), span.bytes()); // without it they are slower, no more
     }
     done

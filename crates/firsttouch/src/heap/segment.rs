@@ -18,18 +18,18 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Which region serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PageKind {
     /// Units of a base page.
-    Small = 0,
+    Base = 0,
     /// Units of 64 KiB on memory that is advised huge.
     Huge = 1,
 }
 
-impl Kind {
+impl PageKind {
     /// The pages of the region, unless it is said otherwise.
     pub(crate) fn pages(self) -> Fresh {
         match self {
-            Self::Small => Fresh::Base,
+            Self::Base => Fresh::Base,
             Self::Huge => Fresh::Huge,
         }
     }
@@ -37,7 +37,7 @@ impl Kind {
     /// The page size of the region.
     pub(crate) fn page(self) -> usize {
         match self {
-            Self::Small => os::page_size(),
+            Self::Base => os::page_size(),
             Self::Huge => huge_page(),
         }
     }
@@ -45,7 +45,7 @@ impl Kind {
     /// Bytes of a unit of the region.
     pub(crate) fn unit(self) -> usize {
         match self {
-            Self::Small => os::page_size(),
+            Self::Base => os::page_size(),
             Self::Huge => os::page_size().max(1 << HUGE_UNIT_SHIFT),
         }
     }
@@ -95,7 +95,7 @@ impl Shape {
     pub(crate) fn small(node: u8) -> Self {
         let page = os::page_size();
         Self {
-            unit_shift: Kind::Small.unit().trailing_zeros(),
+            unit_shift: PageKind::Base.unit().trailing_zeros(),
             extent: SMALL_EXTENT.max(page),
             page,
             huge: false,
@@ -106,7 +106,7 @@ impl Shape {
     /// The shape of a region for huge pages.
     pub(crate) fn huge(node: u8) -> Self {
         let page = huge_page();
-        Self { unit_shift: Kind::Huge.unit().trailing_zeros(), extent: page, page, huge: true, node }
+        Self { unit_shift: PageKind::Huge.unit().trailing_zeros(), extent: page, page, huge: true, node }
     }
 }
 
@@ -205,7 +205,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// The state of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SpanState {
     Used = 1,
     Free = 2,
 }
@@ -378,8 +378,8 @@ impl Segment {
     }
 
     #[inline]
-    pub(crate) fn state(&self, unit: u32) -> State {
-        if self.record(unit).tag.get() & 3 == State::Free as u32 { State::Free } else { State::Used }
+    pub(crate) fn state(&self, unit: u32) -> SpanState {
+        if self.record(unit).tag.get() & 3 == SpanState::Free as u32 { SpanState::Free } else { SpanState::Used }
     }
 
     /// Number of units of the used span that starts at `unit`.
@@ -442,8 +442,8 @@ impl Segment {
 
 impl Segment {
     fn mark_used(&self, start: u32, len: u32) {
-        self.record(start + len - 1).set(len, State::Used as u32, 0, 0);
-        self.record(start).set(len, State::Used as u32, 0, 0);
+        self.record(start + len - 1).set(len, SpanState::Used as u32, 0, 0);
+        self.record(start).set(len, SpanState::Used as u32, 0, 0);
     }
 
     /// Allocates `len` units from one free span, of the first of `sides` that has one, so many bytes `before` a multiple of
@@ -492,12 +492,12 @@ impl Segment {
     pub(crate) fn give(&self, start: u32, len: u32, dirty: u32) {
         let (mut start, mut len, mut dirty) = (start, len, dirty);
         let end = start + len;
-        if end < self.top.get() && self.state(end) == State::Free {
+        if end < self.top.get() && self.state(end) == SpanState::Free {
             let (more, its) = self.unlist(end);
             len += more;
             dirty += its;
         }
-        if start > 0 && self.state(start - 1) == State::Free {
+        if start > 0 && self.state(start - 1) == SpanState::Free {
             let (more, its) = self.unlist(start - self.record(start - 1).len.get());
             start -= more;
             len += more;
@@ -508,12 +508,16 @@ impl Segment {
 
     /// The start of the free span that ends at `unit`, or `unit` if there is none.
     pub(crate) fn free_before(&self, unit: u32) -> u32 {
-        if unit > 0 && self.state(unit - 1) == State::Free { unit - self.record(unit - 1).len.get() } else { unit }
+        if unit > 0 && self.state(unit - 1) == SpanState::Free { unit - self.record(unit - 1).len.get() } else { unit }
     }
 
     /// The end of the free span that starts at `unit`, or `unit` if there is none.
     pub(crate) fn free_behind(&self, unit: u32) -> u32 {
-        if unit < self.top.get() && self.state(unit) == State::Free { unit + self.record(unit).len.get() } else { unit }
+        if unit < self.top.get() && self.state(unit) == SpanState::Free {
+            unit + self.record(unit).len.get()
+        } else {
+            unit
+        }
     }
 
     /// Splits the used span at `start` after `keep` units into two used spans.
@@ -546,7 +550,7 @@ impl Segment {
         let (old, occupant) = (self.span_len(start), self.occupant(start));
         let end = start + old;
         let more = len - old;
-        if end >= self.top.get() || self.state(end) != State::Free || self.record(end).len.get() < more {
+        if end >= self.top.get() || self.state(end) != SpanState::Free || self.record(end).len.get() < more {
             return None;
         }
         let (free, dirty) = self.unlist(end);
@@ -576,7 +580,7 @@ impl Segment {
     /// The free span that ends at the top, if there is one.
     pub(crate) fn free_at_top(&self) -> Option<(u32, u32)> {
         let top = self.top.get();
-        if top == 0 || self.state(top - 1) != State::Free {
+        if top == 0 || self.state(top - 1) != SpanState::Free {
             return None;
         }
         let len = self.record(top - 1).len.get();
@@ -584,7 +588,7 @@ impl Segment {
     }
 
     /// Calls `visit` with every span in order of address until it returns `false`.
-    pub(crate) fn walk(&self, mut visit: impl FnMut(u32, u32, State) -> bool) {
+    pub(crate) fn walk(&self, mut visit: impl FnMut(u32, u32, SpanState) -> bool) {
         let mut unit = 0;
         while unit < self.top.get() {
             let len = self.record(unit).len.get();
@@ -598,7 +602,7 @@ impl Segment {
 
     /// Links a used span without a block to another one: what a purge has taken out is a list in the records.
     pub(crate) fn link(&self, start: u32, next: Option<u32>) {
-        self.record(start).tag.set(State::Used as u32 | next.unwrap_or(NONE >> 3) << 3);
+        self.record(start).tag.set(SpanState::Used as u32 | next.unwrap_or(NONE >> 3) << 3);
     }
 
     /// The span that a span is linked to.
@@ -641,7 +645,7 @@ impl Segment {
     /// Marks a span as free, with `dirty` dirty units, and puts it at the head of its list.
     pub(crate) fn list(&self, start: u32, len: u32, dirty: u32) {
         let side = if dirty > 0 { Side::Dirty } else { Side::Clean };
-        let tag = State::Free as u32 | (side as u32) << 2 | dirty << 3;
+        let tag = SpanState::Free as u32 | (side as u32) << 2 | dirty << 3;
         let lists = self.lists(side);
         let class = class_of(len);
         let next = lists.heads[class];

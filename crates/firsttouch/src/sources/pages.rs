@@ -10,7 +10,7 @@ use crate::heap;
 use crate::heap::Heap;
 use crate::heap::purger::{self, Purgeable};
 use crate::heap::segment::Occupant;
-use crate::heap::segment::{Kind, huge_page};
+use crate::heap::segment::{PageKind, huge_page};
 use crate::layout::round_up;
 use crate::ledger::Ledger;
 use crate::numa::policy::Orders;
@@ -100,13 +100,13 @@ unsafe impl Allocator for Pages {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().map_err(|error| self.failed(error))?;
         let (size, align) = (request.size(), request.align());
-        let take = |kind: Kind| {
+        let take = |kind: PageKind| {
             let page = kind.page();
             let whole = round_up(size, page).unwrap_or(size);
             self.heap.take_or_grow(kind, whole, align.max(page), false)
         };
-        let on_base_pages = || take(Kind::Small);
-        let on_huge_pages = || take(Kind::Huge);
+        let on_base_pages = || take(PageKind::Base);
+        let on_huge_pages = || take(PageKind::Huge);
         let span = if self.huge && size >= huge_page() {
             // Where whole huge pages are too much, the size itself may not be.
             on_huge_pages().or_else(|_| self.emptied(on_huge_pages)).or_else(|_| on_base_pages())

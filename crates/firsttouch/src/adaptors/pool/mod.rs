@@ -25,7 +25,7 @@ use crate::heap::growing::Span;
 use crate::heap::purger::{self, Clock, DeferredTrim, Purgeable};
 use crate::heap::purging::{self, look_at_mappings};
 use crate::heap::segment::Side;
-use crate::heap::segment::{Fresh, Kind, Occupant, huge_page, ticks_since};
+use crate::heap::segment::{Fresh, Occupant, PageKind, huge_page, ticks_since};
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::round_up;
 use crate::os::{self, Errno};
@@ -193,8 +193,8 @@ impl Pool {
     }
 
     /// The region whose idle memory a request prefers: that for huge pages if it may have some of its own.
-    fn kind(&self, size: usize, zeroed: bool) -> Kind {
-        if self.options.huge && size >= huge_min(zeroed) { Kind::Huge } else { Kind::Small }
+    fn kind(&self, size: usize, zeroed: bool) -> PageKind {
+        if self.options.huge && size >= huge_min(zeroed) { PageKind::Huge } else { PageKind::Base }
     }
 
     #[inline]
@@ -204,14 +204,14 @@ impl Pool {
 
     /// The warmest span of this processor that fits.
     #[inline]
-    fn take_recent(&self, kind: Kind, request: Request) -> Option<Span> {
+    fn take_recent(&self, kind: PageKind, request: Request) -> Option<Span> {
         if request.size() > SHARD_MAX {
             return None;
         }
         let mut shard = self.shard(self.heaps.here()).lock();
-        let mut take = |kind: Kind| shard.take(kind, coloring::room(kind.unit(), request.size(), request.align()));
-        let smaller = kind == Kind::Small && serves_small(request.size());
-        let span = take(kind).or_else(|| if smaller { take(Kind::Huge) } else { None })?;
+        let mut take = |kind: PageKind| shard.take(kind, coloring::room(kind.unit(), request.size(), request.align()));
+        let smaller = kind == PageKind::Base && serves_small(request.size());
+        let span = take(kind).or_else(|| if smaller { take(PageKind::Huge) } else { None })?;
         if span.address() & (request.align() - 1) != 0 {
             let epoch = self.heaps.epoch();
             let _ = shard.put(Recent { span, epoch }); // there is room: a span was just removed
@@ -236,14 +236,14 @@ impl Pool {
 
     /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh.
     #[cold]
-    fn take_from_heap(&self, kind: Kind, request: Request, is_array: bool) -> Result<Span, Errno> {
+    fn take_from_heap(&self, kind: PageKind, request: Request, is_array: bool) -> Result<Span, Errno> {
         let (size, align) = (coloring::room(kind.unit(), request.size(), request.align()), request.align());
         let node = self.heaps.here().node;
         let heap = self.heaps.at(node);
         self.flush_large();
-        if request.is_zeroed() && kind == Kind::Huge && request.size() >= zero::RENEW_MIN {
+        if request.is_zeroed() && kind == PageKind::Huge && request.size() >= zero::RENEW_MIN {
             let (kind, fresh, origin) = self.pages_for(request, is_array);
-            if kind == Kind::Huge {
+            if kind == PageKind::Huge {
                 let span = self.take_renewed(heap, request, fresh)?;
                 self.taken(span, request, origin);
                 return Ok(span);
@@ -256,13 +256,14 @@ impl Pool {
         let mut exchanged = false;
         if idle.is_none() {
             idle = self.take_resident(heap, kind, request);
-            exchanged = idle.is_some_and(|span| kind == Kind::Huge && policy::is_filled(span.address(), span.bytes()));
+            exchanged =
+                idle.is_some_and(|span| kind == PageKind::Huge && policy::is_filled(span.address(), span.bytes()));
         }
         let (kind, fresh, origin) = match idle {
             Some(span) if exchanged => {
                 self.renewed(span.bytes());
                 heap.give_back(span);
-                (Kind::Huge, Fresh::Huge, Origin::Exchanged)
+                (PageKind::Huge, Fresh::Huge, Origin::Exchanged)
             }
             Some(span) => {
                 self.taken(span, request, Origin::Recycled);
@@ -277,12 +278,12 @@ impl Pool {
     }
 
     /// On which pages fresh memory for a request comes.
-    fn pages_for(&self, request: Request, is_array: bool) -> (Kind, Fresh, Origin) {
+    fn pages_for(&self, request: Request, is_array: bool) -> (PageKind, Fresh, Origin) {
         let (size, zeroed) = (request.size(), request.is_zeroed());
         // Without decay every block is fresh, and what is left of a huge page beside a small one would be for nothing.
         let is_small = size < huge_min(zeroed);
         if !self.options.huge || (is_small && self.options.decay == Some(Duration::ZERO)) {
-            return (Kind::Small, Fresh::Base, Origin::Off);
+            return (PageKind::Base, Fresh::Base, Origin::Off);
         }
         let (kind, fresh, origin) = self.evidence.lock().pages(Asked { size, zeroed, is_array });
         // Where the process has a bound on address space, it is worth more than a huge page more in some blocks: of 6 MiB
@@ -292,24 +293,24 @@ impl Pool {
     }
 
     /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
-    fn take_resident(&self, heap: &Heap, kind: Kind, request: Request) -> Option<Span> {
+    fn take_resident(&self, heap: &Heap, kind: PageKind, request: Request) -> Option<Span> {
         let (size, align) = (request.size(), request.align());
         let other = match kind {
-            Kind::Small if !serves_small(size) => return None,
-            Kind::Small => Kind::Huge,
-            Kind::Huge => Kind::Small,
+            PageKind::Base if !serves_small(size) => return None,
+            PageKind::Base => PageKind::Huge,
+            PageKind::Huge => PageKind::Base,
         };
         heap.take_resident(other, coloring::room(other.unit(), size, align), align)
     }
 
     /// Takes a span from what is free and mapped in either region of the local heap, wherever it lies.
-    fn take_mapped(&self, kind: Kind, request: Request) -> Option<Span> {
+    fn take_mapped(&self, kind: PageKind, request: Request) -> Option<Span> {
         let (size, align) = (request.size(), request.align());
         let heap = self.heaps.at(self.heaps.here().node);
-        let of = |kind: Kind| heap.take_mapped(kind, coloring::room(kind.unit(), size, align), align);
+        let of = |kind: PageKind| heap.take_mapped(kind, coloring::room(kind.unit(), size, align), align);
         let other = match kind {
-            Kind::Huge => Some(Kind::Small),
-            Kind::Small => self.options.huge.then_some(Kind::Huge),
+            PageKind::Huge => Some(PageKind::Base),
+            PageKind::Base => self.options.huge.then_some(PageKind::Huge),
         };
         let span = of(kind).or_else(|| other.and_then(of))?;
         self.taken(span, request, Origin::Mapped);
@@ -319,7 +320,7 @@ impl Pool {
     /// Takes a span from the region for base pages, from fresh memory if need be, as its granules are smaller.
     fn take_base_pages(&self, request: Request) -> Option<Span> {
         let heap = self.heaps.at(self.heaps.here().node);
-        let span = heap.take_or_grow(Kind::Small, request.size(), request.align(), true).ok()?;
+        let span = heap.take_or_grow(PageKind::Base, request.size(), request.align(), true).ok()?;
         self.taken(span, request, Origin::Mapped);
         Some(span)
     }
@@ -345,8 +346,8 @@ impl Pool {
 
     /// Counts `fresh` bytes that were taken from the system, `huge` of them on huge pages, and makes room for them.
     fn taken_fresh_of(&self, fresh: usize, huge: usize) {
-        self.touched(Kind::Huge, huge);
-        self.touched(Kind::Small, fresh - huge);
+        self.touched(PageKind::Huge, huge);
+        self.touched(PageKind::Base, fresh - huge);
         self.make_room(fresh);
         if !purger::ensure() {
             self.tick_if_due();
@@ -359,7 +360,7 @@ impl Pool {
         let page = huge_page();
         let whole = round_up(request.size(), page).ok_or(Errno::NO_MEMORY)?;
         let align = request.align().max(page);
-        let take = || heap.take_or_map(Kind::Huge, whole, align, [Side::Clean, Side::Dirty], fresh);
+        let take = || heap.take_or_map(PageKind::Huge, whole, align, [Side::Clean, Side::Dirty], fresh);
         for _ in 0..3 {
             let span = take()?;
             if span.dirty == 0 {
@@ -377,15 +378,16 @@ impl Pool {
         self.meter.renewed.fetch_add(bytes as u64, Relaxed);
     }
 
-    fn touched(&self, kind: Kind, bytes: usize) {
-        let counter = if kind == Kind::Huge { &self.meter.first_touched_huge } else { &self.meter.first_touched_small };
+    fn touched(&self, kind: PageKind, bytes: usize) {
+        let counter =
+            if kind == PageKind::Huge { &self.meter.first_touched_huge } else { &self.meter.first_touched_small };
         counter.fetch_add(bytes as u64, Relaxed);
     }
 
     /// Serves a request from what is mapped of either region, because at the limit on mappings memory cannot move from one
     /// place to another; else tries again after trimming the pool.
     #[cold]
-    fn retry(&self, kind: Kind, request: Request, is_array: bool, refused: Errno) -> Result<Span, AllocError> {
+    fn retry(&self, kind: PageKind, request: Request, is_array: bool, refused: Errno) -> Result<Span, AllocError> {
         if refused == Errno::NO_MEMORY {
             look_at_mappings();
             if let Some(span) = self.take_mapped(kind, request) {
@@ -398,8 +400,8 @@ impl Pool {
         let result = if unsupported { Err(refused) } else { self.take_from_heap(kind, request, is_array) };
         let result = result.or_else(|error| self.take_mapped(kind, request).ok_or(error));
         let result = match kind {
-            Kind::Huge => result.or_else(|error| self.take_base_pages(request).ok_or(error)),
-            Kind::Small => result,
+            PageKind::Huge => result.or_else(|error| self.take_base_pages(request).ok_or(error)),
+            PageKind::Base => result,
         };
         result.map_err(|error| {
             self.meter.failures.fetch_add(1, Relaxed);
@@ -750,7 +752,7 @@ impl Pool {
 
 /// Whether idle memory on huge pages may serve a smaller block: rounding to its units then wastes at most a quarter.
 fn serves_small(size: usize) -> bool {
-    size >= 4 * Kind::Huge.unit()
+    size >= 4 * PageKind::Huge.unit()
 }
 
 // SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until they are freed (law 8);

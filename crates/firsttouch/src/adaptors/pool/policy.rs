@@ -20,7 +20,7 @@
 use crate::heap;
 use crate::heap::growing::Span;
 use crate::heap::purger;
-use crate::heap::segment::{Fresh, Kind, huge_page};
+use crate::heap::segment::{Fresh, PageKind, huge_page};
 use crate::layout::round_down;
 use crate::os;
 use std::fmt;
@@ -193,11 +193,11 @@ impl Evidence {
     }
 
     /// Which pages fresh memory for a request gets, in which region, and why.
-    pub(super) fn pages(&mut self, asked: Asked) -> (Kind, Fresh, Origin) {
+    pub(super) fn pages(&mut self, asked: Asked) -> (PageKind, Fresh, Origin) {
         let Asked { size, zeroed, is_array } = asked;
         let is_large = size >= huge_min(zeroed);
         if !is_large && (zeroed || !shares()) {
-            return (Kind::Small, Fresh::Base, if zeroed { Origin::Sparse } else { Origin::Off });
+            return (PageKind::Base, Fresh::Base, if zeroed { Origin::Sparse } else { Origin::Off });
         }
         let lacks = |credit: Option<usize>| credit.is_none_or(|left| left < size);
         let fewest = if self.credit.is_none() { FEWEST } else { 1 };
@@ -205,13 +205,13 @@ impl Evidence {
             self.look();
         }
         if !lacks(self.credit) {
-            let kind = if is_large { Kind::Huge } else { Kind::Small };
+            let kind = if is_large { PageKind::Huge } else { PageKind::Base };
             return (kind, Fresh::Huge, Origin::Credit);
         }
         if is_array && is_large && size >= PRECEDENT_MIN {
-            return (Kind::Huge, Fresh::Inner, Origin::Precedent);
+            return (PageKind::Huge, Fresh::Inner, Origin::Precedent);
         }
-        (Kind::Small, Fresh::Base, Origin::Unknown)
+        (PageKind::Base, Fresh::Base, Origin::Unknown)
     }
 
     /// Records that the block in a span took `fresh` bytes, `huge` of them on huge pages, as `origin` says.

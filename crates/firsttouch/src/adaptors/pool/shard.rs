@@ -5,7 +5,7 @@
 //! them to the heap before it looks there. So they are not missing where spans are joined, chosen and split.
 
 use crate::heap::growing::Span;
-use crate::heap::segment::Kind;
+use crate::heap::segment::PageKind;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
 
 /// The number of spans that a shard remembers.
@@ -56,7 +56,7 @@ pub(super) struct Shard {
 impl Shard {
     /// Takes the warmest span of `kind` that holds `bytes` and wastes at most a sixteenth, or no unit of a large one.
     #[inline]
-    pub(super) fn take(&mut self, kind: Kind, bytes: usize) -> Option<Span> {
+    pub(super) fn take(&mut self, kind: PageKind, bytes: usize) -> Option<Span> {
         if bytes > SMALL_MAX {
             return self.take_large(kind, bytes);
         }
@@ -72,7 +72,7 @@ impl Shard {
     }
 
     #[inline(never)] // what is smaller does not pay for it
-    fn take_large(&mut self, kind: Kind, bytes: usize) -> Option<Span> {
+    fn take_large(&mut self, kind: PageKind, bytes: usize) -> Option<Span> {
         let fits = |recent: &Recent| {
             let has = recent.span.bytes();
             recent.span.kind() == kind && has >= bytes && has - bytes < recent.span.segment.unit()

@@ -45,7 +45,7 @@ unsafe impl Send for Idle {}
 
 /// What a pool keeps and counts, under one lock.
 #[derive(Default)]
-struct State {
+struct Kept {
     /// Idle blocks, oldest first. There is room for all blocks, so that freeing one allocates nothing.
     blocks: VecDeque<Idle>,
     /// The number of blocks, idle or live.
@@ -55,7 +55,7 @@ struct State {
     counts: Stats,
 }
 
-impl State {
+impl Kept {
     /// Makes room for a new block; whether there was memory for that.
     fn admit(&mut self) -> bool {
         let has_room = self.blocks.try_reserve(self.count + 1 - self.blocks.len()).is_ok();
@@ -118,7 +118,7 @@ pub(super) struct UpstreamPool {
     upstream: Arc<dyn Allocator>,
     options: Options,
     max_idle: usize,
-    state: Lock<State>,
+    state: Lock<Kept>,
     ledger: Arc<Ledger<Living>>,
     clock: Clock,
 }
@@ -131,7 +131,7 @@ impl Pool {
             upstream,
             options,
             max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
-            state: Lock::new(State::default()),
+            state: Lock::new(Kept::default()),
             ledger: Ledger::new(),
             clock: Clock::new(options.decay),
         });
