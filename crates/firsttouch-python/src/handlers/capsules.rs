@@ -36,10 +36,13 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
         Box::from_raw(pointer.cast::<Handler>())
     };
     // Attached, or PyO3 would keep the capsule that a scope's handler holds until somebody else is.
+    let is_needed = handler.is_last();
     let held = &mut Some(handler);
     Python::try_attach(|_| drop(held.take()));
     drop(held.take());
-    owners::sweep();
+    if is_needed {
+        owners::sweep();
+    }
 }
 
 fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
@@ -140,13 +143,6 @@ pub fn of_scope<'py>(
     around(py, Handler::of_scope(buffer.clone(), opening.clone(), NUMPYS_SMALL, next, before))
 }
 
-/// How many references an object has. Without a GIL the number is exact if this thread made the object and no other has a
-/// reference to it; one that another thread takes or drops meanwhile may or may not be counted.
-pub fn references(object: &Bound<'_, PyAny>) -> isize {
-    // SAFETY: the object lives.
-    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
-}
-
 /// The handler in a capsule, if it is one of ours and serves from an allocator.
 pub fn handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
     // SAFETY: the capsule lives as long as the reference and keeps its handler.
@@ -165,6 +161,22 @@ pub fn nearest_open<'py>(capsule: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAn
         at = before.into_bound(py);
     }
     Ok(at)
+}
+
+/// Who serves after the scope of `capsule`, which ended: the nearest open one, or who served before them all. The scope lets go
+/// of others that ended: where each is opened before the last one is left, they would be a chain without an end.
+pub fn after<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = capsule.py();
+    let mut at = capsule.clone();
+    while let Some((_, before)) = handler(&at)?.and_then(Handler::scope).filter(|(opening, _)| !opening.is_open()) {
+        let next = before.lock(py).clone_ref(py).into_bound(py);
+        at = next;
+    }
+    if let Some((_, before)) = handler(capsule)?.and_then(Handler::scope) {
+        let gone = std::mem::replace(&mut *before.lock(py), at.clone().unbind());
+        drop(gone); // not under the lock: it may be the last reference
+    }
+    nearest_open(at)
 }
 
 /// The allocator that serves from `capsule` outwards, whose blocks are found by their address; `None` stands for what serves

@@ -95,7 +95,9 @@ impl Handler {
         next: Functions,
         scope: Option<(Arc<Opening>, Guarded<Py<PyAny>>)>,
     ) -> Box<Self> {
-        queries::register_owner(&allocator);
+        if kind != Kind::Scope {
+            queries::register_owner(&allocator); // a buffer is registered once
+        }
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
         let buffer = any.downcast::<Buffer>().ok();
         let has_rest = kind == Kind::Context && small == 0 && !queries::can_tell(&*allocator);
@@ -198,6 +200,11 @@ impl Handler {
     /// Whether its arrays are to lie in slabs along an axis.
     pub fn has_slabs(&self) -> bool {
         has_slabs(self.allocator())
+    }
+
+    /// Whether its allocator may be unused once it is gone: where it is a scope's, as the last reference beside the registry.
+    pub fn is_last(&self) -> bool {
+        self.kind != Kind::Scope || Arc::strong_count(self.allocator()) <= 3
     }
 
     /// Of a scope's handler: whom it serves, and what served before.

@@ -3,7 +3,7 @@
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::factories::{self, bytes, raised};
 use crate::allocators::process_pool::process_pool;
-use crate::allocators::queries::can_tell;
+use crate::allocators::queries::{can_tell, register_owner};
 use crate::custom::kept_error;
 use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
@@ -12,9 +12,8 @@ use crate::numpy::{NumPy, track};
 use crate::python::call_sites;
 use crate::python::gil::Guarded;
 use crate::python::values::{self, Name, PyMemoryError, PyRuntimeError, PyValueError, ToPython, ensure_memory};
-use crate::scratch::decorator;
-use crate::scratch::scope::EndedScopes;
 use crate::scratch::storage::{self, Storage};
+use crate::scratch::{decorator, refuse};
 use firsttouch::adaptors::Tracked;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::failure;
@@ -22,7 +21,7 @@ use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::spec;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 use std::sync::Arc;
 
 /// Scratch memory: the base class of all buffers.
@@ -41,19 +40,14 @@ pub struct PyBuffer {
     /// Of calls of compiled code that are over, for the next ones.
     #[allow(clippy::vec_box)] // a call takes the box as it is
     pub cursors: Guarded<Vec<Box<Cursor>>>,
-    pub ended_scopes: EndedScopes,
     pub debug: bool,
 }
 
 impl PyBuffer {
     fn new(buffer: Arc<Buffer>, debug: bool) -> PyClassInitializer<Self> {
-        let (cursors, ended_scopes) = (Guarded::default(), EndedScopes::default());
-        PyClassInitializer::from(PyAllocator::ours(buffer.clone())).add_subclass(Self {
-            buffer,
-            cursors,
-            ended_scopes,
-            debug,
-        })
+        let (allocator, cursors): (Arc<dyn Allocator>, _) = (buffer.clone(), Guarded::default());
+        register_owner(&allocator);
+        PyClassInitializer::from(PyAllocator::ours(allocator)).add_subclass(Self { buffer, cursors, debug })
     }
 
     /// The buffer in Rust.
@@ -225,7 +219,7 @@ fn growing(
 #[pymethods]
 impl ScratchBuffer {
     #[new]
-    #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false))]
+    #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false, **others))]
     #[pyo3(text_signature = "(chunk_size='128 KiB', upstream=None, limit=None, debug=False)")]
     fn new(
         py: Python<'_>,
@@ -233,7 +227,9 @@ impl ScratchBuffer {
         upstream: Option<&Bound<'_, PyAny>>,
         limit: Option<&Bound<'_, PyAny>>,
         debug: bool,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        refuse("ScratchBuffer", others, &["chunk_size", "upstream", "limit", "debug"])?;
         let mut options = BufferOptions { debug, site: site(debug), ..BufferOptions::default() };
         if let Some(given) = chunk_size {
             options.chunk_size = bytes("chunk_size", given)?;
@@ -308,20 +304,22 @@ fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
 
 /// The default buffer of a fixed size of a thread or a task.
 pub fn default_fixed(py: Python<'_>) -> PyResult<Py<PyBuffer>> {
-    let made = Py::new(py, FixedBuffer::new(py, None, false)?)?;
+    let made = Py::new(py, FixedBuffer::new(py, None, false, None)?)?;
     Ok(made.into_bound(py).into_super().unbind())
 }
 
 #[pymethods]
 impl FixedBuffer {
     #[new]
-    #[pyo3(signature = (nbytes_or_array=None, debug=false))]
+    #[pyo3(signature = (nbytes_or_array=None, debug=false, **others))]
     #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False)")]
     fn new(
         py: Python<'_>,
         nbytes_or_array: Option<&Bound<'_, PyAny>>,
         debug: bool,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        refuse("FixedBuffer", others, &["nbytes_or_array", "debug"])?;
         ensure_memory(py)?;
         let Storage { address, size, shared, keep } = storage(nbytes_or_array)?;
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.

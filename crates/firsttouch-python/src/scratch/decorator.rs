@@ -6,6 +6,7 @@ use crate::python::values::{self, Name, PyRuntimeError, PyTypeError, PyValueErro
 use crate::python::{call_sites, callback};
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::default_buffers::{DefaultBuffers, Kind};
+use crate::scratch::refuse;
 use crate::scratch::scope::{EnteredScope, PyScope, enter};
 use firsttouch::allocator::Allocator;
 use firsttouch::scratch::Damage;
@@ -114,8 +115,7 @@ impl Drop for Scratch {
         Python::try_attach(|py| {
             let entered = std::mem::take(&mut *self.entered.lock(py));
             for entered in entered.into_iter().rev() {
-                let closed = entered.close(py).and_then(|()| entered.keep(py));
-                closed.unwrap_or_else(|error| error.write_unraisable(py, None));
+                entered.close(py).unwrap_or_else(|error| error.write_unraisable(py, None));
             }
         });
     }
@@ -124,8 +124,15 @@ impl Drop for Scratch {
 #[pymethods]
 impl Scratch {
     #[new]
-    #[pyo3(signature = (buffer_or_function=None, /, *, warn=false))]
-    fn new(py: Python<'_>, buffer_or_function: Option<&Bound<'_, PyAny>>, warn: bool) -> PyResult<Py<Self>> {
+    #[pyo3(signature = (buffer_or_function=None, /, *, warn=false, **others))]
+    #[pyo3(text_signature = "(buffer_or_function=None, /, *, warn=False)")]
+    fn new(
+        py: Python<'_>,
+        buffer_or_function: Option<&Bound<'_, PyAny>>,
+        warn: bool,
+        others: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Self>> {
+        refuse("scratch", others, &["buffer_or_function", "warn"])?;
         let mut made = Self { buffer: None, function: None, warn, entered: Guarded::default() };
         let Some(given) = buffer_or_function else { return Py::new(py, made) };
         let Ok(buffer) = given.cast::<PyBuffer>() else {
@@ -146,7 +153,7 @@ impl Scratch {
                  alive",
             ));
         }
-        let mut entered = self.enter(py)?;
+        let entered = self.enter(py)?;
         let object = entered.object(py);
         if object.is_err() {
             entered.close(py)?; // no `with` block is there to leave it
@@ -166,7 +173,6 @@ impl Scratch {
         let Some(entered) = self.last(py) else { return Ok(false) };
         entered.close(py)?;
         let damage = entered.buffer(py).buffer().settle();
-        entered.keep(py)?;
         if !error.is_none() {
             explain(error)?;
         }
@@ -199,7 +205,7 @@ impl Scratch {
             Ok(value) if self.warn => Some(left_behind(&entered, value)?),
             _ => None,
         };
-        closed.and_then(|()| entered.keep(py))?;
+        closed?;
         let value = returned.inspect_err(|error| {
             let _ = explain(error.value(py).as_any());
         })?;
