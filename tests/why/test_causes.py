@@ -155,6 +155,14 @@ CAUSES = {
         resident.GAPS,
     ),
     "a list of bytes": Cause("kept = [bytes([n]) * (1 << 20) for n in range(150)]\n", resident.MALLOC, resident.LARGE),
+    "a list of bytes beside NumPy": Cause(
+        """
+        import numpy
+        kept = [bytes([n]) * (1 << 20) for n in range(150)]  # here
+        """,
+        resident.BUFFERS,
+        "here",
+    ),
     "numbers": Cause("kept = [float(n) for n in range(3_000_000)]\n", resident.OBJECTS, resident.LIVE),
     "numbers, most of them gone": Cause(
         "kept = list(map(float, range(4_000_000)))\nkept = kept[::20]\n",

@@ -9,6 +9,7 @@ use firsttouch::adaptors::{CallSites, SMALL_LIMIT};
 use firsttouch::heap::purger::{self, Purgeable};
 use firsttouch::ledger::Part;
 use firsttouch::os::{self, Errno};
+use firsttouch::sync::first::First;
 use firsttouch::sync::lock::Lock;
 use firsttouch::{address_map, fork};
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use std::hash::BuildHasherDefault;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The name of the memory file.
 pub const NAME: &str = "firsttouch-live";
@@ -48,14 +49,16 @@ struct Header {
     lines_from: AtomicU64,
 }
 
-/// A block in the file: its address, or 0; its size; the number of its line, or 0.
+/// A block in the file: its address, or 0; its size; the number of its line, or 0, and whether it is for no array.
 type Row = [AtomicU64; 3];
+/// The bit of the line that says that a block is for no array.
+const NO_ARRAY: u64 = 1 << 62;
 
 /// A block in the list of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveBlock {
     size: usize,
-    /// The line that made it, as the call sites number it.
+    /// The third word of its row; the call sites number the lines.
     site: u64,
     row: usize,
 }
@@ -89,6 +92,16 @@ static HAS_FOREIGN: AtomicBool = AtomicBool::new(false);
 static LINES_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// The number of the last line in the text.
 static NAMED: AtomicU64 = AtomicU64::new(0);
+
+/// From this size on every line is recorded, as that takes little beside touching the block once. Of smaller blocks no more
+/// than one in so many microseconds, a thirtieth of the time, after a stock of them.
+const ALWAYS: usize = 1 << 20;
+const MICROS_FOR_LINE: u64 = 10;
+const STOCK: u64 = 100_000;
+/// What is left of the stock, and the time, in microseconds of the clock, up to which it was replenished.
+static LEFT: AtomicU64 = AtomicU64::new(STOCK);
+static REPLENISHED: AtomicU64 = AtomicU64::new(0);
+static CLOCK: First<Instant> = First::new();
 
 /// Whether this process records its live blocks.
 #[inline]
@@ -132,12 +145,13 @@ pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Records that a block was allocated.
-pub fn on_alloc(address: usize, size: usize) {
+/// Records that a block was allocated, for an array or not; `has_line` says whether its line may be asked for.
+pub fn on_alloc(address: usize, size: usize, is_array: bool, has_line: bool) {
     if size < SMALL_LIMIT || !is_open() {
         return;
     }
-    let sites = TABLE.lock().call_sites.filter(|_| size >= LINES_FROM.load(Relaxed));
+    let wanted = has_line && size >= LINES_FROM.load(Relaxed) && (size >= ALWAYS || takes_from_stock());
+    let sites = if wanted { TABLE.lock().call_sites } else { None };
     let site = sites.map_or(0, |sites| (sites.site)()); // without the lock: it may wait for the interpreter
     if let Some(sites) = sites.filter(|_| site > NAMED.load(Relaxed)) {
         name_sites(sites, site);
@@ -145,7 +159,21 @@ pub fn on_alloc(address: usize, size: usize) {
     if address_map::is_foreign(address) {
         HAS_FOREIGN.store(true, Relaxed);
     }
-    TABLE.lock().insert(address, size, site);
+    TABLE.lock().insert(address, size, if is_array { site } else { site | NO_ARRAY });
+}
+
+/// Whether a line may be recorded of a block that is not large.
+fn takes_from_stock() -> bool {
+    if LEFT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+        return true;
+    }
+    let now = CLOCK.get_or_make(Instant::now).elapsed().as_micros() as u64;
+    let lines = now.saturating_sub(REPLENISHED.load(Relaxed)) / MICROS_FOR_LINE;
+    if lines > 0 {
+        REPLENISHED.store(now, Relaxed);
+        LEFT.store(lines.min(STOCK) - 1, Relaxed);
+    }
+    lines > 0
 }
 
 /// Adds the lines up to a site to the text. (Sites are numbered as they are first seen.)
@@ -181,7 +209,7 @@ pub fn on_resize_end(before: Option<LiveBlock>, address: usize, size: Option<usi
         (Some(block), size) if size.is_none_or(|size| size >= SMALL_LIMIT) && is_open() => {
             TABLE.lock().insert(address, size.unwrap_or(block.size), block.site);
         }
-        (None, Some(size)) => on_alloc(address, size),
+        (None, Some(size)) => on_alloc(address, size, true, true),
         _ => {}
     }
 }

@@ -147,10 +147,10 @@ class Reasons:
         when = "At its peak {} were resident" if self.last else "{} are resident"
         whole = when.format(units.size(total, 1))
         said = [f"{whole}. The largest part, {size} ({share}), is {self._named(cause)}."]
-        if cause.group == resident.ARRAYS:
+        if cause.group in (resident.ARRAYS, resident.BUFFERS):
             gone = cause.resident - (self.last.of(cause.group, cause.what) if self.last else cause.resident)
             later = f" At its end {units.size(gone, 1)} of that were gone." if gone > cause.resident / 10 else ""
-            said.append(f"Without these arrays, or with smaller ones, it would be {size} less.{later}")
+            said.append(f"Without them, or with smaller ones, it would be {size} less.{later}")
         elif cause.group == resident.ALLOCATORS:
             hints = [hint for name, hint in _OF_ALLOCATORS.items() if name in cause.what]
             said.append(" ".join(hints))
@@ -162,9 +162,12 @@ class Reasons:
     def _named(self, part: Part) -> str:
         """Return what a part is, after "is"."""
         what = _place(part.what)
-        arrays = "an array" if part.blocks == 1 else f"{part.blocks:,} arrays"
+        noun = "array" if part.group == resident.ARRAYS else "object"
+        blocks = f"an {noun}" if part.blocks == 1 else units.count(part.blocks, noun)
+        made = f"{blocks} made by {what}" if ":" in what else f"{blocks} {what}"
         return {
-            resident.ARRAYS: f"{arrays} made by {what}" if part.what != what or ":" in what else f"{arrays}, {what}",
+            resident.ARRAYS: made,
+            resident.BUFFERS: f"{made} (bytes, strings, lists, dictionaries, ...)",
             resident.IDLE: "memory that firsttouch's pool keeps for the next arrays" if what == resident.IDLE else what,
             resident.OBJECTS: f"in the arenas of Python's small objects: {what}",
             resident.MALLOC: f"the C library's: {what}",
@@ -205,7 +208,8 @@ class Reasons:
             if [part.what for part in parts] == [group]:
                 continue
             for part in shown:
-                arrays = f" ({units.count(part.blocks, 'array')})" if part.blocks else ""
+                noun = "array" if group == resident.ARRAYS else "object"
+                arrays = f" ({units.count(part.blocks, noun)})" if part.blocks else ""
                 yield _fit(_place(part.what), _LONG - len(arrays)) + arrays, part.resident, last.of(group, part.what), 1
             rest = total - sum(part.resident for part in shown)
             if rest > self.peak.resident * _LITTLE:
@@ -232,15 +236,8 @@ class Reasons:
         """Return what is allocated or mapped and takes no memory, if that is much."""
         from firsttouch.tools.measuring.report import Table
 
-        wanted = (
-            resident.ARRAYS,
-            resident.OTHER,
-            resident.STACKS,
-            resident.FILES,
-            resident.SHARED,
-            resident.ALLOCATORS,
-        )
-        parts = [part for part in self.peak.parts if part.untouched >= _MUCH and part.group in wanted]
+        left_out = (resident.IDLE, resident.MALLOC, resident.OBJECTS, resident.LIBRARIES, resident.OWN)
+        parts = [part for part in self.peak.parts if part.untouched >= _MUCH and part.group not in left_out]
         parts.sort(key=lambda part: -part.untouched)
         rows: list[Sequence[str]] = []
         for part in parts[:most]:
@@ -267,7 +264,7 @@ class Reasons:
             width = 1 if has_parts or depth else 2
             top, height = tops[depth], size / total
             axes.add_patch(
-                Rectangle((depth, top), width, height, facecolor=color, alpha=0.45 if depth else 0.75, lw=0.8)
+                Rectangle((depth, top), width, height, facecolor=color, alpha=0.45 if depth else 0.75, ec="white")
             )
             if height > 0.025:
                 text = f"{what}  {units.size(size, 1)}"

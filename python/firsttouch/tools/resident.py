@@ -22,6 +22,7 @@ Addresses = npt.NDArray[np.int64]
 
 #: Groups of parts, with what they are called.
 ARRAYS = "arrays, by the line that made them"
+BUFFERS = "other large Python objects, by line"
 IDLE = "idle in firsttouch's pool"
 OBJECTS = "Python's small objects"
 MALLOC = "malloc of the C library"
@@ -42,6 +43,8 @@ LIVE, GAPS_OF_OBJECTS = "live", "free between live ones"
 _POOLS = range(16 << 40, (32 if os.uname().machine == "aarch64" else 40) << 40)
 #: A mapping in /proc/PID/smaps: its addresses, access and file, and what of it is resident, in KiB.
 _MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A-Z].*\n)*?Rss: +([0-9]+)", re.MULTILINE)
+#: The bit of a line that says that the block is for no array.
+_NO_ARRAY = 1 << 62
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: A heap of a thread's arena begins at a multiple of this.
 _ARENA = 64 << 20
@@ -179,8 +182,10 @@ class Process:
         rows = np.frombuffer(content, np.int64).reshape(-1, 3)
         rows = rows[rows[:, 0] != 0]
         rows[:, 1] += rows[:, 0]
-        unknown = f"arrays below {units.size(self._word(6))}"
-        return rows[np.argsort(rows[:, 0])], [unknown, *lines], lost
+        least = self._word(6)
+        lines = [f"below {units.size(least)}", *lines[:-1], "whose line is not known"]
+        rows[:, 2][(rows[:, 2] % _NO_ARRAY == 0) & (rows[:, 1] - rows[:, 0] >= least)] += len(lines) - 1
+        return rows[np.argsort(rows[:, 0])], lines, lost
 
     def _status(self) -> dict[str, int]:
         """Return the figures of /proc/PID/status: sizes in bytes, and numbers."""
@@ -348,7 +353,8 @@ class _Sorting:
             mine = blocks[:, 2] == line
             resident, size = float(there[mine].sum()), float((ends - starts)[mine].sum())
             begun = int((mine & (blocks[:, 0] == starts)).sum())  # the others in a mapping before
-            self._add(ARRAYS, self._line(int(line)), resident, size - resident, begun)
+            group_of = BUFFERS if line & _NO_ARRAY else ARRAYS
+            self._add(group_of, self._line(int(line) % _NO_ARRAY), resident, size - resident, begun)
         rest = self._containers(mapping, group, what)
         edges = np.array([part[0] for part in rest])
         inside = np.bincount(np.searchsorted(edges, starts, "right") - 1, there, len(rest))

@@ -221,6 +221,9 @@ impl Handler {
                 glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
                 let block = give(&**self.allocator(), request); // observed as a whole
                 glibc::allocated(block as usize, request.size(), self.kind == Kind::Front);
+                if self.kind == Kind::Raw {
+                    observed::gave_buffer(block, request.size());
+                }
                 block
             }
             (_, Some((opening, before))) if !opening.serves() => self.pass_on(before, request),
@@ -291,10 +294,10 @@ impl Handler {
     }
 
     fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
-        if matches!(self.kind, Kind::Front | Kind::Raw) {
-            guarded(resize)
-        } else {
-            observed::resize(self, address, size, || guarded(resize))
+        match self.kind {
+            Kind::Front => guarded(resize),
+            Kind::Raw => observed::resize_buffer(address, size, || guarded(resize)),
+            _ => observed::resize(self, address, size, || guarded(resize)),
         }
     }
 }
@@ -388,7 +391,10 @@ unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: us
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
         match handler.kind {
             Kind::Front => glibc::freed(pointer as usize, size),
-            Kind::Raw => glibc::freed(pointer as usize, owners::left_behind(address)),
+            Kind::Raw => {
+                glibc::freed(pointer as usize, owners::left_behind(address));
+                observed::freed_buffer(pointer);
+            }
             _ => observed::freed(pointer),
         }
         if handler.buffer.as_ref().is_some_and(|buffer| buffer.try_deallocate(address)) {

@@ -6,11 +6,12 @@
 use crate::handlers::handler::{self, Handler, handler};
 use crate::python::call_sites;
 use firsttouch_trace::{LARGE_SIZE, live, profile, recorder};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Tells profiles of a block that a context's handler gives.
 pub fn allocate(handler: &Handler, size: usize, give: impl FnOnce() -> *mut c_void) -> *mut c_void {
@@ -49,9 +50,37 @@ fn is_watched() -> bool {
 fn gave(block: *mut c_void, size: usize) -> *mut c_void {
     if !block.is_null() {
         profile::on_alloc(block as usize, size);
-        live::on_alloc(block as usize, size);
+        live::on_alloc(block as usize, size, true, true);
     }
     block
+}
+
+/// Tells of a block that is for no array. Its line is left out where asking for a frame may collect garbage, which runs
+/// any code, while CPython resizes an object: up to 3.11.
+pub fn gave_buffer(block: *mut c_void, size: usize) {
+    static COLLECTS_LATER: OnceLock<bool> = OnceLock::new();
+    if live::is_open() && !block.is_null() {
+        // SAFETY: a constant of the running Python, which may be read by any thread.
+        let has_line = *COLLECTS_LATER.get_or_init(|| unsafe { ffi::Py_Version } >= 0x030c_0000);
+        live::on_alloc(block as usize, size, false, has_line);
+    }
+}
+
+/// Tells of a block that is for no array, and is about to be freed.
+pub fn freed_buffer(pointer: *mut c_void) {
+    live::on_free(pointer as usize);
+}
+
+/// Tells of a block that is for no array, and changes its size.
+pub fn resize_buffer(old: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let listed = live::on_free(old.as_ptr() as usize);
+    let moved = resize();
+    match (listed, moved.is_null()) {
+        (None, _) => gave_buffer(moved, size),
+        (listed, true) => live::on_resize_end(listed, old.as_ptr() as usize, None),
+        (listed, false) => live::on_resize_end(listed, moved as usize, Some(size)),
+    }
+    moved
 }
 
 fn moved(old: usize, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {

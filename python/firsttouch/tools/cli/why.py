@@ -89,7 +89,7 @@ def _of_process(number: int, given: Any, out: Output) -> int:
     from firsttouch.tools import resident
     from firsttouch.tools.reasons import Reasons
 
-    process = resident.Process(number)
+    process, was_there = resident.Process(number), False
     try:
         while True:
             reasons = Reasons(f"{number} ({process.command()})", process.look())
@@ -97,12 +97,14 @@ def _of_process(number: int, given: Any, out: Output) -> int:
             out.save(reasons.as_dict, reasons.page(given.lines))
             if given.watch is None:
                 return 0
+            was_there = True
             sys.stdout.flush()
             time.sleep(given.watch)
-    except FileNotFoundError:
-        raise BadUsageError(f"why: there is no process {number}") from None
-    except ProcessLookupError:
-        raise BadUsageError(f"why: process {number} has ended") from None
+    except (FileNotFoundError, ProcessLookupError):
+        if not was_there:
+            raise BadUsageError(f"why: there is no process {number}, or it has ended") from None
+        speak.line(f"process {number} has ended")
+        return 0
     except PermissionError:
         raise BadUsageError(f"why: process {number} is another user's, or protected: try sudo") from None
     finally:

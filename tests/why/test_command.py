@@ -1,0 +1,58 @@
+"""What `firsttouch why` prints and writes, and its mistakes."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Start, clean_environment
+
+PROGRAM = "import numpy as np, sys\nkept = [np.ones(10**6) for _ in range(20)]\nsys.exit(3)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["999999999"], "there is no process 999999999"),
+        (["--watch", "0", "1"], "takes seconds, more than 0"),
+        (["--watch", "2", "plan.py"], "--watch is for a running process"),
+        ([], "missing program"),
+        (["nothing.py"], "nothing.py"),
+    ],
+)
+def test_mistakes(words: list[str], said: str, firsttouch: Start) -> None:
+    done = firsttouch("why", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_the_table_fits_80_columns_and_the_status_is_the_programs(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "plan.py").write_text(PROGRAM)
+    done = firsttouch("why", "--html", "why.html", "plan.py", environment={"COLUMNS": "80"})
+    assert (done.returncode, done.stdout) == (3, "")
+    assert max(map(len, done.stderr.splitlines())) <= 80
+    assert re.search(r"plan\.py:2 \(20 arrays\) +152\.", done.stderr)
+    said = " ".join(done.stderr.split())
+    assert re.search(r"The largest part, 152\.\d MiB \(.*\), is 20 arrays made by plan\.py:2\.", said)
+    page = (tmp_path / "why.html").read_text()
+    assert page.count("<svg") == 2
+    assert "plan.py:2" in page
+
+
+def test_watch_looks_again_until_the_process_ends(tmp_path: Path) -> None:
+    sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    words = [sys.executable, "-m", "firsttouch", "why", "--watch", ".1", str(sleeper.pid)]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment()
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        for looks, line in enumerate(line for line in watching.stdout if "resident memory" in line):
+            if looks == 1:
+                assert "MiB" in line
+                break
+        sleeper.communicate(b"\n")
+        watching.stdout.read()
+        assert f"process {sleeper.pid} has ended" in watching.stderr.read()
