@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn what_is_rendered_parses_back() {
         for text in
-            ["pool(pages(huge='thp'), max_idle=None, decay=1.0)", "f((1,), (1, 2), \"it's\", -3, x=True, y=(), z=0.5)"]
+            ["pool(pages(huge='2M'), max_idle=5, decay=None)", "f((1,), (1, 2), \"it's\", -3, x=True, y=(), z=0.5)"]
         {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
