@@ -66,7 +66,7 @@ def row(name: str, budget: str) -> str:
     verdicts = (word for word in ("faster", "slower") if pool["name"] in compared["advice"][word])
     intervals = (pool["speedup"], compared["noise"])
     cells = [name, *(f"{of['value']:.2f} ({of['low']:.2f} to {of['high']:.2f})" for of in intervals)]
-    cells += [next(verdicts, "within the noise"), f"{advised['gain_share']:.1%}", *map("{:,}".format, faults)]
+    cells += [next(verdicts, "within the noise"), f"{advised['verdict']}", *map("{:,}".format, faults)]
     return f"| {' | '.join(cells)} |"
 
 

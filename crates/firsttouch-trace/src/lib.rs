@@ -15,10 +15,10 @@ pub mod live;
 pub mod profile;
 mod reader;
 pub mod recorder;
-mod summary;
+pub mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use format::{Encoder, Event, EventKind, LARGE_SIZE, Metadata, TraceError};
 pub use reader::Reader;
-pub use summary::{LineSummary, RAISED_FOR, Summary};
+pub use summary::{LineSummary, Summary};

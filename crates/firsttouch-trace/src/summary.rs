@@ -3,12 +3,16 @@
 
 use crate::format::{EventKind, LARGE_SIZE, Metadata, TraceError};
 use crate::reader::Reader;
-use firsttouch::gain::{Simulation, Taken};
+use firsttouch::gain::{Seen, Simulation, Taken};
 use std::io::Read;
 use std::str::FromStr;
 
 /// Under this name the header tells what the C library's thresholds were raised for: see [`firsttouch::glibc::raised_for`].
 pub const RAISED_FOR: &str = "raised_for";
+/// And under these the end mark what the process used while it was recorded: seconds in the kernel, and page faults.
+pub const RECORDED_KERNEL: &str = "recorded_kernel";
+/// See [`RECORDED_KERNEL`].
+pub const RECORDED_FAULTS: &str = "recorded_faults";
 
 /// The large blocks allocated by one source line.
 #[derive(Clone, Debug, Default)]
@@ -180,8 +184,22 @@ impl Summary {
     /// Returns the part of the page faults of all lines that the process was seen to take, at most 1: not all memory is
     /// used.
     pub fn touched(&self) -> f64 {
-        let seen: f64 = self.fact("minor_faults").unwrap_or(f64::INFINITY);
+        let seen: f64 = self.fact(RECORDED_FAULTS).unwrap_or(f64::INFINITY);
         (seen / (self.taken().plainly.faults() as f64).max(1.0)).min(1.0)
+    }
+
+    /// Returns what the process used while it was recorded, if that came to its end.
+    pub fn seen(&self) -> Option<Seen> {
+        Some(Seen { kernel: self.fact(RECORDED_KERNEL)?, faults: self.fact(RECORDED_FAULTS)? })
+    }
+
+    /// Returns the seconds of processor time that the program took; if it was killed, those that the trace lasted.
+    pub fn processor(&self) -> f64 {
+        let seen = |name| self.fact(name).unwrap_or(0.0);
+        match seen("user") + seen("kernel") {
+            used if used > 0.0 => used,
+            _ => self.micros as f64 / 1e6,
+        }
     }
 
     fn fact<T: FromStr>(&self, name: &str) -> Option<T> {

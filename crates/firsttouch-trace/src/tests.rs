@@ -1,6 +1,7 @@
 //! Traces survive a round trip, corrupt or truncated ones are rejected, and summaries say what a pool would save.
 
 use super::format::{BlockIds, Event, EventKind, LARGE_SIZE, Metadata, TraceError};
+use super::summary::RECORDED_FAULTS;
 use super::{Encoder, Reader, Summary};
 use firsttouch::gain::Fresh;
 use proptest::prelude::*;
@@ -147,7 +148,7 @@ fn summaries_are_bounded_by_the_faults_that_were_seen() {
     let faults = Fresh::of(1 << 30, 1 << 30, true).faults();
     for (seen, expected) in [(None, 1.0), (Some(2 * faults), 1.0), (Some(faults / 2), 0.5)] {
         let seen = seen.map(|faults| faults.to_string());
-        let seen: Vec<_> = seen.iter().map(|faults| ("minor_faults", faults.as_str())).collect();
+        let seen: Vec<_> = seen.iter().map(|faults| (RECORDED_FAULTS, faults.as_str())).collect();
         assert!((summarized(&events, &seen).touched() - expected).abs() < 0.01, "{seen:?}");
     }
 }

@@ -1,15 +1,13 @@
 //! The report on a process at its end: what it used, what came from a pool, and whether that gained anything. The preloaded
 //! library and the start-up hook of Python programs fill in the figures; all words are here.
 
-use crate::gain::{Fresh, Price, Taken};
+use crate::gain::{Fresh, Price, Range, Taken, Verdict};
 use crate::heap::c_library::WORTH;
 use crate::os::Usage;
 use crate::size::Bytes;
 use crate::stats::Stats;
 use std::fmt::Write;
 
-/// Below this share of the time, or fewer seconds, memory is not what a program gains by.
-const WORTH_MENTIONING: (f64, f64) = (0.01, 0.005);
 /// Above this share of the allocated bytes, the report says how much was given back too early.
 const WORTH_KEEPING: f64 = 0.05;
 
@@ -90,12 +88,13 @@ pub const ELSEWHERE: [(&str, &str); 3] = [
     ),
 ];
 
-/// What the pool saved, at most: not all memory that is requested is used.
+/// What the pool saved: page faults, and seconds and shares of the processor time that there would have been.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gain {
     faults: u64,
-    seconds: f64,
-    share: f64,
+    seconds: Range,
+    share: Range,
+    verdict: Verdict,
 }
 
 impl Report {
@@ -151,9 +150,9 @@ impl Report {
         });
         json.put("last_failure", optional(failure));
         let mut gained = Object::default();
-        gained.put("faults_at_most", gain.faults);
-        gained.put("seconds_at_most", format!("{:.6}", gain.seconds));
-        gained.put("share_at_most", format!("{:.6}", gain.share));
+        gained.put("faults", gain.faults);
+        gained.put("seconds", format!("[{:.6}, {:.6}]", gain.seconds.low, gain.seconds.high));
+        gained.put("share", format!("[{:.6}, {:.6}]", gain.share.low, gain.share.high));
         json.put("gain", gained.text());
         json.put("conclusion", quoted(&self.conclusion(gain)));
         let mut rows = Object::default();
@@ -218,12 +217,15 @@ impl Report {
             format!("nothing gained, no {noun}s of {} or more", Bytes(self.from))
         } else if !knows_fresh(&pool) {
             "nothing known of a gain by this allocator".to_owned()
-        } else if gain.share >= WORTH_MENTIONING.0 && gain.seconds >= WORTH_MENTIONING.1 {
-            format!("at most {} ({}) gained", seconds(gain.seconds), percent(gain.share))
+        } else if gain.verdict == Verdict::Much {
+            format!("{} gained ({})", range(gain.seconds, seconds), range(gain.share, percent))
+        } else if gain.verdict == Verdict::Little {
+            let (most, share) = (seconds(gain.seconds.high), percent(gain.share.high));
+            format!("little gained, at most {most} ({share})")
         } else if pool.recycled_bytes > pool.allocated_bytes / 2 {
-            "little gained, plainly memory is reused, too".to_owned()
+            "nothing gained, plainly memory is reused, too".to_owned()
         } else {
-            format!("little gained, most {noun}s need fresh memory")
+            format!("nothing gained, most {noun}s need fresh memory")
         }
     }
 
@@ -298,9 +300,10 @@ impl Report {
             return Gain::default();
         }
         let Some(price) = Price::measure() else { return Gain { faults, ..Gain::default() } };
-        let seconds = price.saved(&Taken { plainly: self.plainly, pooled, cleared: 0.0 }).max(0.0);
-        let time = (self.used.wall - self.used.waited).max(0.0) + seconds;
-        Gain { faults, seconds, share: if time > 0.0 { seconds / time } else { 0.0 } }
+        let saved = price.range(&Taken { plainly: self.plainly, pooled, cleared: 0.0 }, None);
+        let plainly = self.used.user + self.used.kernel + saved.middle().max(0.0);
+        let seconds = saved.gain(plainly);
+        Gain { faults, seconds, share: seconds.times(1.0 / plainly), verdict: seconds.verdict(plainly) }
     }
 }
 
@@ -323,6 +326,16 @@ fn seconds(amount: f64) -> String {
     let value = amount / unit;
     let decimals = if value >= 100.0 { 0 } else { 1 + usize::from(value < 10.0) };
     format!("{value:.decimals$} {name}")
+}
+
+/// From where to where: `12.0 to 30.0 ms`, `900 ms to 1.20 s`, or `at most 30.0 ms`.
+fn range(amount: Range, text: impl Fn(f64) -> String) -> String {
+    let (least, most) = (text(amount.low), text(amount.high));
+    match (least.split_once(' '), most.split_once(' ')) {
+        _ if amount.low <= 0.0 => format!("at most {most}"),
+        (Some((figure, unit)), Some((_, same))) if unit == same => format!("{figure} to {most}"),
+        _ => format!("{least} to {most}"),
+    }
 }
 
 /// A share as a percentage, with one decimal below 10 % and above 90 %.
@@ -433,12 +446,13 @@ mod tests {
         let none = report(Fresh { small: 1 << 20, huge: 0 }, 9 << 20);
         assert_eq!(none.gain().faults, 0);
         assert!(
-            none.text(none.gain()).starts_with("firsttouch, process 7: little gained, plainly memory is reused, too\n")
+            none.text(none.gain())
+                .starts_with("firsttouch, process 7: nothing gained, plainly memory is reused, too\n")
         );
         let much = report(Fresh { small: 1 << 40, huge: 0 }, 9 << 20);
         assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / os::page_size() as u64);
         let text = much.text(much.gain());
-        assert!(text.contains(": at most ") && text.contains(" %) gained\n"), "{text}");
+        assert!(text.lines().next().is_some_and(|line| line.ends_with(" %)") && line.contains(" s gained (")));
         assert!(text.contains("  page faults    12,345; about "), "{text}");
     }
 

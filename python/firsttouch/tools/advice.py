@@ -1,7 +1,7 @@
-"""A trace summarized by source line, with the estimate of what a pool would save the program, in words and tables.
+"""A trace summarized by source line, with what a pool would save the program, in words and tables.
 
 The estimate is the native module's: what glibc would have taken fresh from the system for the same requests, and what a
-pool would have, at the cost that was measured on this machine.
+pool would have, at the cost that was measured on this machine; in a range, as that depends on the caches.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from firsttouch.tools.measuring.report import Picture, Table
 
-#: Shares of the time below which there is nothing, and little, to gain.
-_NOTHING, _LITTLE = 0.01, 0.05
 #: Processor time of child processes, as a fraction of the program's, from which on it is worth mentioning.
 _CHILDREN = 0.1
 #: Letters of a path: a table with it fits 80 columns.
@@ -80,22 +78,12 @@ class Summary:
     @property
     def processor(self) -> float:
         """The program's seconds of processor time, which others hardly disturb; `wall` if it was killed."""
-        return self._seconds("user") + self._seconds("kernel") or self.wall
+        return float(self.facts["processor"])
 
     @property
     def seconds(self) -> float:
         """Estimated seconds in the kernel for large blocks."""
         return sum(line.seconds for line in self.lines)
-
-    @property
-    def gain(self) -> float:
-        """The seconds of processor time that a pool would have saved; less than 0 if it would have cost more."""
-        return min(sum(line.avoidable for line in self.lines), self.processor)
-
-    @property
-    def share(self) -> float:
-        """The fraction of the processor time that would be saved."""
-        return self.gain / self.processor if self.processor > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
@@ -103,15 +91,13 @@ class Summary:
             **self.facts,
             "wall": self.wall,
             "waited": self._seconds("waited"),
-            "processor": self.processor,
             "kernel_seconds": self.seconds,
-            "gain_seconds": self.gain,
-            "gain_share": self.share,
+            "gain_share": [seconds / (self.processor or 1.0) for seconds in self.facts["gain_seconds"]],
             "lines": [asdict(line) for line in self.lines],
         }
 
-    def words(self, program: str) -> str:
-        """Return the conclusion, with what limits it: work of child processes, and waiting."""
+    def words(self, program: str = "") -> str:
+        """Return the conclusion on a program, with what limits it: work of child processes, and waiting."""
         said = self._judgement(program)
         if self._seconds("children") > _CHILDREN * self.processor:
             said += (
@@ -126,27 +112,28 @@ class Summary:
     def _judgement(self, program: str) -> str:
         if not self.lines:
             return "nothing to gain: the program made no array of 64 KiB or more"
-        part = f"about {units.share(abs(self.share), 1)} of its processor time"
-        if self.share < -_NOTHING:
-            return f"nothing to gain from pooled memory: it would take {part} more (estimated)"
-        if self.share < _NOTHING:
-            took = units.share(self.seconds, self.processor)
-            why = f"the kernel's work for arrays took {took} of its processor time"
-            kept = "" if self.seconds < _NOTHING * self.processor else ", almost none of it avoidable"
-            return f"nothing to gain from pooled memory: {why}{kept} (estimated)"
-        if self.share < _LITTLE:
-            return f"little to gain from pooled memory: {part} (estimated)"
-        return f"pooled memory would save {part} (estimated): firsttouch run {program}"
+        low, high = self.facts["gain_seconds"]
+        if high < 0:
+            more, share = units.seconds(-low), units.share(-low, self.processor)
+            return f"nothing to gain from pooled memory: it would take up to {more} ({share}) more of processor time"
+        all_of_it = f"of {units.seconds(self.processor)} of processor time"
+        if low > 0:
+            part = f"between {units.seconds(low)} and {units.seconds(high)} {all_of_it}"
+            share = f"{units.share(low, self.processor)} to {units.share(high, self.processor)}"
+        else:
+            part, share = f"at most {units.seconds(high)} {all_of_it}", units.share(high, self.processor)
+        if self.facts["verdict"] == "much":
+            return f"pooled memory would save {part}, {share}" + (f": firsttouch run {program}" if program else "")
+        return f"{self.facts['verdict']} to gain from pooled memory: {part}, {share}"
 
     def sentences(self) -> list[str]:
-        """Return what was recorded, and what it cost."""
-        facts, known = self.facts, "" if self.facts["complete"] else "as far as was recorded, "
+        """Return what was recorded, and the conclusion."""
+        facts = self.facts
         arrays = f"{facts['allocations']:,} arrays, at most {units.size(facts['peak_in_use'])} at once"
-        said = [f"{arrays}, in {units.seconds(self.wall)}"]
-        part = units.share(self.seconds, self.processor)
-        about = f"about {part} of the processor time in the kernel for arrays of 64 KiB or more (estimated)"
-        said.append(about if self.lines else f"{known}no array had 64 KiB or more")
-        return said if facts["complete"] else [*said, "the trace is truncated: only what was recorded is shown"]
+        said = f"{arrays}, in {units.seconds(self.wall)}"
+        if facts["complete"]:
+            return [said, self.words()]
+        return [said, "the trace is truncated: only what was recorded is shown"]
 
     def all_lines(self, most: int | None = None) -> Table:
         """Return the lines that made large arrays."""

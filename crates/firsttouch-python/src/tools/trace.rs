@@ -3,18 +3,19 @@
 use crate::handlers::{front, observed};
 use crate::python::values::{PyOSError, PyValueError};
 use crate::report::used_since;
-use firsttouch::gain::{Price, Taken};
-use firsttouch::os;
+use firsttouch::gain::{Price, Verdict};
+use firsttouch::os::{self, Usage};
 use firsttouch::report::count;
 use firsttouch::size::Bytes;
-use firsttouch_trace::{LineSummary, Metadata, RAISED_FOR, Summary, TraceError, recorder};
+use firsttouch_trace::summary::{RAISED_FOR, RECORDED_FAULTS, RECORDED_KERNEL};
+use firsttouch_trace::{LineSummary, Metadata, Summary, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 /// A trace that is read for long: a signal's handler that raises (Ctrl-C) ends it, with its exception as the error.
 struct Interruptible(File);
@@ -33,8 +34,8 @@ fn trace_error(error: TraceError) -> PyErr {
     }
 }
 
-/// The page faults of the process when the recording began.
-static FAULTS_BEFORE: AtomicU64 = AtomicU64::new(0);
+/// What the process had used when the recording began.
+static BEFORE: Mutex<Option<Usage>> = Mutex::new(None);
 
 /// Starts recording the requests to NumPy's default handler in `file`, with `facts` in its header.
 #[pyfunction]
@@ -48,7 +49,7 @@ fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResult<(
     facts.extend(known.map(|(name, value)| (name.to_owned(), value)));
     observed::forget_lines();
     let started = create(file).and_then(|file| recorder::start(file, &facts));
-    FAULTS_BEFORE.store(used_since([0.0; 7]).minor_faults, Relaxed);
+    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(os::usage());
     Ok(started.inspect_err(|_| front::unwatch(py))?)
 }
 
@@ -81,8 +82,11 @@ fn trace_end(py: Python<'_>, start: [f64; 7]) -> PyResult<Option<(u64, u64, Stri
         ("children", used.children),
     ];
     let mut facts = seconds.map(|(name, seconds)| (name.to_owned(), format!("{seconds:.6}"))).to_vec();
-    let faults = used_since([0.0; 7]).minor_faults.saturating_sub(FAULTS_BEFORE.load(Relaxed));
-    facts.push(("minor_faults".to_owned(), faults.to_string()));
+    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let recorded = os::usage().since(&before);
+        facts.push((RECORDED_KERNEL.to_owned(), format!("{:.6}", recorded.kernel)));
+        facts.push((RECORDED_FAULTS.to_owned(), recorded.minor_faults.to_string()));
+    }
     let Some(stopped) = py.detach(|| recorder::stop(&facts)) else { return Ok(None) };
     front::unwatch(py);
     match stopped {
@@ -118,21 +122,33 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
     ];
     figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
     let touched = summary.touched();
-    let costs = |taken: &Taken| (touched * price.plainly(taken), touched * price.saved(taken));
-    let all = summary.taken();
-    found.set_item("faults_plainly", (touched * all.plainly.faults() as f64) as u64)?;
-    found.set_item("faults_pooled", (touched * all.pooled.faults() as f64) as u64)?;
+    let all = summary.taken().times(touched);
+    let processor = summary.processor();
+    let saved = price.range(&all, summary.seen());
+    let gain = saved.gain(processor);
+    let verdict = match gain.verdict(processor) {
+        Verdict::Nothing => "nothing",
+        Verdict::Little => "little",
+        Verdict::Much => "much",
+    };
+    found.set_item("verdict", verdict)?;
+    found.set_item("processor", processor)?;
+    found.set_item("gain_seconds", (gain.low, gain.high))?;
+    found.set_item("faults_plainly", all.plainly.faults())?;
+    found.set_item("faults_pooled", all.pooled.faults())?;
+    let alone = price.saved(&all);
+    let in_program = if alone > 0.0 { saved.middle() / alone } else { 1.0 };
     let line_dict = |line: &LineSummary| {
         let found = PyDict::new(py);
-        let (seconds, avoidable) = costs(&line.taken);
+        let taken = line.taken.times(touched);
         found.set_item("file", &line.file)?;
         found.set_item("line", line.line)?;
         found.set_item("library", &line.library)?;
         found.set_item("count", line.count)?;
         found.set_item("bytes", line.bytes)?;
         found.set_item("median_lifetime", line.median_lifetime() as f64 / 1e6)?;
-        found.set_item("seconds", seconds)?;
-        found.set_item("avoidable", avoidable)?;
+        found.set_item("seconds", (in_program * price.plainly(&taken)).min(processor))?;
+        found.set_item("avoidable", (in_program * price.saved(&taken)).min(processor))?;
         PyResult::Ok(found)
     };
     let lines = summary.lines.iter().filter(|line| line.count > 0).map(line_dict);
