@@ -203,13 +203,13 @@ def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: St
     [
         (
             (0.4, 0.9),
-            "much",
+            "certain",
             "pooled memory would save between 400 ms and 900 ms of 6.00 s of processor time, 6.7 % to 15 %",
         ),
         (
             (-0.01, 0.4),
-            "little",
-            "little to gain from pooled memory: at most 400 ms of 6.00 s of processor time, 6.7 %",
+            "perhaps",
+            "pooled memory may save up to 400 ms of 6.00 s of processor time, 6.7 %; firsttouch compare tells",
         ),
         (
             (-0.01, 0.02),
@@ -224,7 +224,7 @@ def test_advice_is_a_range(gain: tuple[float, float], verdict: str, said: str) -
     facts = {"facts": {}, "processor": 6.0, "seconds": 6.0, "gain_seconds": gain, "verdict": verdict}
     found = Summary(facts, [line]).words("a.py -n 3")
     assert found.startswith(said)
-    assert found.endswith(": firsttouch run a.py -n 3") == (verdict == "much")
+    assert found.endswith(": firsttouch run a.py -n 3") == (verdict == "certain")
 
 
 def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:

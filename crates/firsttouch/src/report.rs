@@ -217,11 +217,10 @@ impl Report {
             format!("nothing gained, no {noun}s of {} or more", Bytes(self.from))
         } else if !knows_fresh(&pool) {
             "nothing known of a gain by this allocator".to_owned()
-        } else if gain.verdict == Verdict::Much {
+        } else if gain.verdict == Verdict::Certain {
             format!("{} gained ({})", range(gain.seconds, seconds), range(gain.share, percent))
-        } else if gain.verdict == Verdict::Little {
-            let (most, share) = (seconds(gain.seconds.high), percent(gain.share.high));
-            format!("little gained, at most {most} ({share})")
+        } else if gain.verdict == Verdict::Perhaps {
+            format!("perhaps gained, at most {} ({})", seconds(gain.seconds.high), percent(gain.share.high))
         } else if pool.recycled_bytes > pool.allocated_bytes / 2 {
             "nothing gained, plainly memory is reused, too".to_owned()
         } else {
@@ -328,11 +327,10 @@ fn seconds(amount: f64) -> String {
     format!("{value:.decimals$} {name}")
 }
 
-/// From where to where: `12.0 to 30.0 ms`, `900 ms to 1.20 s`, or `at most 30.0 ms`.
+/// From where to where: `12.0 to 30.0 ms`, or `900 ms to 1.20 s`.
 fn range(amount: Range, text: impl Fn(f64) -> String) -> String {
     let (least, most) = (text(amount.low), text(amount.high));
     match (least.split_once(' '), most.split_once(' ')) {
-        _ if amount.low <= 0.0 => format!("at most {most}"),
         (Some((figure, unit)), Some((_, same))) if unit == same => format!("{figure} to {most}"),
         _ => format!("{least} to {most}"),
     }

@@ -116,15 +116,14 @@ class Summary:
         if high < 0:
             more, share = units.seconds(-low), units.share(-low, self.processor)
             return f"nothing to gain from pooled memory: it would take up to {more} ({share}) more of processor time"
-        all_of_it = f"of {units.seconds(self.processor)} of processor time"
-        if low > 0:
-            part = f"between {units.seconds(low)} and {units.seconds(high)} {all_of_it}"
-            share = f"{units.share(low, self.processor)} to {units.share(high, self.processor)}"
-        else:
-            part, share = f"at most {units.seconds(high)} {all_of_it}", units.share(high, self.processor)
-        if self.facts["verdict"] == "much":
-            return f"pooled memory would save {part}, {share}" + (f": firsttouch run {program}" if program else "")
-        return f"{self.facts['verdict']} to gain from pooled memory: {part}, {share}"
+        most, all_of_it = units.seconds(high), f"of {units.seconds(self.processor)} of processor time"
+        share = units.share(high, self.processor)
+        if self.facts["verdict"] == "certain":
+            part = f"between {units.seconds(low)} and {most} {all_of_it}, {units.share(low, self.processor)} to {share}"
+            return f"pooled memory would save {part}" + (f": firsttouch run {program}" if program else "")
+        if self.facts["verdict"] == "perhaps":
+            return f"pooled memory may save up to {most} {all_of_it}, {share}; firsttouch compare tells"
+        return f"nothing to gain from pooled memory: at most {most} {all_of_it}, {share}"
 
     def sentences(self) -> list[str]:
         """Return what was recorded, and the conclusion."""

@@ -128,8 +128,8 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
     let gain = saved.gain(processor);
     let verdict = match gain.verdict(processor) {
         Verdict::Nothing => "nothing",
-        Verdict::Little => "little",
-        Verdict::Much => "much",
+        Verdict::Perhaps => "perhaps",
+        Verdict::Certain => "certain",
     };
     found.set_item("verdict", verdict)?;
     found.set_item("processor", processor)?;
