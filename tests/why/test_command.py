@@ -56,3 +56,17 @@ def test_watch_looks_again_until_the_process_ends(tmp_path: Path) -> None:
         sleeper.communicate(b"\n")
         watching.stdout.read()
         assert f"process {sleeper.pid} has ended" in watching.stderr.read()
+
+
+def test_lines_of_a_process_under_run(tmp_path: Path) -> None:
+    (tmp_path / "plan.py").write_text("import numpy as np\nkept = np.ones(10**7)\nprint(flush=True)\ninput()\n")
+    ours = [sys.executable, "-m", "firsttouch"]
+    run = [*ours, "run", "-q", "--lines", "plan.py"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(run, cwd=tmp_path, env=clean_environment(), stdin=pipe, stdout=pipe) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        why = [*ours, "why", "-q", str(program.pid)]
+        said = subprocess.run(why, cwd=tmp_path, capture_output=True, text=True, check=True, env=clean_environment())
+        program.communicate(b"\n")
+    assert "an array made by plan.py:2" in said.stdout

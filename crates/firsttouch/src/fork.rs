@@ -3,7 +3,8 @@
 //! Other crates have their own: the recorder of traces stops its thread (`recorder` in firsttouch-trace), the preloaded
 //! library serves the thread that forks from the C library (`life.rs` there), and Python trims what runs Python before, and
 //! lets the purger start again after (`process.rs` in firsttouch-python). In the child begin anew, of Python's modules, the
-//! report and the trace (`ending.py`) and the wait for handles of shared arrays (`sharing.py`).
+//! report and the trace (`ending.py`), the table of live blocks (`hook.py`) and the wait for handles of shared arrays
+//! (`sharing.py`).
 //!
 //! A child is a copy of the thread that forks: a lock that another thread holds at that moment is never released in it.
 //! So the thread that forks takes all locks before, and releases them after, on both sides (law 6).

@@ -2,7 +2,7 @@
 
 All of it is read from outside, without stopping the process: sums come from ``/proc/PID/smaps``, in which each page
 counts once, and are split by what is known of the addresses. The lines come from the table of live blocks that a
-process publishes which `firsttouch why` has started (crates/firsttouch-trace/src/live.rs).
+process publishes which `firsttouch why` or `run --lines` has started (crates/firsttouch-trace/src/live.rs).
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class Process:
         if lost:
             look.notes.append(f"{lost:,} blocks found no room in the table of lines")
         if self._table is None and sorting.has_pool:
-            look.notes.append("lines are known where firsttouch why starts the program")
+            look.notes.append("lines are known where firsttouch why or firsttouch run --lines starts the program")
         return look
 
 

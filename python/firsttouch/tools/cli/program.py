@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: How a program in machine code begins.
 ELF = b"\x7fELF"
 
+#: Arrays from this size on are recorded with the line that made them, for `firsttouch why`.
+LINES_FROM = 64 << 10
+
 #: Units of a size that may have been separated from its number.
 _UNITS = {f"{letter}{rest}" for letter in "KMGT" for rest in ("", "B", "I", "IB")}
 

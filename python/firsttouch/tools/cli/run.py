@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from firsttouch.tools.cli.program import Program
 
 _WITH_VALUE = ("--json", "--html", "--allocator", "--limit", "--max-idle", "--decay", "--threshold")
-_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--all": "all"}
+_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--all": "all", "--lines": "lines"}
 
 _USAGE = """firsttouch run [options] script.py | -m module | -c code | program
            [arguments of the program]"""
@@ -139,7 +139,7 @@ def _usual() -> list[tuple[str, str]]:
 class _Options:
     """The options, none of them given yet."""
 
-    quiet = all = False
+    quiet = all = lines = False
     json = html = allocator = limit = max_idle = decay = threshold = None
 
 
@@ -199,6 +199,7 @@ def _parser() -> Parser:
         metavar="SECONDS",
         help="return idle memory to the system after about this time (default: 1), or never",
     )
+    add("--lines", action="store_true", help="record the lines of live arrays, for firsttouch why PID")
     add("--all", action="store_true", help="serve all large blocks of a Python program, not only NumPy's arrays")
     add(
         "--threshold",
@@ -210,8 +211,8 @@ def _parser() -> Parser:
 
 def _refuse_pythons(given: Any, path: str) -> None:
     """Refuse options that a program cannot obey that is not Python's."""
-    for option in ("allocator", "limit"):
-        if getattr(given, option) is not None:
+    for option in ("allocator", "limit", "lines"):
+        if getattr(given, option) not in (None, False):
             inside = "; in the script, write firsttouch run in place of python" if program.interpreter(path) else ""
             raise BadUsageError(f"run: --{option} is for Python programs, and {path} is not one{inside}")
 
@@ -233,6 +234,8 @@ def _settings(given: Any) -> dict[str, Any]:
                     f"run: {option} is for the default pool; with --allocator write it as pool({name}=...)"
                 )
         settings["allocator"] = program.checked(given.allocator, "run")
+    if given.lines:
+        settings["lines"] = program.LINES_FROM
     if given.limit is not None:
         settings["limit"] = _limit(given.limit)
     if given.max_idle is not None:

@@ -37,11 +37,9 @@ for example:
   firsttouch why --watch 2 4711                again every two seconds
 
 The process itself is not stopped. Lines are known of arrays from 64 KiB on, where the process was
-started by firsttouch why or firsttouch run.
+started by firsttouch why or firsttouch run --lines.
 """
 
-#: Arrays from this size on are recorded with the line that made them.
-_LINES_FROM = 64 << 10
 #: Seconds between two looks at the size of a program.
 _STEP = 0.01
 #: A new peak is looked at if it is higher by this factor, or if the size has settled on it.
@@ -115,7 +113,7 @@ def _of_program(found: Program, given: Any, out: Output) -> int:
     from firsttouch.tools.reasons import Reasons
 
     watched = _Watched()
-    settings = {"quiet": True, "lines": _LINES_FROM, "watched": True}
+    settings = {"quiet": True, "lines": program.LINES_FROM, "watched": True}
     if found.executable is None:
         command = program.command("why")
         program.check(command, "why")
