@@ -262,13 +262,6 @@ def test_a_generator_that_is_returned_runs_outside() -> None:
     assert sum(found) == sum(each**2 for each in range(MIDDLE))
 
 
-def test_many_calls_leave_nothing_behind() -> None:
-    for _ in range(2_000):
-        doubled(np.ones(MIDDLE), times=1)
-    assert ft.buffers.default_buffer().used == 0
-    assert ft.buffers.default_buffer().capacity <= 2 * (128 << 10)
-
-
 class Methods:
     """Every kind of function that a class can have."""
 

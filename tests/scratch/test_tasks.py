@@ -178,27 +178,6 @@ def test_a_generator_that_another_thread_ends() -> None:
     assert ft.get_allocator() == NUMPY
 
 
-def test_tasks_have_buffers_of_their_own_in_turn() -> None:
-    async def task(seed: int, buffers: list[Any]) -> bool:
-        kept = Kept()
-        for _ in range(5):
-            with ft.scratch() as s:
-                buffers.append(s.buffer)
-                kept.make(MIDDLE + seed)
-                await asyncio.sleep(0)
-                np.ones(MIDDLE) * 2
-            await asyncio.sleep(0)
-        return kept.intact() and len({id(buffer) for buffer in buffers}) == 1
-
-    async def main() -> list[bool]:
-        lists: list[list[Any]] = [[] for _ in range(8)]
-        right = await asyncio.gather(*(task(seed, each) for seed, each in enumerate(lists)))
-        assert len({id(each[0]) for each in lists}) == 8
-        return list(right)
-
-    assert asyncio.run(main()) == [True] * 8
-
-
 def test_the_same_object_each_time() -> None:
     buffer = ft.buffers.default_buffer()
     assert (

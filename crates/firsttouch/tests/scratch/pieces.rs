@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: a `Piece` is the only holder of its block; bytes are read after they were written.
 
+use crate::common::pattern::{check, fill};
 use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::{AllocError, Allocator, Request};
 use std::ptr::NonNull;
@@ -15,24 +16,6 @@ impl Dice {
     pub fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % sides
-    }
-}
-
-/// The pattern of a seed at the word `index`; never a zero byte, and never that of freed memory.
-fn word(seed: u64, index: usize) -> u64 {
-    let mixed = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (mixed ^ (mixed >> 29)) & 0x7f7f_7f7f_7f7f_7f7f | 0x0101_0101_0101_0101
-}
-
-fn fill(bytes: &mut [u8], seed: u64) {
-    for (index, part) in bytes.chunks_mut(8).enumerate() {
-        part.copy_from_slice(&word(seed, index).to_le_bytes()[..part.len()]);
-    }
-}
-
-fn check(bytes: &[u8], seed: u64) {
-    for (index, part) in bytes.chunks(8).enumerate() {
-        assert_eq!(part, &word(seed, index).to_le_bytes()[..part.len()], "word {index} of {} bytes", bytes.len());
     }
 }
 
