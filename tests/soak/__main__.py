@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import pickle
+import resource
 import sys
 import time
 from random import Random
 
 import firsttouch as ft
 from tests.soak.trend import report, sample
-from tests.trust.steps import ALONE, owners
+from tests.trust.steps import ALONE, owners, scopes
 from tests.trust.steps.processes import Together
 from tests.trust.world import World
 
-STEPS = [step for step in ALONE if step is not owners.swapped]
-"""All but the one after which blocks are freed whose allocator is gone: these are kept for ever."""
+FOR_EVER = (owners.swapped, scopes.install)
+"""Steps after which something is kept for ever: blocks whose allocator is gone, allocators that were installed."""
+STEPS = [step for step in ALONE if step not in FOR_EVER]
 TURN = 200
 """Steps."""
 
@@ -22,6 +25,8 @@ TURN = 200
 def turn(random: Random) -> None:
     """What services do, in any order, by itself, in threads and in a child; it begins and ends with the same arrays."""
     world, together = World(), Together(STEPS)
+    if random.random() < 0.5:
+        ft.install()
     try:
         together.some(world, random, TURN)
         together.threads(world, random)
@@ -38,6 +43,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
     print(f"seed {given.seed}", flush=True)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    for _ in range(512):  # handles that nobody opens hold files, up to a part of the limit
+        pickle.dumps(ft.shared(1))
     random, turns, began = Random(given.seed), 0, time.monotonic()
     samples: list[tuple[float, ...]] = []
     every = given.seconds / 200
