@@ -150,7 +150,10 @@ class Reasons:
         if cause.group in (resident.ARRAYS, resident.BUFFERS):
             gone = cause.resident - (self.last.of(cause.group, cause.what) if self.last else cause.resident)
             later = f" At its end {units.size(gone, 1)} of that were gone." if gone > cause.resident / 10 else ""
-            said.append(f"Without them, or with smaller ones, it would be {size} less.{later}")
+            without = (
+                "Without it, or with a smaller one," if cause.blocks == 1 else "Without them, or with smaller ones,"
+            )
+            said.append(f"{without} it would be {size} less.{later}")
         elif cause.group == resident.ALLOCATORS:
             hints = [hint for name, hint in _OF_ALLOCATORS.items() if name in cause.what]
             said.append(" ".join(hints))
@@ -189,7 +192,8 @@ class Reasons:
         if look.children:
             held = units.size(sum(look.children.values()), 1)
             numbers = ", ".join(map(str, list(look.children)[:5]))
-            notes.append(f"{units.count(len(look.children), 'child process')} ({numbers}) with {held} are not included")
+            started = "a process that it started is" if len(look.children) == 1 else "processes that it started are"
+            notes.append(f"{started} not included: {numbers}, with {held}")
         if self.last and not self.saw_end:
             notes.append("the end is the last look before it: the program was killed, or ended by os._exit")
         return notes
@@ -244,7 +248,7 @@ class Reasons:
             what = _place(part.what)
             kind = "" if part.group in (resident.ARRAYS, resident.OTHER) else f"{part.group}: "
             rows.append([_fit(kind + what, _LONG), f"{part.untouched / _MIB:,.1f}"])
-        return [Table("", ["allocated or mapped, not resident: never touched", "MiB"], rows)] if rows else []
+        return [Table("", ["allocated or mapped, not resident: never written", "MiB"], rows)] if rows else []
 
     def _draw(self, axes: Axes, most: int) -> None:
         """Draw an icicle: the whole, its groups, and their parts."""
