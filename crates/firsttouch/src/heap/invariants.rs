@@ -105,7 +105,7 @@ fn run(heap: Heap, steps: &[Step]) {
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let sides = if step < 3 { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
                 let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner, Fresh::Packed][b % 4];
-                let span = heap.take_or_map(kind, bytes, align, sides, fresh).unwrap();
+                let span = heap.take_or_grow(kind, bytes, align, sides, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(
                     span.dirty,
@@ -154,8 +154,15 @@ fn run(heap: Heap, steps: &[Step]) {
                 }
             }
             (17, Some((kind, span))) => {
-                let to =
-                    heap.take_or_grow(kind, span.bytes() + a % (1 << 20), span.segment.unit(), b % 2 == 0).unwrap();
+                let to = heap
+                    .take_or_grow(
+                        kind,
+                        span.bytes() + a % (1 << 20),
+                        span.segment.unit(),
+                        [[Side::Clean, Side::Dirty], [Side::Dirty, Side::Clean]][b % 2],
+                        kind.pages(),
+                    )
+                    .unwrap();
                 // SAFETY: both were taken here, and nobody uses them.
                 if unsafe { heap.carry(span, to) } {
                     spans[at].1 = to;

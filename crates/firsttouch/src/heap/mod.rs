@@ -87,20 +87,9 @@ impl Heap {
         self.regions.lock()
     }
 
-    /// Allocates a span, from new address space if nothing free fits.
+    /// Allocates a span from the first of `sides` that has one, or from new address space; what is mapped for it comes on the
+    /// pages that `fresh` says.
     pub(crate) fn take_or_grow(
-        &self,
-        kind: PageKind,
-        bytes: usize,
-        align: usize,
-        dirty_first: bool,
-    ) -> Result<Span, Errno> {
-        let sides = if dirty_first { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
-        self.take_or_map(kind, bytes, align, sides, kind.pages())
-    }
-
-    /// The same; what is mapped for it comes on the pages that `fresh` says.
-    pub(crate) fn take_or_map(
         &self,
         kind: PageKind,
         bytes: usize,

@@ -9,8 +9,7 @@ use crate::failure;
 use crate::heap;
 use crate::heap::Heap;
 use crate::heap::purger::{self, Purgeable};
-use crate::heap::segment::Occupant;
-use crate::heap::segment::{PageKind, huge_page};
+use crate::heap::segment::{Occupant, PageKind, Side, huge_page};
 use crate::layout::round_up;
 use crate::ledger::Ledger;
 use crate::numa::policy::Orders;
@@ -103,7 +102,7 @@ unsafe impl Allocator for Pages {
         let take = |kind: PageKind| {
             let page = kind.page();
             let whole = round_up(size, page).unwrap_or(size);
-            self.heap.take_or_grow(kind, whole, align.max(page), false)
+            self.heap.take_or_grow(kind, whole, align.max(page), [Side::Clean, Side::Dirty], kind.pages())
         };
         let on_base_pages = || take(PageKind::Base);
         let on_huge_pages = || take(PageKind::Huge);

@@ -272,7 +272,7 @@ impl Pool {
             None => self.pages_for(request, is_array),
         };
         let size = coloring::room(kind.unit(), request.size(), align);
-        let span = heap.take_or_map(kind, size, align, [Side::Dirty, Side::Clean], fresh)?;
+        let span = heap.take_or_grow(kind, size, align, [Side::Dirty, Side::Clean], fresh)?;
         self.taken(span, request, origin);
         Ok(span)
     }
@@ -320,7 +320,8 @@ impl Pool {
     /// Takes a span from the region for base pages, from fresh memory if need be, as its granules are smaller.
     fn take_base_pages(&self, request: Request) -> Option<Span> {
         let heap = self.heaps.at(self.heaps.here().node);
-        let span = heap.take_or_grow(PageKind::Base, request.size(), request.align(), true).ok()?;
+        let sides = [Side::Dirty, Side::Clean];
+        let span = heap.take_or_grow(PageKind::Base, request.size(), request.align(), sides, Fresh::Base).ok()?;
         self.taken(span, request, Origin::Mapped);
         Some(span)
     }
@@ -360,7 +361,7 @@ impl Pool {
         let page = huge_page();
         let whole = round_up(request.size(), page).ok_or(Errno::NO_MEMORY)?;
         let align = request.align().max(page);
-        let take = || heap.take_or_map(PageKind::Huge, whole, align, [Side::Clean, Side::Dirty], fresh);
+        let take = || heap.take_or_grow(PageKind::Huge, whole, align, [Side::Clean, Side::Dirty], fresh);
         for _ in 0..3 {
             let span = take()?;
             if span.dirty == 0 {
@@ -474,7 +475,7 @@ impl Pool {
         let align =
             if span.address().is_multiple_of(huge_page()) { huge_page() } else { kind.unit() }.max(request.align());
         let to =
-            heap.take_or_map(kind, room.checked_add(old.offset())?, align, [Side::Clean, Side::Dirty], pages).ok()?;
+            heap.take_or_grow(kind, room.checked_add(old.offset())?, align, [Side::Clean, Side::Dirty], pages).ok()?;
         let behind = (to.start + span.len, to.len - span.len);
         let (dirty, huge) = (to.segment.dirty_bytes(behind.0, behind.1), to.segment.on_fresh_huge(behind.0, behind.1));
         // SAFETY: the block is its owner's, who resizes it, and nobody knows of the other span yet.
