@@ -64,7 +64,7 @@ def _report(options: "dict[str, Any]") -> None:
     main = options.get("pid") == os.getpid()
     if _serves_others() or (main and _never_started(options)):
         return
-    if main and options.get("watched"):
+    if main and options.get("watched") == os.getppid():  # it may have been killed
         hook.load().live_end(_LAST_LOOK)
     if "trace" in options:
         _end_trace(options, main)

@@ -113,7 +113,7 @@ def _of_program(found: Program, given: Any, out: Output) -> int:
     from firsttouch.tools.reasons import Reasons
 
     watched = _Watched()
-    settings = {"quiet": True, "lines": program.LINES_FROM, "watched": True}
+    settings = {"quiet": True, "lines": program.LINES_FROM, "watched": os.getpid()}
     if found.executable is None:
         command = program.command("why")
         program.check(command, "why")
