@@ -62,12 +62,12 @@ target/wheel-release/built: $(sources) | .venv-release/synced
 
 # ---- The three commands, and their parts: .ci/steps has what each does ----------------------------------------------
 
-.PHONY: check test test-all lint quick rust python numpy fuzz test-julia test-numa numpys free-threaded
+.PHONY: check test test-all lint quick rust python numpy fuzz test-julia test-numa test-windows numpys free-threaded
 check: ## format, lint, types, the quick tests
 test: ## what proves that it works: contract, model, random programs, Python, C, preload, a share of NumPy's tests
 test-all: ## everything: slow tests, Julia, every NumPy, NUMA machines, no GIL, fuzzing, documentation, demonstration
 check test test-all: ; @$(newest) .ci/steps $@
-lint quick rust python numpy fuzz test-julia test-numa: ; @$(newest) .ci/steps installed $@
+lint quick rust python numpy fuzz test-julia test-numa test-windows: ; @$(newest) .ci/steps installed $@
 
 numpys free-threaded: .venv/installed ; @UV='$(UV)' NUMPYS='$(NUMPYS)' .ci/others $@
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 
 import firsttouch as ft
 
 _MALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-_C = ctypes.CDLL(None)
+_C = ctypes.CDLL(None if sys.platform != "win32" else "ucrtbase")
 _C.malloc.restype = ctypes.c_void_p
 _C.malloc.argtypes = (ctypes.c_size_t,)
 _C.free.argtypes = (ctypes.c_void_p,)

@@ -2,7 +2,7 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::placement::receipt_dict;
-use crate::python::values::{Dict, PyMemoryError, PyOSError, PyValueError, ToPython, ensure_memory};
+use crate::python::values::{Dict, PyMemoryError, PyOSError, PyValueError, ToPython, UnsupportedError, ensure_memory};
 use firsttouch::allocator::find;
 use firsttouch::failure;
 use firsttouch::os::Errno;
@@ -102,6 +102,7 @@ fn refused(nbytes: usize, asked: &Placement, error: NotMade) -> PyErr {
                 format!("cannot allocate {} of shared memory, {asked}: none is left", Bytes(nbytes))
             }))
         }
+        NotMade::File(Errno::UNSUPPORTED) => UnsupportedError::new_err("shared arrays need Linux"),
         NotMade::File(error) => {
             let why = match error.0 {
                 libc::EMFILE => "each shared array takes a file number, and RLIMIT_NOFILE (ulimit -n) leaves none",

@@ -1,5 +1,6 @@
 //! Laws 4 and 12: which addresses are ours, and what lies between them.
 
+#![cfg(target_os = "linux")]
 #![allow(unsafe_code)] // Safety: personality(2) is called between fork and exec and changes nothing here.
 
 mod common;

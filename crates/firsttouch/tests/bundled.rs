@@ -1,5 +1,6 @@
 //! mimalloc and jemalloc as sources: beside the contract, what a library of its own could break.
 
+#![cfg(target_os = "linux")]
 #![cfg(any(feature = "mimalloc", feature = "jemalloc"))]
 
 mod common;

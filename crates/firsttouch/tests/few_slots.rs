@@ -1,6 +1,7 @@
 //! Laws 4 and 8 where segments have no slots of their own: they lie among everybody's memory, and an address still knows
 //! its owner.
 
+#![cfg(target_os = "linux")]
 mod common;
 
 use common::alone::alone;

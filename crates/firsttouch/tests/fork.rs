@@ -1,5 +1,6 @@
 //! Law 6: fork is safe, even while other threads allocate and purge; the background purger is joined before it.
 
+#![cfg(target_os = "linux")]
 mod common;
 
 use common::alone::alone;

@@ -1,5 +1,6 @@
 //! Which pages a pool's blocks get: huge ones where a program fills what it takes, and nowhere else.
 
+#![cfg(target_os = "linux")]
 mod common;
 
 use common::alone::alone;

@@ -1,5 +1,6 @@
 //! Law 12: programs that run under a limit run with firsttouch, too; and law 7: failures are errors that name the limit.
 
+#![cfg(target_os = "linux")]
 #![allow(unsafe_code)] // Safety: setrlimit(2) is called between fork and exec.
 
 mod common;

@@ -1,5 +1,6 @@
 //! At `vm.max_map_count`: idle memory serves requests, whichever region it lies in.
 
+#![cfg(target_os = "linux")]
 #![allow(unsafe_code)] // Safety: a mapping of the test's own is cut into many.
 
 mod common;

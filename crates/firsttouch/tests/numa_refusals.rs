@@ -1,5 +1,6 @@
 //! Placement if the system refuses: receipts or errors, and nothing is lost.
 
+#![cfg(target_os = "linux")]
 #![allow(unsafe_code)] // Safety: blocks go back to where they came from, once.
 
 mod common;

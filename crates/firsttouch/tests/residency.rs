@@ -1,6 +1,7 @@
 //! The residency of pages, compared with what was done to them: with every source that the system offers, and without the
 //! best of them, where less is reported but nothing wrong.
 
+#![cfg(target_os = "linux")]
 #![allow(unsafe_code)] // Safety: advice and locks change where pages lie, never what they hold.
 
 mod common;

@@ -106,7 +106,7 @@ unsafe impl Allocator for Pages {
         };
         let on_base_pages = || take(PageKind::Base);
         let on_huge_pages = || take(PageKind::Huge);
-        let span = if self.huge && size >= huge_page() {
+        let span = if self.huge && size >= huge_page() && os::huge_page_size().is_some() {
             // Where whole huge pages are too much, the size itself may not be.
             on_huge_pages().or_else(|_| self.emptied(on_huge_pages)).or_else(|_| on_base_pages())
         } else {

@@ -1,6 +1,7 @@
 //! Budgets are exact to the byte, between threads, when nested, and after failures.
 
 use super::common::alone::alone;
+#[cfg(unix)]
 use super::common::forked::fork;
 use super::common::held::Held;
 use firsttouch::adaptors::{Filled, Limited, Options, Pool};
@@ -165,6 +166,7 @@ fn threads_share_it() {
     Held::filled(&*limited, SHARED, 1).give_back();
 }
 
+#[cfg(unix)]
 #[test]
 fn a_child_has_the_same_budget() {
     alone("limited::a_child_has_the_same_budget", || {

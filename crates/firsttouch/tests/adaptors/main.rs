@@ -4,7 +4,9 @@
 mod common;
 
 mod filled;
+#[cfg(unix)]
 mod forks;
+#[cfg(unix)]
 mod guarded;
 mod limited;
 mod tracked;

@@ -1,6 +1,7 @@
 //! The counts of `tracked` are exact, whichever thread allocates.
 
 use super::common::alone::alone;
+#[cfg(unix)]
 use super::common::forked::fork;
 use super::common::held::Held;
 use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
@@ -102,6 +103,7 @@ fn threads_lose_no_count() {
     assert!(stats.peak_in_use > 5000 && stats.peak_in_use < 4 * 11 * 5200, "{}", stats.peak_in_use);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_child_counts_on() {
     alone("tracked::a_child_counts_on", || {

@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: every block is the C library's, handed on as it came.
 
+#[cfg(unix)]
 use super::forked::fork;
 use firsttouch::adaptors::{Options, Pool, Tracked};
 use firsttouch::description::Description;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Calls between two that use the library, and between two that fork.
 const USE: usize = 8;
+#[cfg(unix)]
 const FORK: usize = 4000;
 
 /// See the module.
@@ -37,6 +39,7 @@ impl Reentrant {
         // SAFETY: it was just taken.
         unsafe { self.other.deallocate(block.address) };
         drop(Tracked::new(Pool::over(Arc::new(Malloc), Options::default())));
+        #[cfg(unix)]
         if calls.is_multiple_of(FORK) {
             let other = || {
                 drop(Tracked::new(Pool::new(Options::default())));

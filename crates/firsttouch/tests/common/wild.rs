@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: they happen in forked children, or stay on a page of the test's own.
 
+#[cfg(unix)]
 use super::forked::fork;
 use super::held::Held;
 use std::ptr::with_exposed_provenance_mut;
@@ -19,11 +20,13 @@ pub fn read(address: usize) {
 }
 
 /// Runs `body` in a forked child, which it must kill.
+#[cfg(unix)]
 pub fn dies(body: impl FnOnce()) {
     assert_eq!(fork(body).signal(), Some(libc::SIGSEGV));
 }
 
 /// Runs `body` in a forked child, which must live.
+#[cfg(unix)]
 pub fn survives(body: impl FnOnce()) {
     assert_eq!(fork(body).signal(), None);
 }

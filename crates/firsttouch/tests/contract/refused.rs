@@ -55,7 +55,10 @@ pub fn nothing_is_lost(make: Make) {
     let before = allocator.stats();
     for round in 0..40 {
         // What lies between the machine's memory and the address space is refused by the kernel alone, if at all.
-        let _ = Held::new(&*allocator, Request::bytes((8 << 40) + (round << 39)));
+        // (Wine refuses none of it, and has records of each page.)
+        if cfg!(unix) {
+            let _ = Held::new(&*allocator, Request::bytes((8 << 40) + (round << 39)));
+        }
         refuse(&*allocator, Request::bytes((1 << 47) + (round << 43)));
     }
     let after = allocator.stats();

@@ -5,6 +5,7 @@ mod checked;
 #[path = "../common/mod.rs"]
 mod common;
 mod failing;
+#[cfg(unix)]
 mod forks;
 mod freeing;
 mod laws;

@@ -42,7 +42,7 @@ def _parser() -> Parser:
     return parser
 
 
-def look(root: Path = Path("/")) -> tuple[dict[str, machine.Facts], list[str]]:
+def look(root: Path = machine.ROOT) -> tuple[dict[str, machine.Facts], list[str]]:
     """Return the facts by topic, and the conclusions."""
     found = machine.look(root)
     return found, machine.meaning(found, root) or ["no problems found"]

@@ -69,8 +69,11 @@ def available() -> int:
 
 # --- facts, by topic
 
+#: Where the kernel's files are. Other systems have none, whatever an emulator shows there.
+ROOT = Path("/" if sys.platform == "linux" else "/no such folder")
 
-def look(root: Path = Path("/")) -> dict[str, Facts]:
+
+def look(root: Path = ROOT) -> dict[str, Facts]:
     """Return the facts of every topic, for `shown` and for JSON. A name ends with its unit where it has one."""
     return {
         "machine": _machine(root),
@@ -168,7 +171,7 @@ def _kernel(root: Path) -> Facts:
 _BALLOON, _REPORTING = "0x0005", 5  # the number of memory balloons among virtio devices, and that of the feature
 
 
-def takes_free_memory(root: Path = Path("/")) -> bool:
+def takes_free_memory(root: Path = ROOT) -> bool:
     """Return whether free memory is reported to a virtual machine's host, which takes it back."""
     devices = (root / "sys/bus/virtio/devices").glob("*")
     return any(
@@ -237,10 +240,10 @@ def describe() -> dict[str, str]:
 # --- what the facts mean
 
 
-def meaning(found: dict[str, Facts], root: Path = Path("/")) -> list[str]:
+def meaning(found: dict[str, Facts], root: Path = ROOT) -> list[str]:
     """Return the conclusions for arrays, as sentences."""
     if sys.platform != "linux":
-        return ["this system is not supported yet: NumPy keeps its own memory"]
+        return [f"{platform.system()} tells nothing here: firsttouch reads these facts from Linux's /proc and /sys"]
     missing = (("proc", "much of the memory and the limits"), ("sys", "much of the pages and the nodes"))
     said = [  # what is unknown must not read as if there were no problem
         f"/{folder} is missing or not readable: {lacks} is not known"
@@ -344,7 +347,7 @@ def _of_limits(limits: Facts) -> Iterator[str]:
 _LOAD, _STOLEN, _FULL = 0.25, 0.02, 0.9
 
 
-def cautions(root: Path = Path("/")) -> list[str]:
+def cautions(root: Path = ROOT) -> list[str]:
     """Return the conditions that make every measurement here less reliable, as sentences."""
     said: list[str] = []
     governors = [name for name in _governors(root) if name != "performance"]
@@ -371,7 +374,7 @@ def cautions(root: Path = Path("/")) -> list[str]:
 class Watch:
     """Records the state of the machine now; `finish` reports what happened since."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
+    def __init__(self, root: Path = ROOT) -> None:
         self._root = root
         self._load = float((read(root / "proc/loadavg") or "0").split()[0])
         self._begun = time.monotonic()

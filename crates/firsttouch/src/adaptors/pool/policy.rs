@@ -77,14 +77,15 @@ fn shares() -> bool {
 
 /// The least size of requests that may have huge pages of their own; where huge pages are larger, half of one. (With base
 /// pages of 16 KiB a huge page has 32 MiB, with 64 KiB it has 512: one small array would take all of it.) Zeroed requests
-/// never have them where a huge page is larger than their threshold: two sparse arrays of 200 MiB took 443 MB, NumPy's 7.
+/// never have them where a huge page is larger than their threshold, nor does any where there are none: two sparse arrays of 200 MiB took 443 MB, NumPy's 7.
 #[inline]
 pub fn huge_min(zeroed: bool) -> usize {
-    match (huge_page(), zeroed) {
-        (..=SHARED_MAX, false) => HUGE_MIN,
-        (page, false) => page / 2,
-        (page, true) if page > HUGE_MIN_ZEROED => usize::MAX,
-        (_, true) => HUGE_MIN_ZEROED,
+    match (os::huge_page_size(), zeroed) {
+        (None, _) => usize::MAX,
+        (Some(..=SHARED_MAX), false) => HUGE_MIN,
+        (Some(page), false) => page / 2,
+        (Some(page), true) if page > HUGE_MIN_ZEROED => usize::MAX,
+        (Some(_), true) => HUGE_MIN_ZEROED,
     }
 }
 

@@ -1,0 +1,72 @@
+"""What Windows does not have is refused with a reason, and nothing that wine shows of Linux stands in for it."""
+
+import re
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from firsttouch.process import UnsupportedError
+
+pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
+
+N = 10**6
+
+RECEIPTS = {
+    "numa(0)": "numa: the kernel does not support it",
+    "pages(huge='2M')": "huge='2M': ",
+    "pages(huge=('2M', 'thp'))": "huge='thp': the kernel does not support it",
+}
+
+
+@pytest.mark.parametrize("allocator", RECEIPTS)
+def test_what_is_not_granted_is_on_the_receipt(allocator: str) -> None:
+    a = ft.zeros(N, allocator=allocator)
+    receipt = ft.receipt(a)
+    assert (receipt.huge, receipt.numa) == (None, None)
+    assert any(line.startswith(RECEIPTS[allocator]) for line in receipt.why_not), receipt
+    assert (a == 0).all()
+
+
+@pytest.mark.parametrize("allocator", ["pages()", "pool()"])
+def test_no_page_is_said_to_be_huge(allocator: str) -> None:
+    a = ft.zeros(4 * N, allocator=allocator)
+    assert ft.receipt(a).huge is None
+    a[:] = 1
+    seen = ft.inspect(a)
+    assert seen.huge == 0
+    assert seen.small is not None
+    assert seen.small >= a.nbytes
+
+
+REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
+    "a node that does not exist": (lambda: ft.numa(5), ValueError, "there is no node 5: this machine has node 0"),
+    "a strict placement": (lambda: ft.pages(huge="thp", strict=True).zeros(N), MemoryError, "huge='thp': "),
+    "moving pages": (lambda: ft.migrate(ft.zeros(N), 0), OSError, "the kernel does not support it"),
+    "shared arrays": (lambda: ft.shared(N), UnsupportedError, "shared arrays need Linux"),
+    "an allocator that is not built": (lambda: ft.jemalloc(), UnsupportedError, "does not include jemalloc"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused(what: str) -> None:
+    call, error, words = REFUSED[what]
+    with pytest.raises(error, match=re.escape(words)):
+        call()
+
+
+def test_a_page_that_was_not_touched_is_not_there() -> None:
+    a = ft.pages(huge=False).zeros(4 * N)
+    assert ft.inspect(a).absent == ft.inspect(a).pages * 4096
+    assert a.sum() == 0
+
+
+def test_the_whole_process() -> None:
+    ft.install()
+    x = np.ones(N)
+    for _ in range(20):
+        x = (x * 2 + x) / 3
+    assert x.sum() == N
+    assert ft.stats().recycled > 30
