@@ -134,7 +134,7 @@ import _firsttouch_start.hook as native
 before = native.load
 def load():
     module = before()
-    def refuse(allocator=None):
+    def refuse(*given, **named):
         raise {error}
     module.install = refuse
     return module
