@@ -25,6 +25,7 @@ RECEIPTS = {
 def test_what_is_not_granted_is_on_the_receipt(allocator: str) -> None:
     a = ft.zeros(N, allocator=allocator)
     receipt = ft.receipt(a)
+    assert receipt is not None
     assert (receipt.huge, receipt.numa) == (None, None)
     assert any(line.startswith(RECEIPTS[allocator]) for line in receipt.why_not), receipt
     assert (a == 0).all()
@@ -33,7 +34,9 @@ def test_what_is_not_granted_is_on_the_receipt(allocator: str) -> None:
 @pytest.mark.parametrize("allocator", ["pages()", "pool()"])
 def test_no_page_is_said_to_be_huge(allocator: str) -> None:
     a = ft.zeros(4 * N, allocator=allocator)
-    assert ft.receipt(a).huge is None
+    receipt = ft.receipt(a)
+    assert receipt is not None
+    assert receipt.huge is None
     a[:] = 1
     seen = ft.inspect(a)
     assert seen.huge == 0
