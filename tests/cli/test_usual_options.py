@@ -71,7 +71,7 @@ def test_page(firsttouch: Start, tmp_path: Path) -> None:
     report = json.loads((tmp_path / "report.json").read_text())
     page = (tmp_path / "page.html").read_text()
     assert done.returncode == 3
-    assert "large arrays" in done.stderr
+    assert "large blocks" in done.stderr
     for name, value in report["rows"].items():
         assert f"<td>{name}</td><td>{value}</td>" in page
     assert report["conclusion"] in page

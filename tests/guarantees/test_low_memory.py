@@ -175,6 +175,33 @@ def test_at_the_budget_auto_of_rlimit_as_other_code_still_gets_memory(mebibytes:
     """)
 
 
+def test_the_budget_auto_follows_limits_that_change() -> None:
+    run("""
+        import resource, time
+        ft.install("limited(auto)")
+        def fill():
+            arrays = []
+            try:
+                while len(arrays) < 200:
+                    arrays.append(np.empty(8 << 20, np.uint8))
+            except MemoryError:
+                assert ft.last_failure().limit == "limited"
+                assert "RLIMIT_AS allows" in ft.last_failure().reason
+            return len(arrays)
+        fill()
+        assert ft.last_failure() is None
+        ft.trim()
+        room = probe.status("VmSize") + (500 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (room, resource.RLIM_INFINITY))
+        time.sleep(1.1)  # limits are read once a second
+        few = fill()
+        assert few < 80, few
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        time.sleep(1.1)
+        assert fill() == 200
+    """)
+
+
 def test_after_a_day_of_peaks_resident_memory_returns() -> None:
     """A service of 24 hours in accelerated time: a peak an hour, decay in hundredths of a second."""
     resident = ask("""

@@ -267,16 +267,17 @@ array([0., 0., 0.])",
         positional: 2,
         notes: "\
 Bytes are counted as requested; what a pool keeps idle is not counted. Budgets nest. The :exc:`MemoryError` of \
-firsttouch's constructors states what was requested, what is in use, and which lines made the largest living arrays. \
+firsttouch's constructors states what was requested, what is in use, and which lines made the largest living blocks. \
 Under :func:`use` and :func:`install`, NumPy raises its own error; once a budget exists, that error has the same as a \
-note, which tracebacks show, and :func:`last_failure` has it as well. Lines are recorded for arrays of 1 MiB and more.
+note, which tracebacks show, and :func:`last_failure` has it as well. Lines are recorded from 1 MiB on.
 
-``\"auto\"`` is read once, when the allocator is made: the least of what is left of the machine's memory (without swap), \
-of the memory cgroup and all its ancestors, of ``RLIMIT_AS`` and of ``RLIMIT_DATA``. From that it keeps a reserve of a \
-sixteenth of the bound (at least 64 MiB, at most 4 GiB, and at most half of what is left) for what the budget does not \
-see: code, Python's objects, small arrays, page tables, and what other programs take later. Arrays count in full, also \
-those whose pages are never touched, such as sparse ``np.zeros``. Each process has a budget of its own: bound those that \
-grow at the same time by `at_most`.",
+``\"auto\"`` is the least of what is left of the machine's memory (without swap), of the memory cgroup and all its \
+ancestors, of ``RLIMIT_AS`` and of ``RLIMIT_DATA``, when the allocator is made. The limits themselves are read again once a \
+second, as those of a container may change while it runs. From that it keeps a reserve of a sixteenth of the bound (at \
+least 64 MiB, at most 4 GiB, and at most half of what is left) for what the budget does not see: code, Python's objects, \
+small arrays, page tables, and what other programs take later. Arrays count in full, also those whose pages are never \
+touched, such as sparse ``np.zeros``. Each process has a budget of its own: bound those that grow at the same time by \
+`at_most`.",
         example: "\
 >>> ft.limited(ft.malloc(), \"4 GiB\")
 limited(malloc(), '4 GiB')

@@ -89,7 +89,7 @@ fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize, arrays_onl
     let raw = match small {
         _ if arrays_only => Err("install(arrays_only=True) asked for it"),
         0 => Err("the installed allocator serves requests of every size, of which CPython makes too many"),
-        _ => raw::stand(),
+        _ => raw::stand(py),
     };
     close_raw();
     front.replace(allocator.clone(), small);

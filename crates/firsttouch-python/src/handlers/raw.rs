@@ -22,13 +22,16 @@ use crate::handlers::handler::{self, Handler, Kind};
 use crate::numpy::{Functions, library_of};
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::address_map;
+use firsttouch::allocator::Allocator;
 use firsttouch::os;
 use firsttouch::owners::{self, Owner};
+use firsttouch::sources;
+use pyo3::prelude::*;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 type Malloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type Calloc = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
@@ -52,14 +55,17 @@ const RAW: c_int = 0;
 
 /// Requests below this many bytes stay with CPython's own functions, whatever is installed.
 pub const LEAST: usize = SMALL_LIMIT;
-/// A block of CPython's own that grows to less than this moves to the pool. One that is larger grows where it is: how much
-/// of it was used before nobody knows, so all of it would have to be copied.
+/// A block of CPython's own that is smaller than this moves to the pool when it grows. A larger one was made before, and stays
+/// where it is: `malloc` may have its pages moved where we would copy them.
 const MOVED: usize = 8 * LEAST;
 
 /// The handler that the functions below use, once they stand there.
 static FRONT: AtomicPtr<Handler> = AtomicPtr::new(null_mut());
 /// CPython's own `free`.
 static FREE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// Whether CPython's own functions are those of `malloc`, which knows the size of a block. It is known up to this version.
+const LAST_ON_MALLOC: (u8, u8) = (3, 14);
+static IS_MALLOC: AtomicBool = AtomicBool::new(false);
 
 /// The handler behind the raw domain, if it stands there.
 pub fn front() -> Option<&'static Handler> {
@@ -69,7 +75,7 @@ pub fn front() -> Option<&'static Handler> {
 
 /// Puts the handler there, or says why not. It serves nothing until an allocator replaces its own. The caller sees to it
 /// that this is not called twice at a time.
-pub fn stand() -> Result<&'static Handler, &'static str> {
+pub fn stand(py: Python<'_>) -> Result<&'static Handler, &'static str> {
     if let Some(front) = front() {
         return Ok(front);
     }
@@ -90,6 +96,8 @@ pub fn stand() -> Result<&'static Handler, &'static str> {
         );
     }
     FREE.store(free as *mut c_void, Relaxed);
+    let version = py.version_info();
+    IS_MALLOC.store((version.major, version.minor) <= LAST_ON_MALLOC, Relaxed);
     let behind = Functions { ctx, malloc, calloc, realloc, free: free_behind };
     let front: &'static Handler = Box::leak(Handler::new(Kind::Raw, process_pool().clone(), usize::MAX, behind));
     FRONT.store(std::ptr::from_ref(front).cast_mut(), Release);
@@ -167,11 +175,11 @@ unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) 
     unsafe {
         let (ctx, next) = (ctx(), handler::handler(ctx()).next());
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return handler::malloc(ctx, size) };
-        if address_map::is_foreign(pointer as usize) && !(LEAST..MOVED).contains(&size) {
+        if address_map::is_foreign(pointer as usize) && size < LEAST {
             return (next.realloc)(next.ctx, pointer, size);
         }
         let used = match owners::find(address) {
-            Owner::Nobody => return grow(pointer, size),
+            Owner::Nobody => return grow(address, size),
             Owner::Segment(owner) => owner.usable_size(address),
             Owner::Keeper(owner) => owner.usable_size(address),
             Owner::Gone => owners::left_behind(address),
@@ -192,25 +200,20 @@ unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) 
 ///
 /// # Safety
 /// It lives.
-unsafe fn grow(pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as demanded; the block that is copied has been given `size` bytes before.
+unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
+    // SAFETY: as demanded; the blocks do not overlap, and the old one goes after the copy.
     unsafe {
-        let front = handler::handler(ctx());
+        let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
         let next = front.next();
-        if size < front.small() || size >= MOVED || passes() {
+        let used = if IS_MALLOC.load(Relaxed) { sources::Malloc.usable_size(address) } else { usize::MAX };
+        if size < front.small() || used >= MOVED || passes() {
             return (next.realloc)(next.ctx, pointer, size);
         }
         let moved = handler::malloc(ctx(), size);
-        if moved.is_null() {
-            return moved;
+        if !moved.is_null() {
+            moved.copy_from_nonoverlapping(pointer, used.min(size));
+            (next.free)(next.ctx, pointer, 0);
         }
-        let grown = (next.realloc)(next.ctx, pointer, size);
-        if grown.is_null() {
-            handler::free(ctx(), moved, 0);
-            return grown;
-        }
-        moved.copy_from_nonoverlapping(grown, size);
-        (next.free)(next.ctx, grown, 0);
         moved
     }
 }

@@ -1,5 +1,5 @@
 //! A budget in bytes: a request that would exceed it is refused, with the bytes in use, the budget, and the lines whose
-//! arrays fill it.
+//! blocks fill it.
 
 #![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
 
@@ -12,8 +12,9 @@ use crate::size::Bytes;
 use crate::stats::Stats;
 use std::fmt::{self, Write};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 /// The word that stands for [`Budget::found`] in expressions.
 pub const AUTO: &str = "auto";
@@ -27,10 +28,12 @@ const MOST_RESERVE: usize = 4 << 30;
 /// A budget in bytes, given as a number or found on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    bytes: usize,
-    found: Option<Found>,
+    /// The number that was given, or the most that may be found.
+    given: usize,
+    found: Option<[Option<Found>; 4]>,
 }
 
+/// A bound, with what was in use of it when it was first read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
     bound: MemoryBound,
@@ -39,23 +42,39 @@ struct Found {
 
 impl From<usize> for Budget {
     fn from(bytes: usize) -> Self {
-        Self { bytes, found: None }
+        Self { given: bytes, found: None }
     }
 }
 
 impl Budget {
     /// What the machine, the memory cgroup with all its ancestors, `RLIMIT_AS` and `RLIMIT_DATA` leave now, less a
-    /// reserve, and at most `at_most`. It is read here, once.
+    /// reserve, and at most `at_most`. What is in use of each is read here, once.
     pub fn found(at_most: Option<usize>) -> Self {
-        let all = os::memory_bounds().into_iter().flatten().map(|bound| Found { bound, reserve: reserve(bound) });
-        let tightest = all.min_by_key(Found::left);
-        let bytes = tightest.map_or(usize::MAX, |found| found.left()).min(at_most.unwrap_or(usize::MAX));
-        Self { bytes: bytes.max(1), found: tightest }
+        let found = os::memory_bounds().map(|bound| bound.map(Found::new));
+        Self { given: at_most.unwrap_or(usize::MAX), found: Some(found) }
+    }
+
+    /// The same budget, where somebody has changed a limit meanwhile. Of a new limit, `ours` are in use by the budget itself.
+    fn with_limits(self, now: [Option<MemoryBound>; 4], ours: usize) -> Self {
+        let again = |pair: (Option<Found>, Option<MemoryBound>)| match pair {
+            (Some(old), Some(now)) => Some(Found { bound: MemoryBound { limit: now.limit, ..old.bound }, ..old }),
+            (None, Some(now)) => Some(Found::new(MemoryBound { used: now.used.saturating_sub(ours), ..now })),
+            // Files that tell of it may no longer be read, where the program has changed its root.
+            (Some(old), None) if matches!(old.bound.whose, Bound::Machine | Bound::Group) => Some(old),
+            (_, None) => None,
+        };
+        let all = |found: [Option<Found>; 4]| std::array::from_fn(|at| again((found[at], now[at])));
+        Self { found: self.found.map(all), ..self }
+    }
+
+    fn tightest(&self) -> Option<Found> {
+        self.found.iter().flatten().flatten().min_by_key(|found| found.left()).copied()
     }
 
     /// The bytes that may be in use at a time.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        let left = self.tightest().map_or(usize::MAX, |found| found.left());
+        if self.is_found() { left.min(self.given).max(1) } else { self.given }
     }
 
     /// Whether it was found, not given.
@@ -65,9 +84,22 @@ impl Budget {
 }
 
 impl Found {
+    fn new(bound: MemoryBound) -> Self {
+        Self { bound, reserve: reserve(bound) }
+    }
+
     fn left(&self) -> usize {
         self.bound.limit.saturating_sub(self.bound.used).saturating_sub(self.reserve)
     }
+}
+
+/// Milliseconds until limits are read again.
+const READ_AGAIN: u64 = 1000;
+
+/// Milliseconds since the first call.
+fn now() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_millis() as u64
 }
 
 /// At most half of what is left, so that the smallest container has a budget.
@@ -79,7 +111,7 @@ fn reserve(bound: MemoryBound) -> usize {
 /// Where a budget was found, as the end of a sentence; nothing where it was given.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(found) = self.found.filter(|found| found.left() <= self.bytes) else { return Ok(()) };
+        let Some(found) = self.tightest().filter(|found| found.left() <= self.given) else { return Ok(()) };
         let Found { bound: MemoryBound { whose, limit, used }, reserve } = found;
         let whose = match whose {
             Bound::Machine => "the machine has",
@@ -101,7 +133,11 @@ impl fmt::Display for Budget {
 /// does not count.
 pub struct Limited {
     upstream: Arc<dyn Allocator>,
-    budget: Budget,
+    /// Nobody waits for it, as a fork may happen while a thread holds it.
+    budget: Mutex<Budget>,
+    allowed: AtomicUsize,
+    /// When ([`now`]) the limits of a budget that was found were read last; of one that was given, never.
+    read: AtomicU64,
     used: AtomicUsize,
     ledger: Arc<Ledger<Noted>>,
     call_sites: Option<CallSites>,
@@ -138,13 +174,28 @@ impl Limited {
     }
 
     fn made(upstream: Arc<dyn Allocator>, budget: Budget, call_sites: Option<CallSites>) -> Self {
-        let (used, refused) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Self { upstream, budget, used, ledger: Ledger::new(), call_sites, is_buffers: false, refused }
+        let (used, allowed) = (AtomicUsize::new(0), AtomicUsize::new(budget.bytes()));
+        let read = AtomicU64::new(if budget.is_found() { now() } else { u64::MAX });
+        let (budget, refused) = (Mutex::new(budget), AtomicU64::new(0));
+        Self { upstream, budget, allowed, read, used, ledger: Ledger::new(), call_sites, is_buffers: false, refused }
     }
 
     /// The budget in bytes.
     pub fn budget(&self) -> usize {
-        self.budget.bytes()
+        self.allowed.load(Relaxed)
+    }
+
+    /// Reads the limits behind a budget that was found, once in [`READ_AGAIN`]: a container's may change while it runs.
+    #[cold]
+    fn read_limits(&self) {
+        let (last, now) = (self.read.load(Relaxed), now());
+        if now < last.saturating_add(READ_AGAIN) || self.read.compare_exchange(last, now, Relaxed, Relaxed).is_err() {
+            return;
+        }
+        if let Ok(mut budget) = self.budget.try_lock() {
+            *budget = budget.with_limits(os::memory_bounds(), self.used());
+            self.allowed.store(budget.bytes(), Relaxed);
+        }
     }
 
     /// The bytes of the budget that are in use.
@@ -154,7 +205,12 @@ impl Limited {
 
     /// Charges `more` bytes to the budget, or fails. `asked` is the size of the whole request.
     fn charge(&self, more: usize, asked: usize) -> Result<(), AllocError> {
-        let allowed = self.budget();
+        let mut allowed = self.budget();
+        let would_not_fit = || self.used().checked_add(more).is_none_or(|sum| sum > allowed);
+        if self.read.load(Relaxed) != u64::MAX && (more >= FROM || would_not_fit()) {
+            self.read_limits();
+            allowed = self.budget();
+        }
         let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= allowed);
         let charged = self.used.fetch_update(Relaxed, Relaxed, fits);
         charged.map(drop).map_err(|used| {
@@ -169,7 +225,8 @@ impl Limited {
     fn explain(&self, error: AllocError) {
         self.refused.fetch_add(1, Relaxed);
         let listed = listed(&self.ledger, self.call_sites);
-        failure::explain(error, format!("{error}{}{listed}", self.budget));
+        let found = self.budget.try_lock().map(|budget| budget.to_string()).unwrap_or_default();
+        failure::explain(error, format!("{error}{found}{listed}"));
     }
 
     fn note(&self, asked: usize) -> Noted {
@@ -192,7 +249,7 @@ fn exact(block: Block, request: Request) -> Block {
 unsafe impl Allocator for Limited {
     fn describe(&self) -> Description {
         let limited = Description::of("limited").with(self.upstream.describe());
-        match self.budget.is_found() {
+        match self.read.load(Relaxed) != u64::MAX {
             true => limited.with(AUTO).named("at_most", Value::size(self.budget())),
             false => limited.with(Value::size(self.budget())),
         }
@@ -375,7 +432,7 @@ fn mib(bytes: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, LEAST_RESERVE, MOST_RESERVE, reserve};
+    use super::{Budget, Found, LEAST_RESERVE, MOST_RESERVE, reserve};
     use crate::os::{Bound, MemoryBound};
 
     fn of(limit: usize, used: usize) -> usize {
@@ -396,5 +453,25 @@ mod tests {
         assert_eq!(Budget::found(Some(1 << 20)).bytes(), 1 << 20);
         assert!(Budget::found(None).bytes() > 1 << 20);
         assert_eq!(Budget::from(5).to_string(), "");
+    }
+
+    #[test]
+    fn limits_may_change_and_what_was_in_use_at_the_start_counts_on() {
+        const GIB: usize = 1 << 30;
+        let bound = |whose, limit, used| Some(MemoryBound { whose, limit: limit * GIB, used: used * GIB });
+        let bounds = |group, own| [bound(Bound::Machine, 64, 20), group, own, None];
+        let at_start = bounds(bound(Bound::Group, 16, 2), None).map(|bound| bound.map(Found::new));
+        let budget = Budget { given: usize::MAX, found: Some(at_start) };
+        let after = |group, own| budget.with_limits(bounds(group, own), 6 * GIB).bytes() / GIB;
+        assert_eq!(budget.bytes() / GIB, 13);
+        assert_eq!(after(bound(Bound::Group, 16, 9), None), 13); // what the budget itself serves is no matter
+        assert_eq!(after(bound(Bound::Group, 24, 9), None), 21);
+        assert_eq!(after(bound(Bound::Group, 8, 9), None), 5); // less than is in use
+        assert_eq!(after(None, None), 13); // it cannot be read any more
+        assert_eq!(after(bound(Bound::Group, 16, 9), bound(Bound::AddressSpace, 10, 7)), 8); // 1 GiB is not the budget's
+        let own = budget.with_limits(bounds(None, bound(Bound::AddressSpace, 10, 7)), 6 * GIB);
+        assert_eq!(own.with_limits(bounds(None, None), 0).bytes() / GIB, 13); // a limit of the process was lifted
+        assert_eq!(Budget { given: 3 * GIB, ..budget }.with_limits(bounds(None, None), 0).bytes() / GIB, 3);
+        assert_eq!(Budget::from(5).with_limits(bounds(None, None), 0).bytes(), 5);
     }
 }
