@@ -95,7 +95,7 @@ fn report(
         python: fact(facts, "python")?,
         numpy: fact(facts, "numpy")?,
         refused: fact(facts, "not_pooled_because")?,
-        elsewhere: fact(facts, "elsewhere")?.unwrap_or_default(),
+        elsewhere: fact(facts, "elsewhere")?.filter(|_| preloaded.is_none()).unwrap_or_default(),
         used: os::usage().since(&start.usage),
         resident: os::resident_and_peak(),
         allocator: allocator.map(|allocator| allocator.expression()),

@@ -73,7 +73,7 @@ pub struct Report {
     pub plainly: Fresh,
     /// The last request that was refused.
     pub last_failure: Option<Failure>,
-    /// Python's packages that were imported and have memory of their own, of those in [`ELSEWHERE`].
+    /// Python's packages that were imported and whose memory was not served, of those in [`ELSEWHERE`].
     pub elsewhere: Vec<String>,
 }
 
@@ -266,7 +266,7 @@ impl Report {
         if let Some(why) = &self.refused {
             said.push(format!("not pooled: {why}"));
         }
-        if self.pool.is_some() && self.served == Served::Arrays {
+        if self.pool.is_some() {
             let told = ELSEWHERE.iter().filter(|(package, _)| self.elsewhere.iter().any(|each| each == package));
             said.extend(told.map(|&(_, sentence)| sentence.to_owned()));
         }
