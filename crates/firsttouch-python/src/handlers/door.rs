@@ -1,7 +1,6 @@
-//! The door through which the front reaches every thread: the pointer in NumPy's default capsule.
+//! The door through which arrays of every thread reach the front: the pointer in NumPy's default capsule.
 //!
-//! NumPy offers no other way. What else comes here later, as CPython's allocator of the raw domain from NumPy 2.5 on, has
-//! to do the same two things: say what serves behind it, and put a handler in front of that.
+//! NumPy offers no other way. What is no array comes by `raw.rs`.
 
 #![allow(unsafe_code)] // Safety: what stands there is checked before it is believed, and lives for ever.
 
