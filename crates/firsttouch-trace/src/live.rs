@@ -9,7 +9,6 @@ use firsttouch::adaptors::{CallSites, SMALL_LIMIT};
 use firsttouch::heap::purger::{self, Purgeable};
 use firsttouch::ledger::Part;
 use firsttouch::os::{self, Errno};
-use firsttouch::sync::first::First;
 use firsttouch::sync::lock::Lock;
 use firsttouch::{address_map, fork};
 use std::collections::HashMap;
@@ -18,7 +17,7 @@ use std::hash::BuildHasherDefault;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The name of the memory file.
 pub const NAME: &str = "firsttouch-live";
@@ -93,16 +92,6 @@ static LINES_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// The number of the last line in the text.
 static NAMED: AtomicU64 = AtomicU64::new(0);
 
-/// From this size on every line is recorded, as that takes little beside touching the block once. Of smaller blocks no more
-/// than one in so many microseconds, a thirtieth of the time, after a stock of them.
-const ALWAYS: usize = 1 << 20;
-const MICROS_FOR_LINE: u64 = 10;
-const STOCK: u64 = 100_000;
-/// What is left of the stock, and the time, in microseconds of the clock, up to which it was replenished.
-static LEFT: AtomicU64 = AtomicU64::new(STOCK);
-static REPLENISHED: AtomicU64 = AtomicU64::new(0);
-static CLOCK: First<Instant> = First::new();
-
 /// Whether this process records its live blocks.
 #[inline]
 pub fn is_open() -> bool {
@@ -150,7 +139,7 @@ pub fn on_alloc(address: usize, size: usize, is_array: bool, has_line: bool) {
     if size < SMALL_LIMIT || !is_open() {
         return;
     }
-    let wanted = has_line && size >= LINES_FROM.load(Relaxed) && (size >= ALWAYS || takes_from_stock());
+    let wanted = has_line && size >= LINES_FROM.load(Relaxed);
     let sites = if wanted { TABLE.lock().call_sites } else { None };
     let site = sites.map_or(0, |sites| (sites.site)()); // without the lock: it may wait for the interpreter
     if let Some(sites) = sites.filter(|_| site > NAMED.load(Relaxed)) {
@@ -160,20 +149,6 @@ pub fn on_alloc(address: usize, size: usize, is_array: bool, has_line: bool) {
         HAS_FOREIGN.store(true, Relaxed);
     }
     TABLE.lock().insert(address, size, if is_array { site } else { site | NO_ARRAY });
-}
-
-/// Whether a line may be recorded of a block that is not large.
-fn takes_from_stock() -> bool {
-    if LEFT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
-        return true;
-    }
-    let now = CLOCK.get_or_make(Instant::now).elapsed().as_micros() as u64;
-    let lines = now.saturating_sub(REPLENISHED.load(Relaxed)) / MICROS_FOR_LINE;
-    if lines > 0 {
-        REPLENISHED.store(now, Relaxed);
-        LEFT.store(lines.min(STOCK) - 1, Relaxed);
-    }
-    lines > 0
 }
 
 /// Adds the lines up to a site to the text. (Sites are numbered as they are first seen.)
