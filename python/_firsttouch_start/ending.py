@@ -51,7 +51,7 @@ def finish() -> None:
     global _reported_by
     process = os.getpid()
     text = os.environ.get("FIRSTTOUCH_RUN", "")
-    if _reported_by == process or (str(process) not in text and "%p" not in text):
+    if _reported_by == process or (str(settings.command_process()) not in text and "%p" not in text):
         return
     _reported_by = process
     try:
@@ -61,7 +61,7 @@ def finish() -> None:
 
 
 def _report(options: "dict[str, Any]") -> None:
-    main = options.get("pid") == os.getpid()
+    main = options.get("pid") == settings.command_process()
     if _serves_others() or (main and _never_started(options)):
         return
     if main and options.get("watched") == os.getppid():  # it may have been killed
@@ -118,7 +118,7 @@ _ELSEWHERE: "dict[str, Callable[[Any], bool]]" = {
 
 def _counted(options: "dict[str, Any]", main: bool) -> "list[float]":
     """Return what was counted when the program began: an exec keeps the counters of the process."""
-    return options.get("start", _start) if main else _start
+    return options.get("start", _start) if main and os.name != "nt" else _start
 
 
 def _save(content: str, path: str) -> None:
@@ -159,7 +159,7 @@ def begin_trace(options: "dict[str, Any]") -> None:
     """Start recording this process's requests, if it has a file of its own."""
     pattern: str = options["trace"]
     several = settings.one_per_process(pattern)
-    if not pattern or not (several or options.get("pid") == os.getpid()):
+    if not pattern or not (several or options.get("pid") == settings.command_process()):
         return
     _open(pattern)
     if several and hasattr(os, "register_at_fork"):

@@ -187,7 +187,7 @@ def _refused(why: str) -> None:
     """Report, once per program and not once per worker, that it runs without the pool."""
     global reason
     reason = " ".join(why.split())
-    if str(os.getpid()) in os.environ.get("FIRSTTOUCH_RUN", ""):
+    if str(settings.command_process()) in os.environ.get("FIRSTTOUCH_RUN", ""):
         speak.line(f"not pooled: {reason}")
 
 

@@ -25,6 +25,14 @@ def load() -> "dict[str, Any]":
     return found
 
 
+def command_process() -> int:
+    """Return the number of the process of `firsttouch run`, if this is the program: that became the program.
+
+    On Windows no process becomes another one, so the program is its child.
+    """
+    return os.getppid() if os.name == "nt" else os.getpid()
+
+
 class _AsTheyAre:
     """Tells json's scanner to build only Python's own types."""
 

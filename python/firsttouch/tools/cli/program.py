@@ -75,9 +75,8 @@ def interpreter(path: str) -> str:
     """Return what the first line of a script names to run it, as `/bin/sh`; nothing if that is Python, or no script."""
     first, _, second = _start(path).partition(b"\n")
     of_pip = second.startswith(b"'''exec'")  # a shell's first line, where the path of Python is too long for one
-    of_python = any(
-        b"python" in word.rpartition(b"/")[2] for word in first.split()
-    )  # its folder may be called anything
+    names = [word.rpartition(b"/")[2] for word in first.split()]  # their folders may be called anything
+    of_python = any(b"python" in name for name in names)
     if path.endswith(".py") or not first.startswith(b"#!") or of_python or of_pip:
         return ""
     return os.fsdecode(first[2:].strip())

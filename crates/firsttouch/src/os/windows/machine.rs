@@ -4,13 +4,13 @@ use crate::error::Limit;
 use crate::os::types::{Bound, Errno, MemoryBound, Usage};
 use std::ffi::{CStr, c_void};
 use std::ptr::{NonNull, null_mut};
-use std::time::Instant;
 use windows_sys::Win32::Foundation::{FILETIME, HMODULE};
 use windows_sys::Win32::System::JobObjects::{
     JOB_OBJECT_LIMIT_JOB_MEMORY, JOB_OBJECT_LIMIT_PROCESS_MEMORY, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
     JobObjectExtendedLimitInformation, QueryInformationJobObject,
 };
 use windows_sys::Win32::System::LibraryLoader::GetProcAddress;
+use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
 use windows_sys::Win32::System::ProcessStatus::{
     K32EnumProcessModules, K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS,
 };
@@ -128,19 +128,21 @@ pub fn resident_and_peak() -> Option<(usize, usize)> {
     Some((counters.WorkingSetSize, counters.PeakWorkingSetSize))
 }
 
-/// Returns what the process has used until now. Windows does not tell faults that waited for a disk from others.
+/// Returns what the process has used until now, by the clock that Python's `time.monotonic` has. Windows does not tell faults that waited for a disk from others.
 pub fn usage() -> Usage {
-    static BEGAN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let seconds = |time: FILETIME| (u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)) as f64 * 1e-7;
     // SAFETY: times of zero bytes are valid, and the system fills four.
-    let (kernel, user) = unsafe {
+    let (kernel, user, ticks, frequency) = unsafe {
+        let (mut ticks, mut frequency) = (0, 0);
+        QueryPerformanceCounter(&mut ticks);
+        QueryPerformanceFrequency(&mut frequency);
         let mut times: [FILETIME; 4] = std::mem::zeroed();
         let [made, ended, kernel, user] = &mut times;
         GetProcessTimes(GetCurrentProcess(), made, ended, kernel, user);
-        (seconds(times[2]), seconds(times[3]))
+        (seconds(times[2]), seconds(times[3]), ticks, frequency)
     };
     Usage {
-        wall: BEGAN.get_or_init(Instant::now).elapsed().as_secs_f64(),
+        wall: ticks as f64 / frequency.max(1) as f64,
         user,
         kernel,
         minor_faults: u64::from(process().PageFaultCount),
