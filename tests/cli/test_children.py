@@ -37,7 +37,7 @@ def through(kind):
 if __name__ == "__main__":
     if "--numpy" in sys.argv:
         import numpy
-        kept = [numpy.ones(1 << 20) + 1 for _ in range(5)]
+        for _ in range(3000): numpy.ones(1 << 12)
     for installed, process, right in through(sys.argv[1]):
         print(installed, process != os.getpid(), right)
 """
@@ -68,9 +68,9 @@ def test_workers_are_pooled_and_report(
     workers = [report for report in found if not report["main_process"]]
     assert len(workers) == 2
     assert len({report["process"] for report in found}) == 3
-    # Their own work only, not what a fork inherited; a worker that got no task did none.
+    # Their own work only, not what a fork inherited: 3,000 arrays; a worker that got no task did none.
     own = [report["pool"]["allocations"] for report in workers if report["pool"]]
-    assert 4 * 20 <= sum(own) <= 4 * 25
+    assert 4 * 20 <= sum(own) < 2000
     # The same output as under python, and with a file for one process, that one's alone.
     plain, ours = python(*words), firsttouch("run", "-q", "--json", "one.json", "--allocator=tracked(pages)", *words)
     assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout.replace("False", "True"), plain.stderr, 0)
