@@ -20,7 +20,7 @@ PLAIN = repr(ft.pool())
         ("  ft.pool ( ) ", PLAIN),
         ("numpy_default", "numpy_default()"),
         ("limited('pool()', '4 GiB')", f"limited({PLAIN}, '4 GiB')"),
-        ("filled(tracked(malloc))", "filled(tracked(malloc()), on_allocate=255, on_free=None)"),
+        ("filled(tracked(malloc))", "filled(tracked(malloc()))"),
         (
             "limited(ScratchBuffer('1 MiB', upstream=pool), 10)",
             f"limited(ScratchBuffer('1 MiB', upstream={PLAIN}, limit=None, debug=False), 10)",
