@@ -37,7 +37,6 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 def build_wheel(folder: str, settings: dict[str, Any] | None = None, metadata: str | None = None) -> str:
     """Build the wheel, and return its name."""
-    _refuse_windows()
     _build_library()
     name: str = maturin.build_wheel(folder, settings, metadata)
     return name
@@ -45,16 +44,9 @@ def build_wheel(folder: str, settings: dict[str, Any] | None = None, metadata: s
 
 def build_editable(folder: str, settings: dict[str, Any] | None = None, metadata: str | None = None) -> str:
     """Build the wheel of an editable installation, and return its name."""
-    _refuse_windows()
     _build_library()
     name: str = maturin.build_editable(folder, settings, metadata)
     return name
-
-
-def _refuse_windows() -> None:
-    """End before the compiler prints its many reasons."""
-    if platform.system() == "Windows":
-        sys.exit("firsttouch cannot be built for Windows: its allocators need Linux; in WSL 2, pip installs its wheel")
 
 
 def _build_library() -> None:

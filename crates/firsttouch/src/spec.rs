@@ -411,7 +411,7 @@ fn mimalloc(_: &Arguments) -> Made {
     Ok(crate::sources::Mimalloc::get())
 }
 
-#[cfg(feature = "jemalloc")]
+#[cfg(all(feature = "jemalloc", unix))]
 fn jemalloc(_: &Arguments) -> Made {
     Ok(crate::sources::Jemalloc::get())
 }
@@ -421,7 +421,7 @@ fn mimalloc(_: &Arguments) -> Made {
     Err(Error::Unsupported("this build of firsttouch does not include mimalloc".into()))
 }
 
-#[cfg(not(feature = "jemalloc"))]
+#[cfg(not(all(feature = "jemalloc", unix)))]
 fn jemalloc(_: &Arguments) -> Made {
     Err(Error::Unsupported("this build of firsttouch does not include jemalloc".into()))
 }

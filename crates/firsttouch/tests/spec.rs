@@ -230,7 +230,9 @@ fn types_and_calls_that_are_wrong() {
 
 #[test]
 fn bundled_allocators_are_there_or_are_named() {
-    for (text, there) in [("mimalloc", cfg!(feature = "mimalloc")), ("jemalloc()", cfg!(feature = "jemalloc"))] {
+    for (text, there) in
+        [("mimalloc", cfg!(feature = "mimalloc")), ("jemalloc()", cfg!(all(feature = "jemalloc", unix)))]
+    {
         match make(text) {
             Ok(allocator) => assert!(there && allocator.expression().starts_with(&text[..8])),
             Err(error) => assert!(!there && matches!(error, Error::Unsupported(_)), "{error:?}"),

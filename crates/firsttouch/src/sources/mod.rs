@@ -5,7 +5,7 @@
 mod aligned;
 mod calloc;
 mod functions;
-#[cfg(feature = "jemalloc")]
+#[cfg(all(feature = "jemalloc", unix))]
 mod jemalloc;
 mod listed;
 mod malloc;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub use aligned::Aligned;
 pub use calloc::Calloc;
 pub use functions::{Functions, FunctionsTable};
-#[cfg(feature = "jemalloc")]
+#[cfg(all(feature = "jemalloc", unix))]
 pub use jemalloc::Jemalloc;
 pub use malloc::Malloc;
 #[cfg(feature = "mimalloc")]
@@ -71,7 +71,7 @@ pub(crate) fn may_be_called_by_purger(upstream: &Arc<dyn Allocator>) -> bool {
 /// Whether `upstream` is, or stands on, a library with thread-local data.
 fn uses_thread_data(upstream: &Arc<dyn Allocator>) -> bool {
     let _ = upstream; // of a build without libraries
-    #[cfg(feature = "jemalloc")]
+    #[cfg(all(feature = "jemalloc", unix))]
     if crate::allocator::find::<Jemalloc>(upstream).is_some() {
         return true;
     }
@@ -95,7 +95,7 @@ fn has_memory() -> bool {
 
 /// Lets the libraries that handle forks themselves register their handlers.
 pub(crate) fn register_fork_handlers() {
-    #[cfg(feature = "jemalloc")]
+    #[cfg(all(feature = "jemalloc", unix))]
     jemalloc::initialize();
 }
 

@@ -209,6 +209,6 @@ contract! {
 contract! {
     once
     #[cfg(feature = "mimalloc")] mimalloc: firsttouch::sources::Mimalloc::get();
-    #[cfg(feature = "jemalloc")] jemalloc: firsttouch::sources::Jemalloc::get();
-    #[cfg(feature = "jemalloc")] guarded_jemalloc: guarded(firsttouch::sources::Jemalloc::get());
+    #[cfg(all(feature = "jemalloc", unix))] jemalloc: firsttouch::sources::Jemalloc::get();
+    #[cfg(all(feature = "jemalloc", unix))] guarded_jemalloc: guarded(firsttouch::sources::Jemalloc::get());
 }
