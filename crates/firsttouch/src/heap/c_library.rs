@@ -2,7 +2,7 @@
 //!
 //! By itself, glibc returns the ends of its heaps; what is free below them stays resident. `malloc_trim` returns whole pages
 //! from everywhere, but walks all free blocks under the heaps' locks, and what is used again has to be faulted in again. So
-//! the purger's thread asks how much is free, and trims where much has been free for a while ([`Watch`]); and however long
+//! the purger's thread asks how much is free, and trims where much has been free for a while (`Watch`); and however long
 //! that took, it rests for a hundred times as long.
 
 #![allow(unsafe_code)] // Safety: functions of glibc that have no preconditions.
