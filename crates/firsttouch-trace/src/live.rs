@@ -1,7 +1,7 @@
 //! The live blocks of the process and the lines that made them, in a memory file that other processes read: `firsttouch why`
 //! finds it among the files in `/proc/PID/fd` by its [`NAME`].
 //!
-//! The file has a [`Header`], the lines as text, and a row for each block. Readers take no lock: a row without an address is
+//! The file has a `Header`, the lines as text, and a row for each block. Readers take no lock: a row without an address is
 //! free, and what changes while they read is off by a block. After a fork the file is the parent's; the child records nothing
 //! until it opens one of its own, which begins with the blocks that it inherited.
 
