@@ -5,13 +5,14 @@ mod common;
 use common::held::Held;
 use firsttouch::Request;
 use firsttouch::adaptors::{Options, Pool, huge_min};
-use firsttouch::os::page_size;
+use firsttouch::os::{huge_page_size, page_size};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
 /// On base pages and on huge ones, whole pages and not.
 fn sizes() -> [usize; 6] {
     let page = page_size();
-    let large = (20 << 20).max(2 * huge_min(false));
+    let huge = huge_page_size().map_or(0, |_| huge_min(false));
+    let large = (20 << 20).max(2 * huge);
     [40 * page, 50 * page + 100, 128 * page, 512 * page, large, large + page + 100]
 }
 
