@@ -175,7 +175,7 @@ impl Arguments {
     /// # Errors
     /// Why it cannot be created.
     pub fn make(&self) -> Result<Arc<dyn Allocator>, Error> {
-        let made = (self.spec.make)(self)?;
+        let made = self.spec.make(self)?;
         match std::iter::successors(Some(&made), |allocator| allocator.upstream()).nth(LEVELS) {
             // Requests and frees descend level by level, and would come to the end of the thread's stack.
             Some(_) => Err(Error::Value(format!("{} stands on more than {LEVELS} other allocators", self.caller()))),

@@ -35,8 +35,6 @@ pub struct Spec {
     pub notes: &'static str,
     /// An example for Python.
     pub example: &'static str,
-    /// Makes one from checked arguments.
-    pub(crate) make: fn(&Arguments) -> Made,
 }
 
 /// An option of an allocator.
@@ -172,7 +170,6 @@ pub static ALLOCATORS: &[Spec] = &[
         example: "\
 >>> ft.aligned(4096).empty(100).ctypes.data % 4096  # as O_DIRECT needs it
 0",
-        make: aligned,
     },
     Spec {
         name: "calloc",
@@ -183,7 +180,6 @@ pub static ALLOCATORS: &[Spec] = &[
         example: "\
 >>> ft.calloc().empty(4)
 array([0., 0., 0., 0.])",
-        make: calloc,
     },
     Spec {
         name: "filled",
@@ -204,7 +200,6 @@ array([0., 0., 0., 0.])",
         example: "\
 >>> ft.filled().empty(3)
 array([nan, nan, nan])",
-        make: filled,
     },
     Spec {
         name: "guarded",
@@ -231,7 +226,6 @@ array([nan, nan, nan])",
         example: "\
 >>> ft.guarded(keep=\"1 MiB\").zeros(3)
 array([0., 0., 0.])",
-        make: guarded,
     },
     Spec {
         name: "jemalloc",
@@ -242,7 +236,6 @@ array([0., 0., 0.])",
         example: "\
 >>> ft.jemalloc().zeros(3)
 array([0., 0., 0.])",
-        make: jemalloc,
     },
     Spec {
         name: "limited",
@@ -283,7 +276,6 @@ touched, such as sparse ``np.zeros``. Each process has a budget of its own: boun
 limited(malloc(), '4 GiB')
 >>> ft.limited(ft.malloc(), \"auto\", at_most=\"1 MiB\")
 limited(malloc(), 'auto', at_most='1 MiB')",
-        make: limited,
     },
     Spec {
         name: "malloc",
@@ -294,7 +286,6 @@ limited(malloc(), 'auto', at_most='1 MiB')",
         example: "\
 >>> ft.malloc().empty(1000).ctypes.data % 64
 0",
-        make: malloc,
     },
     Spec {
         name: "mimalloc",
@@ -305,7 +296,6 @@ limited(malloc(), 'auto', at_most='1 MiB')",
         example: "\
 >>> ft.mimalloc().zeros(3)
 array([0., 0., 0.])",
-        make: mimalloc,
     },
     Spec {
         name: "numa",
@@ -319,7 +309,6 @@ array([0., 0., 0.])",
         example: "\
 >>> ft.receipt(ft.numa(0).zeros(10**6)).numa
 'bind:0'",
-        make: pages,
     },
     Spec {
         name: "pages",
@@ -333,7 +322,6 @@ array([0., 0., 0.])",
 >>> a = ft.pages(huge=\"thp\", populate=True).zeros(10**6)
 >>> ft.receipt(a).populated
 True",
-        make: pages,
     },
     Spec {
         name: "pool",
@@ -369,7 +357,6 @@ bytes that were ever in use, and idle memory goes after a second. Any other valu
         example: "\
 >>> ft.pool(max_idle=\"1 GiB\", decay=5.0)
 pool(max_idle='1 GiB', decay=5.0)",
-        make: pool,
     },
     Spec {
         name: "tracked",
@@ -382,7 +369,6 @@ pool(max_idle='1 GiB', decay=5.0)",
 >>> a = tracker.zeros(1000)
 >>> ft.stats(tracker).in_use
 8000",
-        make: tracked,
     },
 ];
 
@@ -390,14 +376,37 @@ pool(max_idle='1 GiB', decay=5.0)",
 
 type Made = Result<Arc<dyn Allocator>, Error>;
 
+impl Spec {
+    /// Makes one. This is no field of the declaration, so that a library that only shows allocators does not link all of them.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub(crate) fn make(&self, arguments: &Arguments) -> Made {
+        match self.name {
+            "aligned" => aligned(arguments),
+            "calloc" => calloc(),
+            "filled" => filled(arguments),
+            "guarded" => guarded(arguments),
+            "jemalloc" => jemalloc(),
+            "limited" => limited(arguments),
+            "malloc" => malloc(),
+            "mimalloc" => mimalloc(),
+            "numa" | "pages" => pages(arguments),
+            "pool" => pool(arguments),
+            "tracked" => tracked(arguments),
+            other => Err(Error::Unsupported(format!("{other}() is declared, but nothing makes it"))),
+        }
+    }
+}
+
 /// The C library's `malloc`; it has no state, so there is only one.
-fn malloc(_: &Arguments) -> Made {
+fn malloc() -> Made {
     static ONE: First<Arc<dyn Allocator>> = First::new();
     Ok(ONE.get_or_make(|| Arc::new(Malloc)).clone())
 }
 
 /// The C library's `calloc`; likewise.
-fn calloc(_: &Arguments) -> Made {
+fn calloc() -> Made {
     Ok(Calloc::get())
 }
 
@@ -407,22 +416,22 @@ fn aligned(arguments: &Arguments) -> Made {
 }
 
 #[cfg(feature = "mimalloc")]
-fn mimalloc(_: &Arguments) -> Made {
+fn mimalloc() -> Made {
     Ok(crate::sources::Mimalloc::get())
 }
 
 #[cfg(all(feature = "jemalloc", unix))]
-fn jemalloc(_: &Arguments) -> Made {
+fn jemalloc() -> Made {
     Ok(crate::sources::Jemalloc::get())
 }
 
 #[cfg(not(feature = "mimalloc"))]
-fn mimalloc(_: &Arguments) -> Made {
+fn mimalloc() -> Made {
     Err(Error::Unsupported("this build of firsttouch does not include mimalloc".into()))
 }
 
 #[cfg(not(all(feature = "jemalloc", unix)))]
-fn jemalloc(_: &Arguments) -> Made {
+fn jemalloc() -> Made {
     Err(Error::Unsupported("this build of firsttouch does not include jemalloc".into()))
 }
 
