@@ -62,15 +62,29 @@ pub(super) struct Place {
 pub(super) struct Heaps {
     /// By node.
     all: Box<[Heap]>,
-    machine: Machine,
+    /// By processor.
+    places: Box<[Place]>,
+    current: fn() -> usize,
     shards_each: usize,
 }
 
 impl Heaps {
     pub(super) fn new(machine: Machine) -> Self {
-        let nodes = machine.nodes();
-        let shards_each = (machine.node_of.len().min(SHARDS) / nodes).max(1);
-        Self { all: (0..nodes).map(|node| Heap::new(node as u8)).collect(), machine, shards_each }
+        let (nodes, processors) = (machine.nodes(), machine.node_of.len());
+        let shards_each = (processors.min(SHARDS) / nodes).max(1);
+        let mut seen = vec![0; nodes];
+        let place = |&node: &u8| {
+            let of_node = &mut seen[usize::from(node)];
+            let shard = usize::from(node) * shards_each + *of_node % shards_each;
+            *of_node += 1;
+            Place { node, shard }
+        };
+        Self {
+            all: (0..nodes).map(|node| Heap::new(node as u8)).collect(),
+            places: machine.node_of.iter().map(place).collect(),
+            current: machine.current,
+            shards_each,
+        }
     }
 
     /// The number of shards.
@@ -81,9 +95,13 @@ impl Heaps {
     /// The place of this thread.
     #[inline]
     pub(super) fn here(&self) -> Place {
-        let processor = (self.machine.current)();
-        let node = self.machine.node_of.get(processor).copied().unwrap_or(0);
-        Place { node, shard: usize::from(node) * self.shards_each + processor % self.shards_each }
+        self.place_of((self.current)())
+    }
+
+    #[inline]
+    fn place_of(&self, processor: usize) -> Place {
+        let unknown = || Place { node: 0, shard: processor % self.shards_each };
+        self.places.get(processor).copied().unwrap_or_else(unknown)
     }
 
     /// The shards of a node.
@@ -132,5 +150,22 @@ impl Heaps {
 
     pub(super) fn purge_parts(&self, min_ticks: u8) -> usize {
         self.all().map(|heap| heap.purge_parts(min_ticks)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Firmware numbers processors node by node, or in turn.
+    #[test]
+    fn each_processor_has_a_shard_of_its_own() {
+        for node_of in [[0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]] {
+            let heaps = Heaps::new(Machine { node_of: node_of.into(), current: || 0 });
+            let places = (0..8).map(|processor| heaps.place_of(processor));
+            assert!(places.clone().all(|place| heaps.shards_of(place.node).contains(&place.shard)));
+            assert_eq!(places.map(|place| place.shard).collect::<BTreeSet<_>>().len(), 8, "{node_of:?}");
+        }
     }
 }

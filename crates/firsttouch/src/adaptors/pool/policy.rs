@@ -77,7 +77,8 @@ fn shares() -> bool {
 
 /// The least size of requests that may have huge pages of their own; where huge pages are larger, half of one. (With base
 /// pages of 16 KiB a huge page has 32 MiB, with 64 KiB it has 512: one small array would take all of it.) Zeroed requests
-/// never have them where a huge page is larger than their threshold, nor does any where there are none: two sparse arrays of 200 MiB took 443 MB, NumPy's 7.
+/// never have them where a huge page is larger than their threshold: two sparse arrays of 200 MiB took 443 MB, NumPy's 7.
+/// Where there are no huge pages, no request has them.
 #[inline]
 pub fn huge_min(zeroed: bool) -> usize {
     match (os::huge_page_size(), zeroed) {
