@@ -107,10 +107,7 @@ pub fn is_open() -> bool {
 pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     purger::enter_once(&ForkGuard, &ENTERED);
-    let mut file = os::memory_file(NAME, SIZE, None)?;
-    if os::file_number(&file) <= 2 {
-        file = file.try_clone()?; // or it would take what the program prints
-    }
+    let file = os::beside_standard_streams(os::memory_file(NAME, SIZE, None)?)?; // or it would take what the program prints
     let published = Published { at: os::map_file(&file, SIZE, 1, true)?, _file: file };
     let mut table = TABLE.lock();
     if let Some(Published { at, .. }) = table.published.replace(published) {
@@ -129,8 +126,8 @@ pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     }
     drop(table);
     LINES_FROM.store(lines_from, Relaxed);
+    name_sites(call_sites, NAMED.swap(0, Relaxed)); // before others may add lines
     OPEN_IN.store(fork::forks() + 1, Relaxed);
-    name_sites(call_sites, NAMED.swap(0, Relaxed));
     Ok(())
 }
 
@@ -251,7 +248,9 @@ impl Table {
     fn add_text(&self, text: &str) {
         let Some(published) = &self.published else { return };
         let at = published.header().text.load(Relaxed) as usize;
-        if TEXT + at + text.len() <= ROWS {
+        let room = ROWS - TEXT - at;
+        let text = if text.len() <= room { text } else { "\n" }; // so that later lines keep their numbers
+        if text.len() <= room {
             let to = with_exposed_provenance_mut::<u8>(published.at + TEXT + at);
             // SAFETY: it ends before the rows, and readers know of it only from the next line on.
             unsafe { to.copy_from_nonoverlapping(text.as_ptr(), text.len()) };
@@ -271,5 +270,27 @@ impl Purgeable for ForkGuard {
     unsafe fn release(&self) {
         // SAFETY: `hold` took the lock.
         unsafe { TABLE.release() };
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_their_numbers_where_the_text_is_full() {
+        let file = os::memory_file(NAME, SIZE, None).unwrap();
+        let at = os::map_file(&file, SIZE, 1, true).unwrap();
+        let published = Some(Published { _file: file, at });
+        let table = Table { published, blocks: Part::default(), free: Vec::new(), call_sites: None };
+        let long = "x".repeat((ROWS - TEXT) / 2);
+        for name in [&long, &long, "short"] {
+            table.add_text(&format!("{name}\n"));
+        }
+        let length = table.published.as_ref().map_or(0, |published| published.header().text.load(Relaxed)) as usize;
+        // SAFETY: text that was just written.
+        let text = unsafe { std::slice::from_raw_parts(with_exposed_provenance::<u8>(at + TEXT), length) };
+        let lengths: Vec<usize> = str::from_utf8(text).unwrap().lines().map(str::len).collect();
+        assert_eq!(lengths, [long.len(), 0, "short".len()]);
     }
 }
