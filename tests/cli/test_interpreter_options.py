@@ -1,30 +1,37 @@
 """Python's own options, recovered from its command line."""
 
+import sys
+
 import pytest
 
 from firsttouch.tools.cli import program
 
 
 @pytest.mark.parametrize(
-    ("words", "arguments", "kept"),
+    ("words", "kept"),
     [
-        (["-m", "firsttouch", "run"], 1, []),
-        (["/bin/firsttouch", "-q", "run"], 2, []),
-        (["/bin/firsttouch"], 0, []),
-        (["-I", "-X", "dev", "-m", "firsttouch"], 0, ["-I", "-X", "dev"]),
-        (["-Xdev", "-Werror", "-m", "firsttouch"], 0, ["-Xdev", "-Werror"]),
-        (["-W", "-m", "-O", "script"], 0, ["-W", "-m", "-O"]),
-        (["-Im", "firsttouch", "run", "-O"], 2, ["-I"]),
-        (["-uOmfirsttouch", "run"], 1, ["-uO"]),
-        (["-mfirsttouch", "-O"], 1, []),
-        (["-OW", "error", "-c", "x"], 0, ["-OW", "error"]),
-        (["-Wignore::Warning:a.m", "script"], 0, ["-Wignore::Warning:a.m"]),
-        (["--check-hash-based-pycs", "never", "-m", "x"], 0, ["--check-hash-based-pycs", "never"]),
+        (["-m", "firsttouch", "run"], []),
+        (["/bin/firsttouch", "-q", "run"], []),
+        (["/bin/firsttouch"], []),
+        (["-I", "-X", "dev", "-m", "firsttouch"], ["-I", "-X", "dev"]),
+        (["-Xdev", "-Werror", "-m", "firsttouch"], ["-Xdev", "-Werror"]),
+        (["-W", "-m", "-O", "script"], ["-W", "-m", "-O"]),
+        (["-Im", "firsttouch", "run", "-O"], ["-I"]),
+        (["-uOmfirsttouch", "run"], ["-uO"]),
+        (["-mfirsttouch", "-O"], []),
+        (["-OW", "error", "-c", "x"], ["-OW", "error"]),
+        (["-Wignore::Warning:a.m", "script"], ["-Wignore::Warning:a.m"]),
+        (["--check-hash-based-pycs", "never", "-m", "x"], ["--check-hash-based-pycs", "never"]),
     ],
 )
-def test_options_of_the_interpreter(words: list[str], arguments: int, kept: list[str]) -> None:
-    named = not any(word.endswith(("script", "/bin/firsttouch")) for word in words)
-    assert program.of_python(["python", *words], arguments, named) == kept
+def test_options_of_the_interpreter(words: list[str], kept: list[str]) -> None:
+    assert program.of_python(["python", *words]) == kept
+
+
+def test_arguments_that_were_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-O", "-m", "firsttouch", "run", "-X"])
+    monkeypatch.setattr(sys, "argv", ["firsttouch", *map(str, range(99))])
+    assert program.command() == [sys.executable, "-O"]
 
 
 @pytest.mark.parametrize(

@@ -225,24 +225,28 @@ def command(of: str = "run") -> list[str]:
     """Return the command that starts this interpreter again, with its options; `of` is the calling command."""
     if not sys.executable:
         raise BadUsageError(f"{of}: Python does not know its own program file (sys.executable is empty)")
-    named = sys.argv[0] == "-c" or getattr(sys.modules["__main__"], "__spec__", None) is not None
-    return [sys.executable, *of_python(sys.orig_argv, len(sys.argv) - 1, named)]
+    return [sys.executable, *of_python(sys.orig_argv)]
 
 
-def of_python(words: Sequence[str], arguments: int, named: bool) -> list[str]:
-    """Return python's own options from its command line, which ends with so many arguments of the program.
+def of_python(words: Sequence[str]) -> list[str]:
+    """Return python's own options from its command line: what comes before the program, or before its -m or -c.
 
-    A program that is `named` follows -m or -c, whose letter may be joined to options before it and to the name after
-    it, as in `-Im firsttouch` and `-mfirsttouch`; any other program is a script.
+    The letter of these may be joined to options before it and to the name after it, as in `-Im firsttouch` and
+    `-mfirsttouch`.
     """
-    *kept, last = words[1 : len(words) - arguments] or [""]
-    if not named:
-        return kept
-    if last.startswith("-"):
-        letters = last[: min(at for letter in "mc" if (at := last.find(letter)) > 0)]
-    else:
-        letters = kept.pop()[:-1]
-    return kept if letters == "-" else [*kept, letters]
+    kept: list[str] = []
+    rest = iter(words[1:])
+    for word in rest:
+        if word in ("-", "--") or not word.startswith("-"):
+            break
+        at = min((at for letter in "mcWX" if (at := word.find(letter, 1)) > 0), default=0)
+        if word == "--check-hash-based-pycs" or (word[at] in "WX" and at == len(word) - 1):
+            kept += [word, next(rest, "")]  # its value
+        elif word[at] in "mc":
+            return kept if at == 1 else [*kept, word[:at]]
+        else:
+            kept.append(word)
+    return kept
 
 
 _LINE = "_firsttouch_start"
