@@ -287,9 +287,11 @@ def test_the_cause_comes_first(name: str, tmp_path: Path) -> None:
 
 def test_a_giant_that_was_never_touched(tmp_path: Path) -> None:
     (tmp_path / "plan.py").write_text("import numpy as np\ngiant = np.zeros(10**9)\ngiant[0] = giant[10**7]\n")
-    untouched = largest(why(tmp_path, "plan.py")["end"], "untouched")
+    found = why(tmp_path, "plan.py")
+    untouched = largest(found["end"], "untouched")
     assert untouched["what"].endswith("plan.py:2")
     assert untouched["untouched"] > 7.9e9
+    assert re.fullmatch(r"7\.\d GiB of what .*plan\.py:2 allocated were never written, .*", found["conclusion"][-1])
 
 
 FORKS = """\

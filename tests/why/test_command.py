@@ -26,6 +26,7 @@ def test_mistakes(words: list[str], said: str, firsttouch: Start) -> None:
     done = firsttouch("why", *words)
     assert done.returncode == 2
     assert said in done.stderr
+    assert "resident memory" not in done.stderr
 
 
 def test_the_table_fits_80_columns_and_the_status_is_the_programs(firsttouch: Start, tmp_path: Path) -> None:
@@ -70,3 +71,14 @@ def test_lines_of_a_process_under_run(tmp_path: Path) -> None:
         said = subprocess.run(why, cwd=tmp_path, capture_output=True, text=True, check=True, env=clean_environment())
         program.communicate(b"\n")
     assert "an array made by plan.py:2" in said.stdout
+
+
+def test_a_plain_process_with_numpy(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", "import numpy as np\nkept = np.ones(10**7)\nprint(flush=True)\ninput()"]
+    with subprocess.Popen(program, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        why = [sys.executable, "-m", "firsttouch", "why", "-q", str(running.pid)]
+        said = subprocess.run(why, capture_output=True, text=True, check=True, env=clean_environment()).stdout
+        running.communicate(b"\n")
+    assert "They belong to NumPy's arrays" in " ".join(said.split())

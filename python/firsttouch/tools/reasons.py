@@ -56,9 +56,13 @@ _ADVICE = {
     (
         resident.LIBRARIES,
         None,
-    ): "It was loaded by an import: doing without that package, or importing it later, saves it.",
-    (resident.FILES, None): "These are pages of the file that were read through the mapping. The kernel takes them back"
-    " when memory gets scarce: this needs no remedy; dropping the mapping (del, close) brings it down.",
+    ): "If an import loaded it, doing without that package, or importing it later, saves it.",
+    (
+        resident.FILES,
+        None,
+    ): "These are pages of the file that were read or written through the mapping. The kernel takes"
+    " them back when memory gets scarce, so nothing needs to be done; dropping the mapping (del, close) brings it"
+    " down.",
     (
         resident.SHARED,
         None,
@@ -67,6 +71,11 @@ _ADVICE = {
     (resident.OTHER, None): "The program or a library mapped it itself (mmap), without malloc: what makes it only that"
     " library can say.",
 }
+#: The same of what malloc has in use, where a program imported NumPy and firsttouch does not serve it.
+_PLAINLY = (
+    "They belong to NumPy's arrays, to other large Python objects, or to C code. A program that is started by"
+    " firsttouch why or firsttouch run --lines has the arrays by line."
+)
 _OF_ALLOCATORS = {
     "Arrow's pool": "pyarrow.default_memory_pool().release_unused() returns what of it is free, and deleting tables the"
     " rest.",
@@ -92,6 +101,10 @@ def _fit(what: str, room: int) -> str:
     if len(what) <= room:
         return what
     return f"{what[: room - 3]}..." if ", in " in what else f"...{what[3 - room :]}"
+
+
+def _untouched(part: Part) -> float:
+    return part.untouched
 
 
 @dataclass
@@ -159,8 +172,21 @@ class Reasons:
             said.append(" ".join(hints))
         else:
             advice = _ADVICE.get((cause.group, cause.what)) or _ADVICE.get((cause.group, None), "")
+            if cause.group == resident.MALLOC and cause.what in (resident.IN_USE, resident.LARGE) and self._is_plain:
+                advice = _PLAINLY
             said.append(advice.format(size=size))
+        absent = max((part for part in self.peak.parts if part.group == resident.ARRAYS), key=_untouched, default=None)
+        if absent is not None and absent.untouched > total:
+            much = units.size(absent.untouched, 1)
+            said.append(f"{much} of what {_place(absent.what)} allocated were never written, and take no memory.")
         return [sentence for sentence in said if sentence]
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the process has imported NumPy, and no memory of firsttouch's."""
+        return bool(self.peak.of(resident.LIBRARIES, "numpy")) and not any(
+            part.group in (resident.ARRAYS, resident.IDLE) for part in self.peak.parts
+        )
 
     def _named(self, part: Part) -> str:
         """Return what a part is, after "is"."""
@@ -193,9 +219,13 @@ class Reasons:
             held = units.size(sum(look.children.values()), 1)
             numbers = ", ".join(map(str, list(look.children)[:5]))
             started = "a process that it started is" if len(look.children) == 1 else "processes that it started are"
-            notes.append(f"{started} not included: {numbers}, with {held}")
+            shared = ", what they share counted in each" if len(look.children) > 1 else ""
+            notes.append(f"{started} not included: {numbers}, with {held}{shared}")
         if self.last and not self.saw_end:
-            notes.append("the end is the last look before it: the program was killed, or ended by os._exit")
+            notes.append(
+                "the last look was before the end: only Python programs that end neither by a signal nor by os._exit"
+                " can be looked at in their last moment"
+            )
         return notes
 
     def _rows(self, most: int) -> Iterator[tuple[str, float, float, int]]:
@@ -207,7 +237,9 @@ class Reasons:
             if total < self.peak.resident * _LITTLE and last.of(group) < last.resident * _LITTLE:
                 continue
             yield group, total, last.of(group), 0
-            parts = [part for part in self.peak.parts if part.group == group]
+            parts = [
+                part for part in self.peak.parts if part.group == group and (part.resident or last.of(group, part.what))
+            ]
             shown = [part for part in parts[:most] if part.resident > self.peak.resident * _LITTLE]
             if [part.what for part in parts] == [group]:
                 continue

@@ -122,6 +122,16 @@ class _Mapping:
     def is_anonymous(self) -> bool:
         return not self.path and self.access.endswith("p")
 
+    def continues(self, before: _Mapping) -> bool:
+        """Whether only advice to the kernel parts it from the one before."""
+        are_alike = self.is_anonymous and before.is_anonymous and self.access == before.access
+        return are_alike and before.end == self.start
+
+    def is_guard_of(self, after: _Mapping) -> bool:
+        """Whether it is the inaccessible page before a stack."""
+        is_small = self.size <= _MOST_GUARD and self.access.startswith("---")
+        return is_small and self.is_anonymous and self.end == after.start
+
 
 class Process:
     """A process that is looked at, with its table of live blocks if it has one."""
@@ -225,10 +235,18 @@ class Process:
             found = _MAPPING.findall(file.read())
         if not found:
             raise ProcessLookupError(f"process {self.number} has ended")
-        return [
-            _Mapping(int(start, 16), int(end, 16), access.decode(), os.fsdecode(path), int(kib) << 10)
-            for start, end, access, path, kib in found
-        ]
+        mappings: list[_Mapping] = []
+        for start, end, access, path, kib in found:
+            mapping = _Mapping(int(start, 16), int(end, 16), access.decode(), os.fsdecode(path), int(kib) << 10)
+            last = mappings[-1] if mappings else None
+            is_stack = len(mappings) > 1 and mappings[-2].is_guard_of(mappings[-1])
+            # NumPy advises huge pages for arrays of 4 MiB and more: their headers lie in the mapping before.
+            if last and mapping.continues(last) and not is_stack:
+                last.end = mapping.end
+                last.resident += mapping.resident
+            else:
+                mappings.append(mapping)
+        return mappings
 
     def look(self) -> Look:
         """Return what the resident memory is now. Raises OSError if the process has ended, or is another user's."""
@@ -334,7 +352,7 @@ class _Sorting:
         if before is not None and before.end == mapping.start:
             if before.path in self._programs and "w" in before.access and mapping.size <= _MOST_ZEROS:
                 return LIBRARIES, _package(before.path)  # variables that begin as zero
-            if before.is_anonymous and before.access.startswith("---") and before.size <= _MOST_GUARD:
+            if before.is_guard_of(mapping):
                 return STACKS, "of other threads"
         tail = 0 if after is None or after.start != mapping.end or not after.access.startswith("---") else after.size
         if mapping.start % _ARENA == 0 and (mapping.size + tail) % _ARENA == 0 and tail:

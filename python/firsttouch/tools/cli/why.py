@@ -121,7 +121,7 @@ def _of_program(found: Program, given: Any, out: Output) -> int:
     else:
         started = program.Program((found.executable, *found.words[1:]))
         status = program.run_and_wait([], settings, started, watched.wait)
-    if watched.peak is None or watched.last is None:
+    if watched.peak is None or watched.last is None or (found.executable is None and not found.can_start):
         speak.line("no figures: the program ended before it could be looked at")
         return program.passed_on(status)
     if sys.stdout is not None:
@@ -159,7 +159,7 @@ class _Watched:
                     self.saw_end = self._look(process)
                     process.let_end()
                 elif self._credit > 0:
-                    highest = self.peak.counted if self.peak else 0
+                    highest = self.peak.resident if self.peak else 0
                     has_settled = size > highest * _SAME and abs(size - before) < size / 500
                     if size > highest * _HIGHER or has_settled or now - looked > _AT_LEAST:
                         self._look(process)
