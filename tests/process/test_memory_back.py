@@ -68,6 +68,25 @@ def test_it_goes_under_run() -> None:
     )
 
 
+def test_its_thread_ends_where_there_is_little() -> None:
+    run(
+        """
+        ft.install(trim_c_library=True)
+        ended = lambda: probe.wait_until(lambda: "firsttouch" not in probe.threads(), 30)
+        assert ended()
+        array = np.ones(1 << 20)
+        start = probe.rss()
+        few, all = fill()  # the list of all of them keeps the thread
+        full = probe.rss() - start
+        del all
+        assert resident_after(start + full // 3, 30) <= start + full // 3
+        del array
+        assert ended()
+        """,
+        prologue=PROLOGUE,
+    )
+
+
 def test_trim_returns_it_at_once() -> None:
     full, left, returned = ask(
         """

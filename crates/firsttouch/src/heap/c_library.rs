@@ -3,7 +3,8 @@
 //! By itself, glibc returns the ends of its heaps; what is free below them stays resident. `malloc_trim` returns whole pages
 //! from everywhere, but walks all free blocks under the heaps' locks, and what is used again has to be faulted in again. So
 //! the purger's thread asks how much is free, and trims where much has been free for a while (`Watch`); and however long
-//! that took, it rests for a hundred times as long.
+//! that took, it rests for a hundred times as long. Where there is little to return, now or later, it does not keep the
+//! thread alive: that starts again with the next memory of a pool.
 
 #![allow(unsafe_code)] // Safety: functions of glibc that have no preconditions.
 
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 pub(crate) const WORTH: usize = 8 << 20;
 /// What is free at every look during such a time is idle.
 const IDLE: Duration = Duration::from_millis(500);
+/// Who holds less than this of glibc's heaps needs no thread that waits until it is freed.
+const LITTLE: usize = 64 << 20;
 /// Looking and trimming take at most one part in so many of the time.
 const PARTS: u32 = 100;
 
@@ -33,7 +36,8 @@ struct Functions {
 /// `struct mallinfo2`.
 #[repr(C)]
 struct Info {
-    _others: [usize; 8],
+    _others: [usize; 7],
+    used: usize,
     free: usize,
     _top: usize,
 }
@@ -56,15 +60,14 @@ fn functions() -> Option<&'static Functions> {
     FOUND.get_or_init(find).as_ref()
 }
 
-/// Bytes that are free in glibc's heaps, and bytes of the process that are resident. What was trimmed is still free, and no
-/// longer resident.
+/// Bytes of glibc's heaps, resident or not.
 #[derive(Clone, Copy)]
 struct Look {
+    used: usize,
     free: usize,
-    resident: usize,
 }
 
-/// Decides when to trim. Times count from any moment.
+/// Decides when to trim. What was trimmed is still free, and no longer resident. Times count from any moment.
 struct Watch {
     /// The least that was free at any look since the last trim. That much cannot be returned, or is not resident.
     left: usize,
@@ -75,34 +78,53 @@ struct Watch {
     since: Duration,
     /// When to look next.
     next: Duration,
+    /// Whether this tick ended such a time, and there is little to return, now or later.
+    is_idle: bool,
 }
 
 impl Watch {
     const fn new() -> Self {
-        Self { left: usize::MAX, resident: usize::MAX, least: usize::MAX, since: Duration::ZERO, next: Duration::ZERO }
+        Self {
+            left: usize::MAX,
+            resident: usize::MAX,
+            least: usize::MAX,
+            since: Duration::ZERO,
+            next: Duration::ZERO,
+            is_idle: false,
+        }
     }
 
-    fn is_worth_it(&mut self, now: Duration, Look { free, resident }: Look) -> bool {
+    fn is_worth_it(&mut self, now: Duration, Look { used, free }: Look, resident: impl Fn() -> usize) -> bool {
         self.left = self.left.min(free);
         self.least = self.least.min(free);
         if now - self.since < IDLE {
             return false;
         }
-        let idle = (self.least - self.left).max(self.least.min(resident.saturating_sub(self.resident)));
+        // To tell what is resident takes a file: a program may count its own, or close all it finds.
+        let is_worth_it = self.least - self.left >= WORTH
+            || (self.least >= WORTH && resident().saturating_sub(self.resident) >= WORTH);
         (self.least, self.since) = (free, now);
-        idle >= WORTH
+        self.is_idle = !is_worth_it && free - self.left < WORTH && used < LITTLE;
+        is_worth_it
     }
 
     /// Looks and, where it is worth it, trims; `clock` is read before and after.
-    fn tick(&mut self, clock: impl Fn() -> Duration, look: impl Fn() -> Look, trim: impl FnOnce()) {
+    fn tick(
+        &mut self,
+        clock: impl Fn() -> Duration,
+        look: impl Fn() -> Look,
+        resident: impl Fn() -> usize,
+        trim: impl FnOnce(),
+    ) {
         let began = clock();
+        self.is_idle = false;
         if began < self.next {
             return;
         }
-        if self.is_worth_it(began, look()) {
+        if self.is_worth_it(began, look(), &resident) {
             trim();
-            let Look { free, resident } = look();
-            (self.left, self.least, self.resident) = (free, free, resident);
+            let free = look().free;
+            (self.left, self.least, self.resident) = (free, free, resident());
         }
         let ended = clock();
         self.next = ended + (ended - began) * PARTS;
@@ -121,14 +143,12 @@ impl Purgeable for CLibrary {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         static START: OnceLock<Instant> = OnceLock::new();
         let start = START.get_or_init(Instant::now);
-        let look = || Look { free: free(), resident: os::resident() };
-        WATCH.lock().tick(|| start.elapsed(), look, || _ = trim());
+        WATCH.lock().tick(|| start.elapsed(), look, os::resident, || _ = trim());
         None
     }
 
-    /// Nothing says when something is freed there.
     fn is_idle(&self) -> bool {
-        false
+        WATCH.lock().is_idle
     }
 
     fn hold(&self) {
@@ -160,10 +180,16 @@ pub fn trim() -> usize {
     returned
 }
 
+fn look() -> Look {
+    let Some(functions) = functions() else { return Look { used: 0, free: 0 } };
+    // SAFETY: as above.
+    let Info { used, free, .. } = unsafe { (functions.mallinfo2)() };
+    Look { used, free }
+}
+
 /// Bytes that are free in glibc's heaps, resident or not.
 pub fn free() -> usize {
-    // SAFETY: as above.
-    functions().map_or(0, |functions| unsafe { (functions.mallinfo2)() }.free)
+    look().free
 }
 
 /// Bytes that trims have returned so far.
@@ -190,9 +216,9 @@ mod tests {
             let clock = Cell::new(tick);
             let looked = || {
                 clock.set(clock.get() + look);
-                Look { free: free(tick), resident: resident(tick) }
+                Look { used: 0, free: free(tick) }
             };
-            watch.tick(|| Duration::from_millis(clock.get()), looked, || found.push(tick));
+            watch.tick(|| Duration::from_millis(clock.get()), looked, || resident(tick), || found.push(tick));
         }
         found
     }
@@ -230,6 +256,25 @@ mod tests {
         };
         assert_eq!(trims(20, counted).len(), 1);
         assert!(looks.get() <= 6, "{}", looks.get()); // 10 s, of which five times 20 ms
+    }
+
+    /// Times at which a watch keeps no thread alive.
+    fn idle(look: impl Fn(u64) -> Look) -> Vec<u64> {
+        let mut watch = Watch::new();
+        let is_idle = |tick: &u64| {
+            watch.tick(|| Duration::from_millis(*tick), || look(*tick), || 100 * MIB, || ());
+            watch.is_idle
+        };
+        (0..2000).step_by(100).filter(is_idle).collect()
+    }
+
+    #[test]
+    fn it_keeps_no_thread_alive_for_little() {
+        let look = |used: usize, free: usize| Look { used: used * MIB, free: free * MIB };
+        assert_eq!(idle(|_| look(20, 7)), [500, 1000, 1500]);
+        assert_eq!(idle(|_| look(300, 7)), []); // what is in use may be freed
+        assert_eq!(idle(|now| if now < 400 { look(20, 7) } else { look(1, 26) }), [1500]); // trimmed at 1000
+        assert_eq!(idle(|now| if now < 1400 { look(20, 7) } else { look(1, 26) }), [500, 1000]);
     }
 
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
