@@ -22,10 +22,8 @@ use crate::handlers::handler::{self, Handler, Kind};
 use crate::numpy::{Functions, library_of};
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::address_map;
-use firsttouch::allocator::Allocator;
 use firsttouch::os;
 use firsttouch::owners::{self, Owner};
-use firsttouch::sources;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -205,7 +203,7 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
     unsafe {
         let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
         let next = front.next();
-        let used = if IS_MALLOC.load(Relaxed) { sources::Malloc.usable_size(address) } else { usize::MAX };
+        let used = if IS_MALLOC.load(Relaxed) { os::c_usable(pointer) } else { usize::MAX };
         if size < front.small() || used >= MOVED || passes() {
             return (next.realloc)(next.ctx, pointer, size);
         }
