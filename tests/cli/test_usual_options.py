@@ -54,7 +54,7 @@ def test_what_is_wrong_is_named(firsttouch: Start, variable: str, said: str) -> 
 
 
 def test_a_program_in_another_language_gets_what_it_can_obey(firsttouch: Start) -> None:
-    options = {"FIRSTTOUCH_OPTIONS": "-q --limit 1GiB --allocator mimalloc --json out.json"}
+    options = {"FIRSTTOUCH_OPTIONS": "-q --lines --limit 1GiB --allocator mimalloc --json out.json"}
     done = firsttouch("run", shutil.which("true"), environment=options)
     assert (done.returncode, done.stderr) == (0, "")
 

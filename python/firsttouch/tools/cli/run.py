@@ -99,7 +99,7 @@ _RIVALS = {"allocator": ("max_idle", "decay"), "max_idle": ("allocator",), "deca
 
 def _add_usual(given: Any, found: Program) -> None:
     """Add the options that hold for every run, where the command line has no others and the program can obey them."""
-    unheard = {"allocator", "limit", "all"} if found.executable is not None else set()
+    unheard = {"allocator", "limit", "lines", "all"} if found.executable is not None else set()
     if given.html is not None:
         unheard.add("json")
     asked = given.threshold
