@@ -200,8 +200,8 @@ pub extern "C" fn faulted() -> Fresh {
     Fresh { small: FAULTED.load(Relaxed), huge: FAULTED_HUGE.load(Relaxed) }
 }
 
-/// Raises glibc's thresholds to the largest block that was freed; to be called where allocating is no matter. `make_and_free` allocates and frees a
-/// block of so many bytes by glibc's functions.
+/// Raises glibc's thresholds to the largest block that was freed. To be called where a call of `malloc` does no harm:
+/// `make_and_free` allocates and frees a block of so many bytes by glibc's functions.
 #[inline]
 pub fn follow(make_and_free: impl FnOnce(usize)) {
     let size = FREED.load(Relaxed);
