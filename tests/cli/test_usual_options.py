@@ -42,8 +42,8 @@ def test_the_last_place_counts(
 @pytest.mark.parametrize(
     ("variable", "said"),
     [
-        ("--dekay 7", "the variable FIRSTTOUCH_OPTIONS has options of firsttouch run alone, not --dekay 7"),
-        ("script.py", "the variable FIRSTTOUCH_OPTIONS has options of firsttouch run alone, not script.py"),
+        ("--dekay 7", "the variable FIRSTTOUCH_OPTIONS: only options of firsttouch run may stand there, not --dekay 7"),
+        ("script.py", "the variable FIRSTTOUCH_OPTIONS: only options of firsttouch run may stand there, not script.py"),
         ("--json 'a", "the variable FIRSTTOUCH_OPTIONS: No closing quotation"),
         ("--decay soon", "--decay: 'soon' is not a duration"),
     ],

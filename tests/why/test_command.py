@@ -74,11 +74,13 @@ def test_lines_of_a_process_under_run(tmp_path: Path) -> None:
 
 
 def test_a_plain_process_with_numpy(tmp_path: Path) -> None:
-    program = [sys.executable, "-c", "import numpy as np\nkept = np.ones(10**7)\nprint(flush=True)\ninput()"]
+    code = "import numpy as np\nkept = np.ones(10**7), np.zeros(10**8)\nprint(flush=True)\ninput()"
+    program = [sys.executable, "-c", code]
     with subprocess.Popen(program, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
         assert running.stdout is not None
         running.stdout.readline()
-        why = [sys.executable, "-m", "firsttouch", "why", "-q", str(running.pid)]
+        why = [sys.executable, "-m", "firsttouch", "why", str(running.pid)]
         said = subprocess.run(why, capture_output=True, text=True, check=True, env=clean_environment()).stdout
         running.communicate(b"\n")
+    assert re.search(r"never written.*large blocks in use, each mapped by itself +7\d\d\.\d", said, re.DOTALL)
     assert "They belong to NumPy's arrays" in " ".join(said.split())

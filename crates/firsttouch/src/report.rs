@@ -222,7 +222,7 @@ impl Report {
         } else if gain.verdict == Verdict::Perhaps {
             format!("perhaps gained, at most {} ({})", seconds(gain.seconds.high), percent(gain.share.high))
         } else if pool.recycled_bytes > pool.allocated_bytes / 2 {
-            "nothing gained, plainly memory is reused, too".to_owned()
+            "nothing gained, the C library reuses this memory, too".to_owned()
         } else {
             format!("nothing gained, most {noun}s need fresh memory")
         }
@@ -445,7 +445,7 @@ mod tests {
         assert_eq!(none.gain().faults, 0);
         assert!(
             none.text(none.gain())
-                .starts_with("firsttouch, process 7: nothing gained, plainly memory is reused, too\n")
+                .starts_with("firsttouch, process 7: nothing gained, the C library reuses this memory, too\n")
         );
         let much = report(Fresh { small: 1 << 40, huge: 0 }, 9 << 20);
         assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / os::page_size() as u64);

@@ -273,12 +273,12 @@ class Reasons:
         from firsttouch.tools.measuring.report import Table
 
         left_out = (resident.IDLE, resident.MALLOC, resident.OBJECTS, resident.LIBRARIES, resident.OWN)
-        parts = [part for part in self.peak.parts if part.untouched >= _MUCH and part.group not in left_out]
-        parts.sort(key=lambda part: -part.untouched)
+        parts = [part for part in self.peak.parts if part.group not in left_out or part.what == resident.LARGE]
+        parts = sorted((part for part in parts if part.untouched >= _MUCH), key=_untouched, reverse=True)
         rows: list[Sequence[str]] = []
         for part in parts[:most]:
             what = _place(part.what)
-            kind = "" if part.group in (resident.ARRAYS, resident.OTHER) else f"{part.group}: "
+            kind = "" if part.group in (resident.ARRAYS, resident.OTHER, resident.MALLOC) else f"{part.group}: "
             rows.append([_fit(kind + what, _LONG), f"{part.untouched / _MIB:,.1f}"])
         return [Table("", ["allocated or mapped, not resident: never written", "MiB"], rows)] if rows else []
 

@@ -50,7 +50,7 @@ def main(words: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser("completion", _DESCRIPTION, _USAGE, _EXAMPLES)
-    parser.add_argument("shell", choices=sorted(_SCRIPTS))
+    parser.add_argument("shell", choices=sorted(_SCRIPTS), metavar="SHELL", help="bash, zsh or fish")
     return parser
 
 

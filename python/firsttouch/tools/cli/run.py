@@ -112,7 +112,7 @@ def _add_usual(given: Any, found: Program) -> None:
             raise BadUsageError(f"run: {place}: {error}") from None
         usual = _parsed(words)
         if usual is None:
-            raise BadUsageError(f"run: {place} has options of firsttouch run alone, not {' '.join(words)}")
+            raise BadUsageError(f"run: {place}: only options of firsttouch run may stand there, not {' '.join(words)}")
         rivals = {rival for name in _RIVALS if getattr(given, name) is not None for rival in _RIVALS[name]}
         for name, value in vars(usual).items():
             if name not in unheard | rivals and getattr(given, name) in (None, False):
