@@ -55,7 +55,7 @@ unsafe extern "C" {
 }
 
 /// Ends a thread's use of mimalloc, which acquires mimalloc's locks, inside of the gate. By itself mimalloc would do so
-/// after all thread-local values are gone, while another thread may fork.
+/// after all thread-local values are gone, while another thread may fork. On Windows, which has no forks, it does.
 struct Leaves;
 
 impl Drop for Leaves {
@@ -96,7 +96,9 @@ unsafe impl Library for MimallocLibrary {
 
     fn take(&self, request: Request) -> (*mut u8, bool) {
         let (size, align) = (request.size(), request.align());
-        let _ = LEAVES.try_with(|_| ());
+        if cfg!(unix) {
+            let _ = LEAVES.try_with(|_| ());
+        }
         // SAFETY: the alignment is a power of two.
         let raw = inside(|| unsafe {
             if request.is_zeroed() { mi::mi_zalloc_aligned(size, align) } else { mi::mi_malloc_aligned(size, align) }
