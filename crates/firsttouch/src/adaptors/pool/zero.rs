@@ -6,8 +6,9 @@ use crate::heap::segment::{CLEAN, FIRST_EPOCH};
 use crate::layout::{round_down, round_up};
 use crate::os;
 
-/// Below this size, `memset` is always faster.
-const LOOK_MIN: usize = 256 << 10;
+/// Below this size it is not asked how much of a block is resident: that takes a system call, and as long as clearing 300 KiB
+/// of memory in the cache. glibc clears what it recycles, too.
+const LOOK_MIN: usize = 1 << 20;
 /// Blocks of this size and more lie on whole huge pages. Dirty ones are discarded instead of cleared: the kernel then
 /// zeroes what is used, and only that. On base pages, more of such a block is looked at.
 pub(super) const RENEW_MIN: usize = 32 << 20;
