@@ -300,7 +300,7 @@ import numpy as np
 a = np.ones(2 * 10**7)
 child = os.fork()
 if child == 0:
-    a += 1
+    a[: len(a) // 4] += 1
     print(os.getpid(), flush=True)
     time.sleep(100)
 os.waitpid(child, 0)
@@ -319,6 +319,8 @@ def test_a_forked_child_with_a_copy(tmp_path: Path) -> None:
         finally:
             os.kill(child, signal.SIGKILL)
     assert largest(found["now"])["what"].endswith("plan.py:3")
+    assert 110 * MIB < found["now"]["shared"] < 150 * MIB
+    assert "MiB of it are shared with other processes" in " ".join(found["notes"])
     assert found["cause"]["group"] == resident.ARRAYS
 
 

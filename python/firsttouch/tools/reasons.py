@@ -23,6 +23,8 @@ _LONG = 44
 _LITTLE = 0.005
 #: What is allocated but not resident is listed from this size on.
 _MUCH = 16 * _MIB
+#: Memory that is shared with other processes has a note if it is more than this part.
+_MUCH_SHARED = 0.25
 #: A peak was missed if the process had been so much larger at some time.
 _MISSED = 1.02
 
@@ -210,6 +212,9 @@ class Reasons:
     def _notes(self) -> list[str]:
         look, notes = self.peak, list(self.peak.notes)
         notes.append(f"page tables, which are not counted as resident: {units.size(look.page_tables, 1)}")
+        if look.shared > look.resident * _MUCH_SHARED:
+            size = units.size(look.shared, 1)
+            notes.append(f"{size} of it are shared with other processes: libraries, and what was there before a fork")
         if look.swapped:
             notes.append(f"in swap: {units.size(look.swapped, 1)}")
         if look.peak > look.resident * _MISSED:

@@ -43,6 +43,7 @@ LIVE, GAPS_OF_OBJECTS = "live", "free between live ones"
 _POOLS = range(16 << 40, (32 if os.uname().machine == "aarch64" else 40) << 40)
 #: A mapping in /proc/PID/smaps: its addresses, access and file, and what of it is resident, in KiB.
 _MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A-Z].*\n)*?Rss: +([0-9]+)", re.MULTILINE)
+_SHARED = re.compile(rb"^Shared_(?:Clean|Dirty): +([0-9]+)", re.MULTILINE)
 #: The bit of a line that says that the block is for no array.
 _NO_ARRAY = 1 << 62
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -89,6 +90,8 @@ class Look:
     """What the kernel counts as resident: the sum of the parts, but for what changed meanwhile."""
     peak: int
     """The most that was resident so far."""
+    shared: int
+    """What of it other processes have in their memory, too: libraries, and what was there before a fork."""
     page_tables: int
     swapped: int
     threads: int
@@ -230,9 +233,11 @@ class Process:
             return []
         return [int(word) for text in texts for word in text.split()]
 
-    def _mappings(self) -> list[_Mapping]:
+    def _mappings(self) -> tuple[list[_Mapping], int]:
+        """Return the mappings in order, and how much of what is resident other processes have, too."""
         with open(f"/proc/{self.number}/smaps", "rb") as file:
-            found = _MAPPING.findall(file.read())
+            text = file.read()
+        found = _MAPPING.findall(text)
         if not found:
             raise ProcessLookupError(f"process {self.number} has ended")
         mappings: list[_Mapping] = []
@@ -246,18 +251,19 @@ class Process:
                 last.resident += mapping.resident
             else:
                 mappings.append(mapping)
-        return mappings
+        return mappings, sum(map(int, _SHARED.findall(text))) << 10
 
     def look(self) -> Look:
         """Return what the resident memory is now. Raises OSError if the process has ended, or is another user's."""
         blocks, lines, lost = self._blocks()
-        mappings, status = self._mappings(), self._status()
+        (mappings, shared), status = self._mappings(), self._status()
         sorting = _Sorting(self.number, blocks, lines, mappings)
         sorting.sort()
         look = Look(
             sorting.parts(),
             counted=status.get("VmRSS", 0),
             peak=status.get("VmHWM", 0),
+            shared=shared,
             page_tables=status.get("VmPTE", 0),
             swapped=status.get("VmSwap", 0),
             threads=status.get("Threads", 1),
