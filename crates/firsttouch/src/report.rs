@@ -302,6 +302,9 @@ impl Report {
         let saved = price.range(&Taken { plainly: self.plainly, pooled, cleared: 0.0 }, None);
         let plainly = self.used.user + self.used.kernel + saved.middle().max(0.0);
         let seconds = saved.gain(plainly);
+        if plainly <= 0.0 {
+            return Gain { faults, ..Gain::default() }; // a process that the kernel has counted no time of
+        }
         Gain { faults, seconds, share: seconds.times(1.0 / plainly), verdict: seconds.verdict(plainly) }
     }
 }
@@ -452,6 +455,14 @@ mod tests {
         let text = much.text(much.gain());
         assert!(text.lines().next().is_some_and(|line| line.ends_with(" %)") && line.contains(" s gained (")));
         assert!(text.contains("  page faults    12,345; about "), "{text}");
+    }
+
+    #[test]
+    fn a_process_of_no_time_has_figures() {
+        let plainly = Fresh { small: 0, huge: (1 << 20) + 4096 }; // huge pages cost less than the pool's base pages
+        let report = Report { used: Usage::default(), ..report(plainly, 9 << 20) };
+        let json = report.json(report.gain());
+        assert!(!json.contains("NaN") && !json.contains("inf"), "{json}");
     }
 
     #[test]
