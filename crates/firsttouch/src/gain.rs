@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: memory that is mapped, touched and unmapped in one function.
 
-use crate::adaptors::{DECAY, SMALL_LIMIT};
+use crate::adaptors::{DECAY, NUMPYS_HUGE, RENEW_MIN, SMALL_LIMIT};
 use crate::glibc::{self, Heap};
 use crate::os;
 use std::collections::VecDeque;
@@ -11,11 +11,6 @@ use std::hint::black_box;
 use std::ops::AddAssign;
 use std::ptr::with_exposed_provenance_mut;
 use std::time::Instant;
-
-/// From this size on NumPy asks for huge pages.
-const NUMPYS_HUGE: usize = 4 << 20;
-/// Zeroed blocks of at least this many bytes come fresh from a pool, because the kernel clears faster.
-const CLEARED_MAX: u64 = 32 << 20;
 
 /// Bytes that were taken fresh from the system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -110,8 +105,8 @@ impl Simulation {
     /// Allocates a block at a time in microseconds.
     pub fn allocate(&mut self, block: usize, size: u64, zeroed: bool, now: u64) -> Taken {
         let plainly = self.plainly.allocate(block, size as usize, self.freed);
-        let is_cleared = zeroed && size >= CLEARED_MAX;
-        let had = if is_cleared || size < SMALL_LIMIT as u64 { 0 } else { self.take(size, now) };
+        let is_renewed = zeroed && size >= RENEW_MIN as u64;
+        let had = if is_renewed || size < SMALL_LIMIT as u64 { 0 } else { self.take(size, now) };
         let fresh = size - had;
         // Zeroed blocks that fill no huge page may be sparse.
         let on_huge = !zeroed || os::huge_page_size().is_some_and(|huge| size >= huge as u64);

@@ -35,7 +35,7 @@ use crate::sync::lock::Lock;
 pub use nodes::Machine;
 use nodes::{Heaps, Place};
 use policy::{ASK_MIN, Asked, CARRY_MIN, CUT_MIN, Evidence, IDLE_SPACE, WORTH_A_SEARCH};
-pub use policy::{DECAY, Origin, huge_min};
+pub use policy::{DECAY, NUMPYS_HUGE, Origin, RENEW_MIN, huge_min};
 use shard::{MAX as SHARD_MAX, Meter, Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -241,7 +241,7 @@ impl Pool {
         let node = self.heaps.here().node;
         let heap = self.heaps.at(node);
         self.flush_large();
-        if request.is_zeroed() && kind == PageKind::Huge && request.size() >= zero::RENEW_MIN {
+        if request.is_zeroed() && kind == PageKind::Huge && request.size() >= RENEW_MIN {
             let (kind, fresh, origin) = self.pages_for(request, is_array);
             if kind == PageKind::Huge {
                 let span = self.take_renewed(heap, request, fresh)?;

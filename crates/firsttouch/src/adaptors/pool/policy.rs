@@ -32,7 +32,10 @@ const HUGE_MIN: usize = 512 << 10;
 /// The same for zeroed requests, which may be sparse. NumPy's threshold is the same.
 const HUGE_MIN_ZEROED: usize = 4 << 20;
 /// From this size on NumPy asks for huge pages.
-const PRECEDENT_MIN: usize = 4 << 20;
+pub const NUMPYS_HUGE: usize = 4 << 20;
+/// Zeroed blocks of this size and more lie on whole huge pages. Dirty ones are discarded instead of cleared: the kernel then
+/// zeroes what is used, and only that. On base pages, more of such a block is looked at.
+pub const RENEW_MIN: usize = 32 << 20;
 /// The largest huge page that several blocks share.
 const SHARED_MAX: usize = 2 << 20;
 
@@ -210,7 +213,7 @@ impl Evidence {
             let kind = if is_large { PageKind::Huge } else { PageKind::Base };
             return (kind, Fresh::Huge, Origin::Credit);
         }
-        if is_array && is_large && size >= PRECEDENT_MIN {
+        if is_array && is_large && size >= NUMPYS_HUGE {
             return (PageKind::Huge, Fresh::Inner, Origin::Precedent);
         }
         (PageKind::Base, Fresh::Base, Origin::Unknown)

@@ -1,6 +1,6 @@
 //! Clears recycled memory in the cheapest way that keeps sparse memory sparse.
 
-use super::policy::{is_filled, is_half_filled};
+use super::policy::{RENEW_MIN, is_filled, is_half_filled};
 use crate::heap::growing::Span;
 use crate::heap::segment::{CLEAN, FIRST_EPOCH};
 use crate::layout::{round_down, round_up};
@@ -9,9 +9,7 @@ use crate::os;
 /// Below this size it is not asked how much of a block is resident: that takes a system call, and as long as clearing 300 KiB
 /// of memory in the cache. glibc clears what it recycles, too.
 const LOOK_MIN: usize = 1 << 20;
-/// Blocks of this size and more lie on whole huge pages. Dirty ones are discarded instead of cleared: the kernel then
-/// zeroes what is used, and only that. On base pages, more of such a block is looked at.
-pub(super) const RENEW_MIN: usize = 32 << 20;
+
 /// Clears the first `size` bytes of a span, all of which may be dirty. Returns the bytes that the kernel has to fault
 /// in again.
 ///
