@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,28 @@ def test_lines_of_a_process_under_run(tmp_path: Path) -> None:
         said = subprocess.run(why, cwd=tmp_path, capture_output=True, text=True, check=True, env=clean_environment())
         program.communicate(b"\n")
     assert "an array made by plan.py:2" in said.stdout
+
+
+def test_a_program_is_named_beside_the_pool(firsttouch: Start, tmp_path: Path) -> None:
+    program = """
+        import numpy as np
+        kept = np.ones(4 * 10**6)
+        idle = [np.ones(10**6) for _ in range(20)]
+        del idle
+        print(flush=True)
+        input()
+    """
+    (tmp_path / "plan.py").write_text(textwrap.dedent(program))
+    words = [sys.executable, "-m", "firsttouch"]
+    run = [*words, "run", "-q", "--lines", "--max-idle", "1GiB", "--decay", "never", "plan.py"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(run, cwd=tmp_path, env=clean_environment(), stdin=pipe, stdout=pipe) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        said = " ".join(firsttouch("why", "-q", str(running.pid)).stdout.split())
+        running.communicate(b"\n")
+    assert "is memory that firsttouch's pool keeps for the next arrays." in said
+    assert re.search(r"The next largest part, 30\.5 MiB \(.*\), is an array made by .*plan\.py:3\.", said)
 
 
 def test_a_plain_process_with_numpy(tmp_path: Path) -> None:

@@ -105,6 +105,10 @@ def _fit(what: str, room: int) -> str:
     return f"{what[: room - 3]}..." if ", in " in what else f"...{what[3 - room :]}"
 
 
+def _resident(part: Part) -> float:
+    return part.resident
+
+
 def _untouched(part: Part) -> float:
     return part.untouched
 
@@ -121,7 +125,7 @@ class Reasons:
     @property
     def cause(self) -> Part:
         """The largest part at the peak."""
-        return max(self.peak.parts, key=lambda part: part.resident)
+        return max(self.peak.parts, key=_resident)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON; sizes are in bytes."""
@@ -177,6 +181,10 @@ class Reasons:
             if cause.group == resident.MALLOC and cause.what in (resident.IN_USE, resident.LARGE) and self._is_plain:
                 advice = _PLAINLY
             said.append(advice.format(size=size))
+        if cause.group == resident.IDLE:  # which is firsttouch's own, and not why the program is large
+            rest = max((part for part in self.peak.parts if part is not cause), key=_resident)
+            size, share = units.size(rest.resident, 1), units.share(rest.resident, total)
+            said.append(f"The next largest part, {size} ({share}), is {self._named(rest)}.")
         absent = max((part for part in self.peak.parts if part.group == resident.ARRAYS), key=_untouched, default=None)
         if absent is not None and absent.untouched > total:
             much = units.size(absent.untouched, 1)
