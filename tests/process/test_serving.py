@@ -1,6 +1,7 @@
 """Which allocator serves: install(), uninstall(), get_allocator(), and what ``None`` and ``"process"`` mean."""
 
 import mmap
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -267,3 +268,23 @@ def test_the_process_is_the_default(name: str) -> None:
         assert type(function()) is type(function("process"))
         a = ft.zeros((1000, 1000))
         assert ft.stats("process").in_use != a.nbytes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read from /proc")
+def test_installing_again_and_again_takes_no_memory() -> None:
+    run(
+        """
+        import firsttouch as ft
+        from tests import probe
+        allocators = ft.pool(), ft.limited(ft.pool(), "1 GiB")
+        def install_in_turns(times):
+            for _ in range(times):
+                for allocator in allocators:
+                    ft.install(allocator)
+                ft.uninstall()
+        install_in_turns(1000)
+        before = probe.rss()
+        install_in_turns(100_000)
+        assert probe.rss() - before < 2 << 20, probe.rss() - before
+        """
+    )

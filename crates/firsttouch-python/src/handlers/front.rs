@@ -24,6 +24,9 @@ static FRONT: OnceLock<&'static Handler> = OnceLock::new();
 /// sets several words.
 static WATCHERS: Guarded<usize> = Guarded::new(0);
 
+/// All allocators that were ever installed, as any thread may be about to ask one of them.
+static EVER: Guarded<Vec<&'static Arc<dyn Allocator>>> = Guarded::new(Vec::new());
+
 /// Why the installed allocator serves arrays alone, if it does.
 static ARRAYS_ONLY: Guarded<Option<&'static str>> = Guarded::new(None);
 
@@ -81,6 +84,16 @@ pub fn raised_for() -> Option<usize> {
     is_glibcs().then(|| firsttouch::glibc::raised_for(make_and_free))
 }
 
+/// The one reference to `allocator` that lives for ever, however often it is installed.
+fn for_ever(py: Python<'_>, allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
+    let mut ever = EVER.lock(py);
+    let found = ever.iter().copied().find(|other| Arc::ptr_eq(other, &allocator));
+    found.unwrap_or_else(|| {
+        ever.push(Box::leak(Box::new(allocator)));
+        ever[ever.len() - 1]
+    })
+}
+
 /// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy and CPython.
 fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize, arrays_only: bool) -> PyResult<()> {
     let front = stand(py)?;
@@ -92,7 +105,8 @@ fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize, arrays_onl
         _ => raw::stand(py),
     };
     close_raw();
-    front.replace(allocator.clone(), small);
+    let allocator = for_ever(py, allocator);
+    front.replace(allocator, small);
     *ARRAYS_ONLY.lock(py) = raw.err();
     if let Ok(raw) = raw {
         raw.replace(allocator, small.max(raw::LEAST));

@@ -169,10 +169,10 @@ impl Handler {
         unsafe { RawHandler::load_allocator(self.raw.get()) }.functions()
     }
 
-    /// Lets another allocator serve from now on; the one before is kept for its blocks.
-    pub fn replace(&self, allocator: Arc<dyn Allocator>, small: usize) {
-        queries::register_owner(&allocator);
-        self.charge.store(Box::into_raw(Box::new(allocator)), Release);
+    /// Lets another allocator serve from now on, with a handler that lives for ever. The one before is kept for its blocks.
+    pub fn replace(&'static self, allocator: &'static Arc<dyn Allocator>, small: usize) {
+        queries::register_owner(allocator);
+        self.charge.store(std::ptr::from_ref(allocator).cast_mut(), Release);
         self.set_small(small);
     }
 
@@ -304,7 +304,7 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the handler any more, and the box was made by `make` or `replace`.
+        // SAFETY: nobody uses the handler any more, and the box was made by `make`: what `replace` was called for lives for ever.
         unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
     }
 }
