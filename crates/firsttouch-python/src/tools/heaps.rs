@@ -7,7 +7,7 @@
 use crate::handlers::front;
 use crate::python::call_sites;
 use firsttouch::adaptors::CallSites;
-use firsttouch::os::{Errno, PageRegion, PageTable, seen};
+use firsttouch::os::{self, Errno, PageRegion, PageTable, seen};
 use firsttouch_trace::live;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -18,6 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+/// What is read at a time, and what mappings of both allocators are multiples of. Pages may be larger.
 const PAGE: usize = 4 << 10;
 
 /// Publishes the live blocks of this process from now on, with the lines that made those of at least `lines_from` bytes.
@@ -55,21 +56,22 @@ fn resident(process: u32, start: usize, end: usize) -> Result<Vec<Range<usize>>,
         Some(last) => last.end = end,
         None => found.push(start..end),
     };
+    let page_size = os::page_size();
     let (mut regions, mut at) = ([PageRegion::default(); 512], start);
     while at < end {
         let Ok((count, next)) = table.scan(at, end, &mut regions) else { break };
         let real = |region: &&PageRegion| region.seen & (seen::PRESENT | seen::ZERO) == seen::PRESENT;
         regions[..count].iter().filter(real).for_each(|region| push(region.start, region.end));
-        at = next.max(at + PAGE);
+        at = next.max(at + page_size);
     }
     let mut entries = vec![0; 4096];
     while at < end {
-        let pages = entries.len().min((end - at) / PAGE);
+        let pages = entries.len().min((end - at) / page_size);
         table.entries(at, &mut entries[..pages])?;
         for (page, _) in entries[..pages].iter().enumerate().filter(|(_, entry)| **entry & seen::PRESENT != 0) {
-            push(at + page * PAGE, at + (page + 1) * PAGE);
+            push(at + page * page_size, at + (page + 1) * page_size);
         }
-        at += pages * PAGE;
+        at += pages * page_size;
     }
     Ok(found)
 }
