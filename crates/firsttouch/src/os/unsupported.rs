@@ -54,6 +54,11 @@ impl PageTable {
         Err(Errno::UNSUPPORTED)
     }
 
+    /// Fails.
+    pub fn of(process: u32) -> Result<Self, Errno> {
+        Err(Errno::UNSUPPORTED)
+    }
+
     /// Finds pages in memory or swap.
     pub fn scan(&self, start: usize, end: usize, found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
         Err(Errno::UNSUPPORTED)
