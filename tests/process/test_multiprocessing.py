@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import environment, quiet
+from tests.programs import environment, quiet, run
 
 PROGRAM = """
 import multiprocessing, os, subprocess, sys, threading
@@ -76,3 +76,23 @@ def test_every_way_to_start_a_process(kind: str, busy: str, tmp_path: Path) -> N
     if kind == "fork" and busy == "alone" and sys.version_info >= (3, 12):
         pytest.skip("multiprocessing.Pool has threads of its own: Python 3.12 and newer warn with and without us")
     assert started(tmp_path, kind, busy) == "done\n"
+
+
+FORKS = """
+import firsttouch as ft
+ft.install()
+import os
+import numpy as np
+os.register_at_fork(after_in_parent=lambda: [int(str(n)) for n in range(1000)])
+kept = np.ones(1 << 20)
+def fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+assert [fork() for _ in range(20)] == [0] * 20
+"""
+
+
+def test_python_finds_no_thread_of_ours_after_the_programs_own_hooks() -> None:
+    assert run(FORKS, "-W", "error::DeprecationWarning") == ""

@@ -17,6 +17,7 @@ use pyo3::types::PyDict;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
 /// The allocator that serves the process, or else its pool.
 pub fn serving() -> Arc<dyn Allocator> {
@@ -68,20 +69,44 @@ fn last_failure() -> ToPython<Option<(usize, &'static str, String)>> {
 }
 
 // Forks. The background purger is joined before, so that Python, which counts threads right after the fork, does not warn,
-// and restarted as soon as the interpreter continues. In the child, nothing waits for what a thread of the parent was about
-// to end.
+// and restarted as soon as the function that forked continues. In the child, nothing waits for what a thread of the parent
+// was about to end.
 
+/// The frame that forked, until the purger is restarted. Only compared: it may be gone.
+static FORKING: AtomicPtr<ffi::PyFrameObject> = AtomicPtr::new(null_mut());
+/// How often the interpreter may still ask. A fork that was called in another thread, or that raised, may never be seen to
+/// return.
+static ASKS: AtomicU32 = AtomicU32::new(0);
+const MOST_ASKS: u32 = 1000;
+
+/// Restarts the background purger, or asks again where Python still calls the program's own hooks, which have frames of their
+/// own: it counts threads after them.
 extern "C" fn resume(_: *mut c_void) -> c_int {
+    let forking = FORKING.load(Relaxed);
+    // SAFETY: both are called with the GIL held, as pending calls are.
+    unsafe {
+        let returned = forking.is_null() || ffi::PyEval_GetFrame() == forking;
+        let left = ASKS.load(Relaxed);
+        ASKS.store(left.saturating_sub(1), Relaxed);
+        if !returned && left > 0 && ffi::Py_AddPendingCall(Some(resume), null_mut()) == 0 {
+            return 0;
+        }
+    }
+    FORKING.store(null_mut(), Relaxed);
     purger::resume();
     0
 }
 
-/// Restarts the background purger once the interpreter continues.
+/// Restarts the background purger once the function that forked continues.
 #[pyfunction]
 fn resume_later() {
-    // SAFETY: the function may be called at any time with the GIL held; a full queue only means that the purger
-    // waits for the next request that needs fresh memory.
-    unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) };
+    ASKS.store(MOST_ASKS, Relaxed);
+    // SAFETY: the functions may be called at any time with the GIL held; a full queue only means that the purger waits for
+    // the next request that needs fresh memory.
+    unsafe {
+        FORKING.store(ffi::PyEval_GetFrame(), Relaxed);
+        ffi::Py_AddPendingCall(Some(resume), null_mut());
+    }
 }
 
 /// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork.
