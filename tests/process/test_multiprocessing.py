@@ -79,11 +79,11 @@ def test_every_way_to_start_a_process(kind: str, busy: str, tmp_path: Path) -> N
 
 
 FORKS = """
-import firsttouch as ft
-ft.install()
 import os
 import numpy as np
-os.register_at_fork(after_in_parent=lambda: [int(str(n)) for n in range(1000)])
+import firsttouch as ft
+ft.install(trim_c_library=True)
+os.register_at_fork(after_in_parent=lambda: [None for n in range({length})])
 kept = np.ones(1 << 20)
 def fork():
     child = os.fork()
@@ -94,5 +94,7 @@ assert [fork() for _ in range(20)] == [0] * 20
 """
 
 
-def test_python_finds_no_thread_of_ours_after_the_programs_own_hooks() -> None:
-    assert run(FORKS, "-W", "error::DeprecationWarning") == ""
+@pytest.mark.parametrize("length", [10, 100_000])
+def test_python_finds_no_thread_of_ours_after_the_programs_own_hooks(length: int) -> None:
+    """The hook is called after ours; a long list of it is served by the pool."""
+    assert run(FORKS.format(length=length), "-W", "always::DeprecationWarning") == ""

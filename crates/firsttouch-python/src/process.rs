@@ -16,8 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The allocator that serves the process, or else its pool.
 pub fn serving() -> Arc<dyn Allocator> {
@@ -70,49 +71,53 @@ fn last_failure() -> ToPython<Option<(usize, &'static str, String)>> {
 
 // Forks. The background purger is joined before, so that Python, which counts threads right after the fork, does not warn,
 // and restarted as soon as the function that forked continues. In the child, nothing waits for what a thread of the parent
-// was about to end.
+// was about to end. Until then, no request of the program's own hooks starts it either.
 
-/// The frame that forked, until the purger is restarted. Only compared: it may be gone.
-static FORKING: AtomicPtr<ffi::PyFrameObject> = AtomicPtr::new(null_mut());
-/// How often the interpreter may still ask. A fork that was called in another thread, or that raised, may never be seen to
-/// return.
-static ASKS: AtomicU32 = AtomicU32::new(0);
-const MOST_ASKS: u32 = 1000;
+/// The frame that forked, and when to restart the purger at the latest: a fork that raises may never be seen to return. A
+/// child may find it locked.
+static FORKING: Mutex<Option<(usize, Instant)>> = Mutex::new(None);
+/// The program's own hooks may take so long.
+const HOOKS: Duration = Duration::from_secs(1);
+
+/// The frame that runs now. It is only compared, as it may be gone.
+fn frame() -> usize {
+    // SAFETY: the callers are attached to the interpreter.
+    unsafe { ffi::PyEval_GetFrame() as usize }
+}
 
 /// Restarts the background purger, or asks again where Python still calls the program's own hooks, which have frames of their
 /// own: it counts threads after them.
 extern "C" fn resume(_: *mut c_void) -> c_int {
-    let forking = FORKING.load(Relaxed);
-    // SAFETY: both are called with the GIL held, as pending calls are.
-    unsafe {
-        let returned = forking.is_null() || ffi::PyEval_GetFrame() == forking;
-        let left = ASKS.load(Relaxed);
-        ASKS.store(left.saturating_sub(1), Relaxed);
-        if !returned && left > 0 && ffi::Py_AddPendingCall(Some(resume), null_mut()) == 0 {
-            return 0;
-        }
+    let forking = FORKING.try_lock().map_or(None, |forking| *forking);
+    let in_hooks = forking.is_some_and(|(forked, latest)| frame() != forked && Instant::now() < latest);
+    // SAFETY: pending calls run attached to the interpreter.
+    if !in_hooks || unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) } != 0 {
+        purger::MAY_RUN.store(true, Relaxed);
+        purger::resume();
     }
-    FORKING.store(null_mut(), Relaxed);
-    purger::resume();
     0
 }
 
-/// Restarts the background purger once the function that forked continues.
+/// Restarts the background purger once the function that forked continues. A pending call runs in the main thread, which
+/// tells nothing of a fork in another one.
 #[pyfunction]
 fn resume_later() {
-    ASKS.store(MOST_ASKS, Relaxed);
-    // SAFETY: the functions may be called at any time with the GIL held; a full queue only means that the purger waits for
-    // the next request that needs fresh memory.
-    unsafe {
-        FORKING.store(ffi::PyEval_GetFrame(), Relaxed);
-        ffi::Py_AddPendingCall(Some(resume), null_mut());
+    let forked = os::is_main_thread().then(|| (frame(), Instant::now() + HOOKS));
+    let _ = FORKING.try_lock().map(|mut forking| *forking = forked);
+    // SAFETY: it may be called while attached.
+    if unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) } != 0 {
+        resume(null_mut()); // too many wait
     }
 }
 
-/// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork.
+/// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork, and holds the purger back
+/// until [`resume`].
 #[pyfunction]
-fn trim_before_fork(py: Python<'_>) {
+fn before_fork(py: Python<'_>) {
     py.detach(purger::trim_deferred);
+    if os::is_main_thread() {
+        purger::MAY_RUN.store(false, Relaxed);
+    }
 }
 
 /// Registers both with Python as fork hooks, if the platform forks.
@@ -120,7 +125,7 @@ fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let Ok(register_at_fork) = py.import("os")?.getattr("register_at_fork") else { return Ok(()) };
     let at_fork = PyDict::new(py);
-    at_fork.set_item("before", wrap_pyfunction!(trim_before_fork, module)?)?;
+    at_fork.set_item("before", wrap_pyfunction!(before_fork, module)?)?;
     at_fork.set_item("after_in_parent", wrap_pyfunction!(resume_later, module)?)?;
     at_fork.set_item("after_in_child", wrap_pyfunction!(resume_later, module)?)?;
     register_at_fork.call((), Some(&at_fork)).map(drop)

@@ -111,6 +111,8 @@ macro_rules! contract {
             fn page_size() -> usize = 4096;
             /// The size of a transparent huge page.
             fn huge_page_size() -> Option<usize> = None;
+            /// Whether this thread is the first of the process.
+            fn is_main_thread() -> bool = false;
             /// The number of processors.
             fn processors() -> usize = 1;
             /// The processor that runs this thread.

@@ -357,6 +357,12 @@ pub fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
     NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
 }
 
+/// Returns whether this thread is the first of the process.
+pub fn is_main_thread() -> bool {
+    // SAFETY: neither has preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) }
+}
+
 /// Returns a seed that differs between runs, or 0 if there is no entropy.
 pub fn seed() -> usize {
     let mut bytes = [0u8; size_of::<usize>()];
