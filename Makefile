@@ -29,7 +29,7 @@ sources := $(shell find crates python wheel-data backend -type f -not -name '*.p
 help:
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# ---- Environments from uv.lock: .venv to develop and test in, .venv-release for what runs on the wheel of users ------
+# ---- Environments from uv.lock: .venv to develop and test in, .venv-release for the wheel of users ----
 
 .venv-uv/bin/uv:
 	@$(STEP) uv '$(newest) -m venv .venv-uv && .venv-uv/bin/python -m pip --quiet install uv==0.13.9'
@@ -47,6 +47,8 @@ install = $(UV) pip install --quiet --python $(1)/bin/python --no-deps --reinsta
 	@$(call sync,.venv)
 .venv/neighbours: uv.lock | $(UV)
 	@$(call sync,.venv,--group neighbours)
+.venv/foreign: uv.lock | $(UV)
+	@$(call sync,.venv,--group foreign)
 .venv-release/synced: uv.lock | $(UV)
 	@$(call sync,.venv-release,--no-default-groups --group build --group demo)
 .venv-release/lab: uv.lock | $(UV)
@@ -60,7 +62,7 @@ target/wheel-release/built: $(sources) | .venv-release/synced
 .venv-release/installed: .venv-release/synced target/wheel-release/built
 	@$(call install,.venv-release,target/wheel-release)
 
-# ---- The three commands, and their parts: .ci/steps has what each does ----------------------------------------------
+# ---- The three commands, and their parts: .ci/steps has what each does ----
 
 .PHONY: check test test-all lint quick rust python numpy fuzz test-julia test-numa test-windows numpys free-threaded
 check: ## format, lint, types, the quick tests
@@ -71,10 +73,10 @@ lint quick rust python numpy fuzz test-julia test-numa test-windows: ; @$(newest
 
 numpys free-threaded: .venv/installed ; @UV='$(UV)' NUMPYS='$(NUMPYS)' .ci/others $@
 
-# ---- What people ask for -------------------------------------------------------------------------------
+# ---- What people ask for ----
 
 .PHONY: preload demo docs c-library install guards count bench gallery trust soak foreign format clean
-demo: .venv-release/installed ## a real program on real data, plainly and under firsttouch run
+demo: .venv-release/installed ## a real program, plainly and under firsttouch run
 	@.venv-release/bin/python -m demo --rounds $(ROUNDS)
 docs: .venv-release/lab .venv-release/installed ## the documentation, in target/docs
 	@rm -rf docs/reference/api && $(STEP) documentation 'PATH="$$PWD/.venv-release/bin:$$PATH" sphinx-build --quiet --fail-on-warning --keep-going docs target/docs'
@@ -95,9 +97,9 @@ gallery: .venv-release/lab .venv-release/installed ## the programs of docs/galle
 	@$(STEP) $@ '.venv-release/bin/python -m benchmarks.gallery'
 trust soak: .venv/installed ## random programs; a mixed program: SECONDS=3600
 	@$(STEP) $@ '$(if $(filter trust,$@),cargo test -q --locked --profile fast -p firsttouch --test scratch -- --ignored &&) .venv/bin/python -m tests.$@ --seconds $(or $(SECONDS),3600)'
-foreign: .venv/installed ## parts of other packages' tests, plainly and under four allocators
-	@$(call sync,.venv,--group foreign) && $(STEP) $@ '.venv/bin/python -m tests.foreign'
-format: .venv/synced ## put Rust and Python into their usual form
+foreign: .venv/foreign .venv/installed ## parts of other packages' tests, plainly and under four allocators
+	@$(STEP) $@ '.venv/bin/python -m tests.foreign'
+format: .venv/synced ## format Rust and Python
 	cargo fmt --all && .venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
 clean: ## remove environments, builds and caches
 	rm -rf python/firsttouch/_lib .venv* target docs/pictures docs/reference/api .*_cache
