@@ -64,8 +64,8 @@ def owner(maker: ft.Allocator, size: int) -> ft.Allocator:
         upstream = _firsttouch.upstream(maker)
         assert upstream is not None
         return owner(upstream, size)
-    left_to_numpy = size < ft.stats().small_limit and repr(maker).startswith("pool(pages(")
-    return ft.numpy_default() if left_to_numpy else maker
+    of_pages = re.match(r"pool\((pages\(|\w+=|\))", repr(maker))
+    return ft.numpy_default() if of_pages and size < ft.stats().small_limit else maker
 
 
 def test_4_an_address_knows_its_owner(allocator: ft.Allocator) -> None:
