@@ -234,10 +234,9 @@ def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:
     assert "nothing to gain" not in done.stderr
     assert "no advice: the program was killed, or ended by os._exit" in done.stderr
     done = firsttouch("trace", "--summary", "-c", code)
-    assert "the trace is truncated" in done.stdout
+    assert "the trace is truncated: only what was recorded is shown" in done.stdout
     shares = [float(share) for share in re.findall(r"([0-9.]+) %", done.stdout)]
     assert all(share <= 100 for share in shares)
-    assert shares or "as far as was recorded, no array had 64 KiB or more" in done.stdout
 
 
 def test_a_trace_that_is_not_kept_is_not_named(firsttouch: Start) -> None:
