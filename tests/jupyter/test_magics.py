@@ -99,7 +99,7 @@ def test_a_cell_is_served_and_reported_on(shell: Any) -> None:
     assert shell.user_ns["seen"] is True
     assert not ft.is_installed()
     assert text.startswith("firsttouch, process ")
-    assert re.search(r"^  large arrays +\d+, \d.* on recycled memory$", text, re.MULTILINE)
+    assert re.search(r"^  large blocks +\d+, \d.* on recycled memory$", text, re.MULTILINE)
     for label in ("time", "first touched", "page faults", "resident"):
         assert re.search(rf"^  {label} +(at most )?\d", text, re.MULTILINE), text
     assert shell.user_ns["b"].sum() == 2_000_000
@@ -138,4 +138,4 @@ def test_a_report_says_what_an_allocator_does_not_count(shell: Any) -> None:
 def test_a_cell_counts_from_its_start(shell: Any) -> None:
     said(shell, "%firsttouch pool")
     said(shell, "for _ in range(50): np.ones(1_000_000)")
-    assert re.search(r"^  large arrays +1, ", said(shell, "%%firsttouch\nnp.ones(1_000_000);"), re.MULTILINE)
+    assert re.search(r"^  large blocks +1, ", said(shell, "%%firsttouch\nnp.ones(1_000_000);"), re.MULTILINE)
