@@ -138,4 +138,7 @@ def test_a_report_says_what_an_allocator_does_not_count(shell: Any) -> None:
 def test_a_cell_counts_from_its_start(shell: Any) -> None:
     said(shell, "%firsttouch pool")
     said(shell, "for _ in range(50): np.ones(1_000_000)")
-    assert re.search(r"^  large blocks +1, ", said(shell, "%%firsttouch\nnp.ones(1_000_000);"), re.MULTILINE)
+    for _ in range(2):
+        blocks = re.search(r"^  large blocks +(\d+), ", said(shell, "%%firsttouch\nnp.ones(1_000_000);"), re.MULTILINE)
+        assert blocks is not None
+        assert 1 <= int(blocks[1]) < 30  # the array, and what Python needs to run the cell
