@@ -92,8 +92,13 @@ impl Opt {
     /// Whether this value is the default.
     pub fn is_usual(&self, value: &Value) -> bool {
         match (self.kind, &self.default, value) {
-            (OptionKind::Upstream(""), _, Value::Allocator(inner)) => inner.to_string() == "pages(huge='thp')", // of pools
-            (OptionKind::Upstream(usual), _, Value::Allocator(inner)) => inner.to_string() == usual,
+            // By name first: to look at the arguments of all levels below would take twice as long for each.
+            (OptionKind::Upstream(""), _, Value::Allocator(inner)) if inner.name == "pages" => {
+                matches!(inner.needed()[..], [only] if only.to_string() == "huge='thp'")
+            }
+            (OptionKind::Upstream(usual), _, Value::Allocator(inner)) => {
+                usual.strip_suffix("()") == Some(&inner.name) && inner.needed().is_empty()
+            }
             (_, Default::Is(usual), _) => usual == value,
             _ => false,
         }

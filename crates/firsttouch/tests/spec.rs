@@ -307,3 +307,12 @@ fn page_sizes_as_people_write_them() {
     }
     assert!(error("pages(huge='tph')").to_string().contains("(did you mean thp?)"));
 }
+
+/// Each level once, however many there are: 40 levels took minutes where each looked at all below twice.
+#[test]
+fn the_text_of_nested_allocators() {
+    let text = format!("{}malloc(){}", "tracked(pool(".repeat(20), "))".repeat(20));
+    assert_eq!(made(&text).expression(), text);
+    let usual = made("limited(tracked(pool(pages(huge='thp'))), 64)");
+    assert_eq!(usual.expression(), "limited(tracked(), 64)");
+}
