@@ -6,9 +6,9 @@ use crate::heap::segment::{CLEAN, FIRST_EPOCH};
 use crate::layout::{round_down, round_up};
 use crate::os;
 
-/// Below this size it is not asked how much of a block is resident: that takes a system call, and as long as clearing 300 KiB
-/// of memory in the cache. glibc clears what it recycles, too.
-const LOOK_MIN: usize = 1 << 20;
+/// Below this size, `memset` is always faster. Up to 1 MiB it is faster where the block is in the cache (300 KiB: 2.9 us, with the
+/// question 5.8), but of 400 sparse arrays of 300 KiB twice as much was resident as plainly.
+const LOOK_MIN: usize = 256 << 10;
 
 /// Clears the first `size` bytes of a span, all of which may be dirty. Returns the bytes that the kernel has to fault
 /// in again.
