@@ -112,7 +112,10 @@ def test_calls_are_seen_and_a_warm_pool_and_its_frees_make_none(preload: dict[st
 
 
 def test_a_large_pool_needs_few_mappings() -> None:
-    """The kernel bounds their number (vm.max_map_count); ours grow by need, in one piece."""
+    """The kernel bounds their number (vm.max_map_count); ours grow by need, in pieces of megabytes.
+
+    Where the pool looks whether blocks are filled, base pages and huge ones may take turns.
+    """
     run(
         """
         from pathlib import Path
@@ -121,7 +124,7 @@ def test_a_large_pool_needs_few_mappings() -> None:
         ft.install()
         before = mappings()
         arrays = [np.ones(33_000 + turn * 997 % 90_000, np.uint8) for turn in range(10_000)]
-        assert mappings() - before < 50, mappings() - before
+        assert mappings() - before < 100, mappings() - before
         del arrays[::3]
         ft.trim()
         assert mappings() - before < 1000, mappings() - before
