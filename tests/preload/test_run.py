@@ -28,7 +28,8 @@ def test_the_report_says_what_was_gained(bench: Bench) -> None:
     done = run(bench.compiled("dense"))
     assert (done.returncode, len(done.stdout.split())) == (0, 2)
     assert re.match(
-        r"firsttouch, process \d+: [\d.]+( m?s)? to [\d.]+ m?s gained \([\d.]+( %)? to [\d.]+ %\)\n  time  ", done.stderr
+        r"firsttouch, process \d+: [\d.]+( m?s)? to [\d.]+ m?s gained \([\d.]+( %)? to [\d.]+ %\)\n  time  ",
+        done.stderr,
     )
     assert re.search(r"  large blocks   16, \d[\d.]* % on recycled memory\n", done.stderr)
     assert re.search(r"  first touched  at most \d+(\.\d+)? MiB.*; \d+(\.\d+)? MiB reused\n", done.stderr)
