@@ -86,7 +86,7 @@ def test_a_refused_install_leaves_what_was_installed() -> None:
 
 @pytest.mark.parametrize("upstream", [ft.malloc(), ft.calloc(), ft.aligned(64), ft.pool()], ids=repr)
 def test_a_pool_stands_on_everything_but_numpy(upstream: ft.Allocator) -> None:
-    assert repr(ft.pool(upstream)).startswith(f"pool({upstream!r}, ")
+    assert repr(ft.pool(upstream)) == f"pool({upstream!r})"
     with pytest.raises(TypeError, match=r"^pool\(\) cannot use numpy_default\(\)"):
         ft.pool(ft.numpy_default())
 
