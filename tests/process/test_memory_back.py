@@ -1,12 +1,17 @@
 """What the C library keeps of freed memory goes back to the system, too."""
 
 import sys
+import sysconfig
 
 import pytest
 
 from tests.programs import ask, run
 
-pytestmark = [pytest.mark.quick, pytest.mark.skipif(sys.platform != "linux", reason="glibc alone is trimmed")]
+pytestmark = [
+    pytest.mark.quick,
+    pytest.mark.skipif(sys.platform != "linux", reason="glibc alone is trimmed"),
+    pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="CPython has its objects in mimalloc"),
+]
 
 #: Small objects that are dropped but for a few, which hold the heap's end; and what is resident after a while.
 PROLOGUE = """
