@@ -424,7 +424,7 @@ def test_numpys_own_memory_is_still_numpys() -> None:
             return array, small, np.zeros(1 << 20), ft.numpy_default().empty(1 << 20)
         with ft.use(ft.numpy_default()):
             assert served(make) == 0
-        assert served(make) >= 3
+        assert served(make) >= 2  # before NumPy 2.5, what was small stays where it was
         """,
         prologue=PROLOGUE,
     )
