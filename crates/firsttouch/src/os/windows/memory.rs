@@ -19,7 +19,7 @@ use windows_sys::Win32::System::Memory::{
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
 /// Windows places reservations at multiples of this, whatever the page size.
-pub(super) const GRANULARITY: usize = 64 << 10;
+const GRANULARITY: usize = 64 << 10;
 
 /// The result of a call that returns zero when it fails.
 pub(super) fn check(result: i32) -> Result<(), Errno> {

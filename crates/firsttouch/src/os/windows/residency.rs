@@ -7,7 +7,7 @@ use crate::os::types::{Errno, Mapping, PageRegion, seen};
 use std::ffi::c_void;
 use std::ops::Range;
 use windows_sys::Win32::System::Memory::{
-    MEM_COMMIT, MEM_FREE, MEM_MAPPED, MEMORY_BASIC_INFORMATION, PAGE_READWRITE, PAGE_WRITECOPY, VirtualQuery,
+    MEM_COMMIT, MEM_MAPPED, MEMORY_BASIC_INFORMATION, PAGE_READWRITE, PAGE_WRITECOPY, VirtualQuery,
 };
 use windows_sys::Win32::System::ProcessStatus::{
     K32QueryWorkingSetEx, PSAPI_WORKING_SET_EX_BLOCK, PSAPI_WORKING_SET_EX_INFORMATION,
@@ -21,7 +21,7 @@ const VALID: usize = 1;
 const NODE: (u32, usize) = (16, 0x3f);
 const LARGE: usize = 1 << 22;
 
-/// The bits of the working set of up to [`BATCH`] pages from `start` on.
+/// Hands the address and the bits of the working set of up to [`BATCH`] pages to `take`.
 fn working_set(addresses: impl Iterator<Item = usize>, take: &mut impl FnMut(usize, usize)) -> Result<(), Errno> {
     if injected(Call::ScanPages) {
         return Err(Errno::NO_ACCESS);
@@ -166,7 +166,6 @@ pub fn mappings(range: &Range<usize>, _with_details: bool) -> Result<Vec<Mapping
             let shared = region.Type == MEM_MAPPED;
             found.push(Mapping { range: start..end, writable, shared, page: page_size(), ..Mapping::default() });
         }
-        debug_assert!(region.State == MEM_COMMIT || region.State == MEM_FREE || region.RegionSize > 0);
         at = end;
     }
     Ok(found)
