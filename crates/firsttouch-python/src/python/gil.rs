@@ -189,8 +189,12 @@ pub fn is_attached() -> bool {
         // SAFETY: the one is CPython's since 3.13, the other was before; both have this type.
         Some(unsafe { std::mem::transmute::<*mut c_void, Current>(found.as_ptr()) })
     });
-    // SAFETY: reads a pointer of this thread, and has no preconditions.
-    current.is_some_and(|current| unsafe { !current().is_null() })
+    let Some(current) = current else { return false };
+    // SAFETY: reads a pointer, and has no preconditions.
+    let state = unsafe { current() };
+    // Before CPython 3.12 the state is that of whichever thread holds the GIL.
+    // SAFETY: as above.
+    !state.is_null() && state == unsafe { ffi::PyGILState_GetThisThreadState() }
 }
 
 /// Looks the function up, with the GIL held: a child that is forked while a thread does it would wait for ever.
