@@ -4,23 +4,8 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import MIB
 
 pytestmark = pytest.mark.quick
-
-SMALL = ft.stats().small_limit
-
-
-def test_small_arrays_of_a_pool_are_numpys() -> None:
-    with ft.use(ft.pool()) as pool:
-        arrays = [np.full(size, size % 251, np.uint8) for size in range(0, SMALL, 509)]
-    assert ft.stats(pool).allocations == 0
-    assert all((array == array.size % 251).all() for array in arrays)
-
-
-def test_large_ones_lie_on_huge_pages() -> None:
-    with ft.use(ft.pages(huge="thp")):
-        assert all(np.empty(size, np.uint8).ctypes.data % (2 * MIB) == 0 for size in (2 * MIB, 3 * MIB, 70 * MIB))
 
 
 def test_four_gibibytes_and_more() -> None:

@@ -23,11 +23,6 @@ def through(kind):
         import joblib
         return joblib.Parallel(n_jobs=2)(joblib.delayed(work)(number) for number in range(4))
     import multiprocessing
-    if kind.startswith("futures-"):
-        from concurrent.futures import ProcessPoolExecutor
-        context = multiprocessing.get_context(kind.removeprefix("futures-"))
-        with ProcessPoolExecutor(2, mp_context=context) as pool:
-            return list(pool.map(work, range(4)))
     pool = multiprocessing.get_context(kind).Pool(2)
     found = pool.map(work, range(4))
     pool.close()
@@ -48,7 +43,6 @@ CASES = [
     ("fork", "--numpy"),
     ("spawn", ""),
     ("forkserver", "--numpy"),
-    ("futures-fork", ""),
     ("loky", ""),
 ]
 

@@ -101,19 +101,6 @@ print(sorted(vars(spec)), [type(f).__name__ for f in sys.meta_path])
     assert ours.stdout == plain.stdout
 
 
-def test_numpy_can_be_reloaded_and_its_data_read(firsttouch: Start) -> None:
-    code = """
-import importlib, importlib.resources, importlib.util, pkgutil
-spec = importlib.util.find_spec("numpy")
-assert spec.loader.get_source("numpy")
-assert importlib.resources.files("numpy").joinpath("__init__.py").is_file()
-assert pkgutil.get_data("numpy", "__init__.py")
-import numpy
-print(importlib.util.find_spec("numpy") is numpy.__spec__)
-"""
-    assert firsttouch("run", "-q", "-c", code).stdout == "True\n"
-
-
 @pytest.mark.parametrize("body", ["import no_such_module", "def f(:"])
 def test_numpy_that_fails_to_import_fails_as_in_python(
     python: Start, firsttouch: Start, write: Write, body: str
@@ -186,12 +173,6 @@ def test_program_with_modules_of_names_that_we_use(
     assert (ours.stdout, ours.returncode) == (plain.stdout, 0)
     assert len(ours.stderr.splitlines()) > 3
     assert json.loads((tmp_path / "out.json").read_text())["pooled"] is True
-
-
-def test_modules_of_names_that_we_use_on_pythonpath(python: Start, firsttouch: Start, write: Write) -> None:
-    path = {"PYTHONPATH": str(write("early/resource.py", "print('mine')\n").parent)}
-    script = write("program.py", "import numpy, resource; print(resource.__file__)")
-    assert firsttouch("run", "-q", script, environment=path).stdout == python(script, environment=path).stdout
 
 
 def test_subinterpreter_reports_nothing(firsttouch: Start) -> None:

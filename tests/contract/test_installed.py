@@ -31,29 +31,6 @@ def test_they_take_turns() -> None:
             assert intact(array, seed, array.size // 2)
 
 
-@pytest.mark.parametrize("stack", sorted(set(STACKS) - set(INSTALLED)))
-def test_those_that_can_not_be_told_are_refused(stack: str) -> None:
-    with pytest.raises(TypeError, match="cannot take"):
-        ft.install(stack)
-
-
-class Written:
-    """An allocator in Python that has nothing to give."""
-
-    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
-        return 0
-
-    def deallocate(self, address: int, nbytes: int) -> None:
-        raise AssertionError
-
-
-def test_stacks_on_python_are_refused() -> None:
-    for stack in (ft.tracked(Written()), ft.limited(ft.tracked(Written()), 100), ft.pool(Written())):
-        with pytest.raises(TypeError, match="from_functions"):
-            ft.install(stack)
-    assert not ft.is_installed()
-
-
 @pytest.mark.parametrize("stack", STACKS)
 def test_in_a_block(stack: str) -> None:
     allocator = make(stack)

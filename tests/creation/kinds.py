@@ -24,6 +24,7 @@ ALLOCATORS: dict[str, Callable[[], ft.Allocator]] = {
     "calloc": ft.calloc,
     "aligned": lambda: ft.aligned(4096),
     "tracked": lambda: ft.tracked(ft.malloc()),
+    "scratch": lambda: ft.FixedBuffer("64 MiB"),
 }
 
 RECORD = np.dtype([("a", "i4"), ("b", "f8", (2, 3)), ("c", object), ("d", [("e", "u1")])], align=True)

@@ -84,18 +84,6 @@ def test_unknown_types(name: str, dtype: Any) -> None:
     assert_same(error(getattr(ft.aligned(64), name), 3, dtype), error(getattr(np, name), 3, dtype))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize(
-    "wrong", [42, 3.5, b"pool", object, [], True, ft.pool], ids=lambda wrong: repr(wrong).split(" at 0x")[0]
-)
-def test_what_is_no_allocator(name: str, wrong: Any) -> None:
-    with pytest.raises(TypeError, match=rf"^{name}\(\) (takes an allocator|got the function)"):
-        getattr(ft, name)(3, 3, allocator=wrong)
-    with pytest.raises(ValueError, match="no allocator 'nope' in 'nope': there are aligned, "):
-        getattr(ft, name)(3, 3, allocator="nope")
-    assert ft.get_allocator() == ft.numpy_default()
-
-
 def test_no_memory_says_what_was_asked_what_there_is_and_why() -> None:
     allocator = ft.limited(ft.pool(), "1 MiB")
     kept = allocator.ones(10_000)

@@ -1,23 +1,14 @@
 """Exit: see the page."""
 
 import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from tests.programs import environment, run, start
+from tests.programs import run, start
 
 pytestmark = pytest.mark.quick
-
-
-def test_the_exit_status_of_a_program_under_firsttouch_run_is_its_own() -> None:
-    text = "import sys, numpy as np; a = np.ones(10**6); sys.exit(7)"
-    command = [sys.executable, "-m", "firsttouch", "run", "--limit", "auto", "-q", "-c", text]
-    finished = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert (finished.returncode, finished.stdout, finished.stderr) == (7, "", "")
 
 
 def test_a_process_that_is_killed_leaves_nothing_behind() -> None:
@@ -35,18 +26,46 @@ def test_a_process_that_is_killed_leaves_nothing_behind() -> None:
 
 
 ENDINGS = {
-    "arrays alive in a module": "kept = [np.ones(size) for size in (10, 10_000, 1_000_000)]",
+    "arrays alive in a module": """
+        kept = [np.ones(size) for size in (10, 10_000, 1_000_000)]
+        with ft.scratch() as s: kept += [np.ones(size) for size in (300, 50_000, 10**6)]
+    """,
     "arrays alive in a cycle": """
         class Node: pass
         node = Node(); node.self = node; node.array = np.ones(1_000_000)
         node.pool = ft.pool(); node.objects = np.full(100_000, node, object)
+        with ft.scratch(ft.FixedBuffer("1 MiB")) as node.scope: node.scratch = np.ones(50_000)
     """,
-    "a block that is open": "scope = ft.use(ft.pool()); scope.__enter__(); array = np.ones(1_000_000)",
-    "a generator inside a block": """
+    "blocks and scopes inside each other, all open": """
+        kept = []
+        for turn in range(20):
+            kept.append([ft.scratch(), ft.scratch(ft.ScratchBuffer("1 MiB")), ft.use(ft.pool())][turn % 3])
+            kept.append((kept[-1].__enter__(), np.ones(50_000)))
+    """,
+    "generators inside blocks and scopes": """
+        import asyncio
         def inside():
-            with ft.use(ft.pool()):
-                yield np.ones(1_000_000)
-        generator = inside(); array = next(generator)
+            with ft.use(ft.pool()), ft.scratch():
+                yield np.ones(50_000)
+        async def later():
+            with ft.scratch():
+                yield np.ones(50_000)
+        async def main():
+            global array, generators
+            generators = inside(), later(); array = next(generators[0]), await anext(generators[1])
+        asyncio.run(main())
+    """,
+    "a task that never ended": """
+        import asyncio
+        async def waits():
+            global array
+            with ft.scratch():
+                array = np.ones(50_000)
+                await asyncio.Event().wait()
+        async def main():
+            global task
+            task = asyncio.create_task(waits()); await asyncio.sleep(0.01)
+        asyncio.run(main())
     """,
     "a pool that decays never": "ft.install(ft.pool(decay=None)); np.ones(1_000_000)",
     "an installed pool among the garbage": "ft.install(ft.pool()); a = np.ones(9**6); ft.install(); b = a + 1",
@@ -55,6 +74,8 @@ ENDINGS = {
         import threading, time
         def churn():
             while True:
+                with ft.scratch() as s:
+                    s.ones(50_000) + np.ones(50_000)
                 np.ones(300_000) + np.zeros(300_000)
         for _ in range(3):
             threading.Thread(target=churn, daemon=True).start()
@@ -71,36 +92,56 @@ ENDINGS = {
     "a thread that ends later": """
         import threading, time
         def later():
-            time.sleep(0.3)
-            assert (np.ones(1_000_000) * 2).all()
+            with ft.scratch():
+                array = np.ones(50_000)
+                time.sleep(0.3)
+                assert (array * 2).all() and (np.ones(1_000_000) * 2).all()
         threading.Thread(target=later).start()
     """,
     "arrays made at exit": """
         import atexit
-        kept = []
+        kept, scope = [], ft.scratch()
+        scope.__enter__(); array = np.ones(50_000)
+        atexit.register(scope.__exit__, None, None, None)
         atexit.register(lambda: kept.append(np.ones(1_000_000)))
         atexit.register(ft.uninstall)
         atexit.register(ft.trim)
     """,
-    "an array that is freed last of all": """
+    "what is freed last of all": """
         import sys
         class Last:
-            def __init__(self): self.array = np.ones(1_000_000)
-            def __del__(self): self.array = self.array + 1
+            def __init__(self):
+                self.scratch, self.step = ft.scratch(ft.ScratchBuffer("1 MiB")), ft.scratch(lambda x: x + 1)
+                self.s = self.scratch.__enter__(); self.array = np.ones(50_000)
+                self.large = np.ones(1_000_000)
+            def __del__(self):
+                self.array, self.large = self.step(self.array), self.large + 1
+                self.scratch.__exit__(None, None, None)
         sys.last = Last()
     """,
-    "a pending exception": """
-        try:
-            np.empty(1 << 62, np.uint8)
-        except MemoryError as error:
-            kept = error
+    "exceptions that are kept": """
+        @ft.scratch(warn=True)
+        def fails():
+            array = np.ones(50_000)
+            raise ValueError
+        kept = []
+        for call in (fails, lambda: np.empty(1 << 62, np.uint8)):
+            try:
+                call()
+            except (ValueError, MemoryError) as error:
+                kept.append(error)
     """,
     "SystemExit inside a block": """
-        with ft.use(ft.pool()):
+        with ft.use(ft.pool()), ft.scratch() as s, ft.scratch(ft.ScratchBuffer("1 MiB")):
             array = np.ones(1_000_000)
             raise SystemExit
     """,
-    "memory views over arrays": "view = memoryview(np.ones(1_000_000)); frozen = np.frombuffer(view)",
+    "memory views and raw memory": """
+        view = memoryview(np.ones(1_000_000)); frozen = np.frombuffer(view)
+        with ft.scratch() as s:
+            views = [memoryview(np.ones(50_000)), s.alloc(50_000), s.alloc(0)]
+    """,
+    "in debug mode": "s = ft.scratch(ft.ScratchBuffer(debug=True)); s.__enter__(); array = np.ones(50_000); del array",
 }
 
 
@@ -122,15 +163,3 @@ for name, program in {endings}.items():
 def test_the_interpreter_exits_normally_while_arrays_and_scopes_are_alive(flags: tuple[str, ...]) -> None:
     endings = {name: textwrap.dedent(program) for name, program in ENDINGS.items()}
     assert run(EACH.format(endings=endings), *flags, timeout=290) == ""
-
-
-def test_the_background_thread_ends_when_nothing_is_idle() -> None:
-    run("""
-        ft.install(ft.pool(decay=0.2))
-        array = np.ones(1 << 20)
-        assert probe.wait_until(lambda: probe.threads().count("firsttouch") == 1)
-        del array
-        assert probe.wait_until(lambda: "firsttouch" not in probe.threads())
-        array = np.ones(1 << 20)
-        assert probe.wait_until(lambda: probe.threads().count("firsttouch") == 1)
-    """)

@@ -91,37 +91,6 @@ assert ft.trim(pool) > 0 and ft.stats(pool).idle == 0
     )
 
 
-def test_at_vm_max_map_count_live_arrays_stay_intact_and_requests_work_again_later() -> None:
-    run("""
-        import ctypes, mmap
-        libc, pages = ctypes.CDLL(None), mmap.mmap(-1, 80_000 * 4096)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-        pool = ft.pool(decay=0.1)
-        ft.install(pool)
-        kept = [(np.empty(size, np.uint8), seed) for seed, size in enumerate((50_000, 900_000, 5 << 20) * 4)]
-        for array, seed in kept:
-            probe.fill(array, seed)
-        # Neighbours with different rights are mappings of their own.
-        protect = lambda at, size, rights: libc.mprotect(ctypes.c_void_p(start + at), ctypes.c_size_t(size), rights)
-        assert next(n for n in range(0, 80_000, 2) if protect(n * 4096, 4096, mmap.PROT_READ)) > 1000
-        refused = 0
-        for turn in range(30):
-            try:
-                array = np.zeros(20_000 + turn * 400_009, np.uint8)
-            except MemoryError:
-                refused += 1
-                continue
-            assert not array.any()
-            array[:] = 255
-        assert all(probe.intact(array, seed) for array, seed in kept)
-        assert refused == 0 or ft.last_failure().limit == "vm.max_map_count", ft.last_failure()
-        protect(0, 80_000 * 4096, mmap.PROT_READ | mmap.PROT_WRITE)
-        again = [np.ones(60 << 20, np.uint8) for _ in range(3)]
-        assert all(array.all() for array in again)
-        assert all(probe.intact(array, seed) for array, seed in kept)
-    """)
-
-
 def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_lines() -> None:
     shown, reason, plain = ask("""
         import json, traceback
@@ -231,23 +200,6 @@ def test_after_a_day_of_peaks_resident_memory_returns() -> None:
     assert max(hours) <= quiet + (24 << 20)
     assert hours[-1] <= hours[5] + (4 << 20), "it creeps up"
     assert mappings < 1000
-
-
-def test_idle_memory_is_given_back_before_a_request_fails() -> None:
-    ask("""
-        import resource
-        pool = ft.pool(decay=None, max_idle="8 GiB")
-        ft.install(pool)
-        arrays = [np.ones(1 << 20, np.uint8) for _ in range(200)]
-        arrays.clear()
-        idle = ft.stats(pool).idle
-        assert idle >= 200 << 20, idle
-        room = probe.status("VmSize") + (50 << 20)
-        resource.setrlimit(resource.RLIMIT_AS, (room, room))
-        whole = np.ones(220 << 20, np.uint8)
-        assert whole.all() and ft.last_failure() is None and ft.stats(pool).failures == 0
-        print(0)
-    """)
 
 
 def test_at_rlimit_as_a_request_fails_with_a_memoryerror_that_names_the_limit() -> None:

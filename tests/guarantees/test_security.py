@@ -1,6 +1,5 @@
 """Security: see the page."""
 
-import contextlib
 import os
 import pickle
 import pickletools
@@ -186,23 +185,6 @@ def test_an_expression_is_parsed_and_never_evaluated(form: str, tmp_path: Path) 
             call()
     assert not trap.exists()
     assert not ft.is_installed()
-
-
-def test_a_trace_file_is_read_as_data(tmp_path: Path) -> None:
-    """Every byte of a trace is changed in turn, and code put into its texts: an error or figures, and nothing else."""
-    trace, trap = tmp_path / "t.trace", tmp_path / "trap"
-    command = [sys.executable, "-m", "firsttouch", "trace", "-o", str(trace)]
-    text = f"import numpy as np  # {CODE.format(trap)}\nfor n in range(50): np.ones(20_000 + n * 999)"
-    made = subprocess.run([*command, "-c", text], env=environment(), capture_output=True, text=True, check=False)
-    assert trace.exists(), made
-    whole = trace.read_bytes()
-    for at in range(0, len(whole), max(1, len(whole) // 150)):
-        broken = bytearray(whole)
-        broken[at] ^= 0xFF
-        trace.write_bytes(bytes(broken))
-        with contextlib.suppress(ValueError, OSError, MemoryError):
-            _firsttouch.trace_summary(str(trace), True)
-    assert not trap.exists()
 
 
 def test_a_handle_of_a_shared_array_names_no_code_of_its_own() -> None:

@@ -26,34 +26,6 @@ def test_no_signal_handler_is_installed() -> None:
     """)
 
 
-def test_a_signal_handler_may_allocate_and_free_arrays() -> None:
-    run("""
-        import signal
-        ft.install()
-        kept, seen = [], 0
-        def handler(number, frame):
-            global seen
-            seen += 1
-            kept.append(np.full(30_000 + seen * 997 % 400_000, seen % 250, np.uint8))
-            if len(kept) > 10:
-                kept.pop(0)
-            with ft.scratch():
-                np.ones(5000)
-        signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
-        def work():
-            total = 0.0
-            while seen < 300:
-                a = np.ones(100_000)
-                total += float((a * 2 + a)[0])
-                with ft.scratch():
-                    np.ones(3000) + 1
-        work()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        assert all((array == array[0]).all() for array in kept)
-    """)
-
-
 def test_signals_are_delivered_to_the_threads_of_the_program() -> None:
     """The background purger blocks them all, so Python's handlers run as if it were not there."""
     printed = run("""
@@ -98,6 +70,8 @@ INSIDE = """
     ("call", "threads"),
     [
         ("allocator.zeros(2 << 30, 'u1')", 1),
+        ("allocator.full(2 << 30, 1, 'u1')", 1),
+        ("ft.touch(ft.pages().zeros(2 << 30, 'u1'), 1)", 1),
         ("allocator.zeros(2 << 30, 'u1', order='F')", 3),  # NumPy's own function
         ("ft.pages(populate=True, numa='blocked:1').zeros((2 << 10, 1 << 20), 'u1')", 3),
     ],

@@ -1,7 +1,6 @@
 """Threads: see the page."""
 
 import contextlib
-import gc
 import threading
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import MIB, Bytes, fill, intact, wait_until
+from tests.probe import MIB
 
 pytestmark = pytest.mark.quick
 
@@ -81,20 +80,6 @@ def test_statistics_of_tracked_agree_with_each_other_at_any_moment() -> None:
     assert ft.stats(tracked).blocks == 0
 
 
-def test_a_budget_is_never_exceeded_by_threads_together() -> None:
-    inner = ft.tracked()
-    limited = ft.limited(inner, 12 * MIB)
-    refused = ft.last_failure()
-
-    def look() -> None:
-        assert ft.stats(inner).in_use <= 12 * MIB
-
-    while_threads_work(limited, look, resizing=False)  # a block that moves is there twice for a moment
-    assert ft.last_failure() != refused, "the budget was never reached"
-    gc.collect()  # what threads left behind in cycles, or without a GIL in queues of counts
-    assert limited.empty(12 * MIB, np.uint8).size == 12 * MIB
-
-
 def test_install_serves_threads_that_already_run() -> None:
     begin, found = threading.Event(), []
 
@@ -109,42 +94,3 @@ def test_install_serves_threads_that_already_run() -> None:
     begin.set()
     thread.join()
     assert found == [pool]
-
-
-def test_a_scratch_scope_serves_only_the_thread_that_opened_it() -> None:
-    found: list[Bytes] = []
-    with ft.scratch() as scope:
-        mine = scope.empty(5000, np.uint8)
-        fill(mine, 1)
-
-        def body() -> None:
-            with pytest.raises(RuntimeError, match="belongs to another thread"):
-                scope.empty(5000, np.uint8)
-            found.append(np.zeros(5000, np.uint8))
-
-        thread = threading.Thread(target=body)
-        thread.start()
-        thread.join()
-        assert intact(mine, 1)
-        assert not np.shares_memory(mine, found[0])
-        assert ft.get_allocator(found[0]) != ft.get_allocator(mine)
-
-
-def test_a_thread_that_ends_leaves_no_memory_behind() -> None:
-    pool = ft.pool(decay=0.3)
-    ft.install(pool)
-    results: list[Bytes] = []
-
-    def body() -> None:
-        arrays = [np.ones(MIB, np.uint8) for _ in range(8)]
-        results.append(arrays[3])
-
-    for _ in range(60):
-        thread = threading.Thread(target=body)
-        thread.start()
-        thread.join()
-    assert ft.stats(pool).blocks == 60
-    assert all((array == 1).all() for array in results)
-    results.clear()
-    assert wait_until(lambda: ft.stats(pool).idle == 0, 5)
-    assert ft.stats(pool).first_touched_bytes < 200 * MIB

@@ -62,28 +62,6 @@ def test_as_little_as_plain() -> None:
     assert {name: size for name, size in pooled.items() if size > plain[name] + 16 * MIB} == {}
 
 
-@pytest.mark.parametrize("idle", [0, 8 * MIB])
-def test_soon_after_a_bound_is_passed(idle: int) -> None:
-    """Without decay; a tenth of a second is the promise, a second allows for a busy machine."""
-    kept = ask(f"""
-        import json
-        pool = ft.pool(max_idle={idle}, decay=None)
-        ft.install(pool)
-        arrays = [np.ones(1 << 20, np.uint8) for _ in range(100)]
-        arrays.clear()
-        probe.wait_until(lambda: ft.stats(pool).idle <= {idle}, 1)
-        print(json.dumps([ft.stats(pool).idle, probe.rss()]))
-    """)
-    plain = ask("import json\nprint(json.dumps(probe.rss()))")
-    assert kept[0] <= idle
-    assert kept[1] <= plain + idle + 16 * MIB
-
-
-def test_never_means_never() -> None:
-    found = left("ft.install(ft.pool(decay=None))", {"": "a = np.ones(50 << 20, np.uint8)\ndel a"})
-    assert found[""] > 50 * MIB
-
-
 def used(program: str, install: str) -> int:
     """Anonymous bytes that the container is charged for at the end of a program."""
     text = f"import numpy as np, sys\nimport firsttouch as ft\n{install}\n{program}\nprint(1, flush=True)\ninput()"

@@ -103,42 +103,6 @@ def test_bad_threads_and_patterns() -> None:
             ft.touch(array, wrong)  # type: ignore[arg-type]
 
 
-#: Prefaults that take a second or more on pages of 4 KiB, by one thread.
-LONG = """
-    import os, signal, threading, time
-    import numpy as np
-    import firsttouch as ft
-    size = 2 << 30
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    ready = threading.Event()
-    def interrupt():
-        ready.wait()
-        time.sleep(0.15)
-        os.kill(os.getpid(), signal.SIGINT)
-    threading.Thread(target=interrupt).start()
-    began = time.perf_counter()
-    try:
-        ready.set()  # on a busy machine starting a thread may take longer than it sleeps
-        {}
-        print("done")
-    except KeyboardInterrupt:
-        print("interrupted", time.perf_counter() - began < {})
-    """
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "ft.pages(populate=1).zeros(size, 'u1')",
-        "ft.pages(populate=1).full(size, 1, 'u1')",
-        "ft.touch(ft.pages().zeros(size, 'u1'), 1)",
-    ],
-)
-def test_ctrl_c_ends_a_prefault(call: str) -> None:
-    printed = run(LONG.format(call, 2.0))
-    assert printed.startswith("interrupted True"), printed
-
-
 def test_ctrl_c_is_not_raised_by_another_threads_constructor() -> None:
     program = """
         import signal, threading

@@ -10,7 +10,7 @@ import pytest
 import firsttouch as ft
 from tests.limits.cgroups import group
 from tests.placement import granted, there
-from tests.programs import quiet, run, start
+from tests.programs import quiet, start
 
 pytestmark = pytest.mark.quick
 
@@ -115,25 +115,6 @@ def test_more_than_a_container_has_is_an_error_too() -> None:
         lines = quiet(start(program, preexec_fn=place.enter)).splitlines()
     assert [line for line in lines if "are available in this machine or its memory cgroup" not in line] == ["0"]
     assert len(lines) == 5
-
-
-def test_locked_memory_beyond_the_limit_is_a_clear_error() -> None:
-    program = """
-        import ctypes, os, resource
-        import firsttouch as ft
-        locked, receipt = ft.pages(lock=True), ft.receipt
-        receipt(locked.zeros(1 << 16, "u1"))  # loads what it needs: only root may enter some checkouts
-        resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 20, 1 << 20))
-        if os.getuid() == 0:  # root may lock whatever it likes
-            os.setgid(65534), os.setuid(65534)
-        small = locked.zeros(1 << 16, "u1")
-        assert receipt(small).locked
-        try:
-            locked.zeros(4 << 20, "u1")
-        except MemoryError as error:
-            print(error)
-        """
-    assert "RLIMIT_MEMLOCK allows this process 1 MiB," in run(program)
 
 
 @pytest.mark.parametrize(

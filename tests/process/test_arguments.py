@@ -1,5 +1,6 @@
 """Arguments that are no allocators, sizes, times or alignments: errors that say what is accepted."""
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +9,15 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from tests.creation.kinds import FUNCTIONS
 from tests.probe import MIB
 
 pytestmark = pytest.mark.quick
+
+
+def made(name: str, allocator: Any) -> object:
+    return getattr(ft, name)(3, 3, allocator=allocator)
+
 
 TAKERS: dict[str, Callable[[Any], object]] = {
     "install()": ft.install,
@@ -18,6 +25,7 @@ TAKERS: dict[str, Callable[[Any], object]] = {
     "pool()": ft.pool,
     "trim()": ft.trim,
     "stats()": ft.stats,
+    **{f"{name}()": functools.partial(made, name) for name in FUNCTIONS},
 }
 
 

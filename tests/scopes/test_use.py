@@ -1,20 +1,16 @@
 """use() as a block and as a decorator, in threads, coroutines, tasks and generators."""
 
 import asyncio
-import contextlib
 import contextvars
-import gc
 import sys
 import threading
-import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import MIB, fill, intact
+from tests.probe import MIB
 from tests.programs import ask
 
 pytestmark = pytest.mark.quick
@@ -119,25 +115,6 @@ def test_numpys_own_under_install() -> None:
     assert ft.get_allocator(np.empty(MIB)) == ft.get_allocator() != NUMPY
 
 
-@pytest.mark.parametrize("factory", ["pool", "pages", "malloc", "calloc"])
-def test_arrays_outlive_their_allocator(factory: str) -> None:
-    allocator = getattr(ft, factory)()
-    gone = weakref.ref(allocator)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(ft.use(allocator))
-        arrays = [np.empty(size, np.uint8) for size in (100, 40_000, 5 * MIB)]
-    del allocator, stack
-    gc.collect()
-    assert gone() is None
-    for seed, array in enumerate(arrays):
-        fill(array, seed)
-    more = [np.ones(5 * MIB, np.uint8) for _ in range(5)]
-    assert all(intact(array, seed) for seed, array in enumerate(arrays))
-    arrays[2].resize(9 * MIB, refcheck=False)
-    assert intact(arrays[2], 2, 5 * MIB)
-    assert len(more) == 5
-
-
 def test_repr_shows_the_allocator() -> None:
     assert repr(ft.use(ft.pages())) == "use(pages())"
 
@@ -159,22 +136,6 @@ def test_entering_often_leaves_nothing_behind() -> None:
     """)
     assert grown < 512 << 10
     assert variables == 0
-
-
-def test_a_pool_whose_arrays_are_gone_leaves_nothing_behind() -> None:
-    rss, mapped = ask("""
-        import json
-        def often(times):
-            for _ in range(times):
-                with ft.use(ft.pool()):
-                    np.ones(1 << 20)
-            return probe.status("VmRSS"), probe.status("VmSize")
-        before = often(20)
-        after = often(300)
-        print(json.dumps([after[0] - before[0], after[1] - before[1]]))
-    """)
-    assert rss < 4 << 20
-    assert mapped < 64 << 20
 
 
 def test_a_decorated_coroutine_keeps_it_over_awaits() -> None:
@@ -338,32 +299,6 @@ def test_the_same_object_open_in_two_threads() -> None:
     thread.join()
     assert here == NUMPY
     assert right == [True, True]
-
-
-def test_many_threads_in_and_out() -> None:
-    pools = [ft.pool(decay=0.1), ft.pool(ft.pages()), ft.pages(), ft.calloc(), NUMPY]
-
-    def body(seed: int) -> bool:
-        right = True
-        for turn in range(100):
-            allocator = pools[(seed + turn) % len(pools)]
-            with ft.use(allocator):
-                array = np.full(40_000 + turn * 1000, turn % 200, np.uint8)
-                right &= ft.get_allocator(array) == allocator
-            right &= bool((array == turn % 200).all()) and ft.get_allocator() == NUMPY
-        return right
-
-    with ThreadPoolExecutor(4) as executor:
-        assert all(executor.map(body, range(8)))
-
-
-def test_arrays_are_freed_in_other_threads() -> None:
-    with ft.use(ft.pool()) as pool:
-        arrays = [np.ones(MIB, np.uint8) for _ in range(50)]
-    assert ft.stats(pool).blocks == 50
-    in_thread(arrays.clear)
-    assert ft.stats(pool).blocks == 0
-    assert ft.stats(pool).in_use == 0
 
 
 def test_a_use_wins_over_install_in_its_thread_only() -> None:
