@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 COMMANDS = {
     "run": "firsttouch run heat.py",
     "advise": "firsttouch advise heat.py",
-    "summary": "firsttouch trace --summary heat.py",
+    "why": "firsttouch why heat.py",
     "overrun": "firsttouch run --allocator 'guarded()' overrun.py",
     "info": "firsttouch info",
 }

@@ -38,7 +38,7 @@ def planted(write: Write, firsttouch: Start, tmp_path: Path) -> Callable[[], Non
 @pytest.mark.parametrize(
     "words",
     [
-        ["trace", "--summary", "one.ft"],
+        ["advise", "one.ft"],
         ["info", "-q"],
         ["compare", "--runs", "1", "--allocator", "mimalloc()", "-q", "--", "true"],
         ["run", "-q", "--allocator", "pool()", "-c", "pass"],

@@ -59,11 +59,6 @@ def test_a_program_in_another_language_gets_what_it_can_obey(firsttouch: Start) 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_threshold_that_cannot_be_obeyed_is_refused_where_it_was_asked_for(firsttouch: Start) -> None:
-    done = firsttouch("run", "--threshold", "64KiB", "-c", "print('ran')")
-    assert (done.returncode, done.stdout) == (2, "")
-
-
 def test_page(firsttouch: Start, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     code = "import numpy as np, sys\nfor _ in range(9): np.ones(1 << 20)\nsys.exit(3)"

@@ -1,4 +1,4 @@
-"""Summaries of large arrays by source line, and what a pool would save."""
+"""Large arrays by source line, and what a pool would save."""
 
 import json
 import os
@@ -14,6 +14,7 @@ import pytest
 
 from firsttouch.tools.advice import Line, Summary
 from firsttouch.tools.cli import output
+from firsttouch.tools.measuring.report import Table
 from tests.cli.conftest import Start
 from tests.programs import Finished
 
@@ -45,7 +46,7 @@ def told(done: Finished) -> dict[str, Any]:
 
 def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(FAULTS)
-    found = told(firsttouch("trace", "--summary", "--json", "-", "work.py"))
+    found = told(firsttouch("advise", "--json", "-", "work.py"))
     assert not list(tmp_path.glob("*.ft"))
     lines = {each["line"]: each for each in found["lines"]}
     assert set(lines) in ({2, 4, 6, 9}, {2, 5, 6, 9})
@@ -58,37 +59,36 @@ def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
     assert 0 <= found["kernel_seconds"] <= found["wall"]
 
 
-def test_of_a_file_that_is_there(firsttouch: Start, tmp_path: Path) -> None:
+def test_of_a_trace(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(FAULTS)
     assert firsttouch("trace", "-q", "-o", "t.ft", "work.py").returncode == 0
-    done = firsttouch("trace", "--summary", "t.ft")
-    assert done.returncode == 0, done.stderr
-    assert "work.py:6" in done.stdout
-    assert "kernel's share" in done.stdout
-    assert "work.py:2 " not in firsttouch("trace", "--summary", "--lines", "1", "t.ft").stdout
+    for words, others in ([], True), (["--lines", "1"], False):
+        done = firsttouch("advise", *words, "t.ft")
+        assert (done.returncode, done.stdout) == (0, "")
+        assert "work.py:9" in done.stderr
+        assert ("work.py:6" in done.stderr) == others
 
 
-def test_summary_passes_the_programs_status_on(firsttouch: Start, tmp_path: Path) -> None:
-    done = firsttouch("trace", "--summary", "-c", "import numpy as np, sys\na = np.ones(99999)\nsys.exit(3)")
+def test_advice_passes_the_programs_status_on(firsttouch: Start, tmp_path: Path) -> None:
+    done = firsttouch("advise", "-c", "import numpy as np, sys\na = np.ones(99999)\nsys.exit(3)")
     assert done.returncode == 3
-    assert "<string>:2" in done.stdout
+    assert "pooled memory" in done.stderr
     done = firsttouch("advise", "-c", "import numpy, os; os.kill(os.getpid(), 15)")
     assert done.returncode == -15
 
 
-@pytest.mark.parametrize("command", ["advise", "trace --summary"])
-def test_output_is_whole_where_a_signal_ended_the_program(firsttouch: Start, command: str) -> None:
+def test_output_is_whole_where_a_signal_ended_the_program(firsttouch: Start) -> None:
     code = "import numpy as np\na = np.ones(99999)\nraise KeyboardInterrupt"  # Python ends by SIGINT then
-    done = firsttouch(*command.split(), "--json", "-", "-c", code)
+    done = firsttouch("advise", "--json", "-", "-c", code)
     assert done.returncode == -signal.SIGINT
     assert json.loads(done.stdout)["complete"]
 
 
 def test_letters_that_the_output_lacks_are_spelt(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "é.py").write_text(FAULTS)
-    done = firsttouch("trace", "--summary", "é.py", environment={"PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\\xe9.py:6" in done.stdout
+    done = firsttouch("advise", "é.py", environment={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "\\xe9.py:9" in done.stderr
 
 
 def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ for _ in range(300):
 @pytest.mark.parametrize("work", [ROLLED.format(500, 120), ROLLED.format(1000, 30), PI], ids=["2 MB", "8 MB", "80 kB"])
 def test_faults_are_estimated_as_plain_numpy_takes_them(firsttouch: Start, work: str) -> None:
     code = f"{work}\nimport sys\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before, file=sys.stderr)"
-    done = firsttouch("trace", "--summary", "--json", "-", "-c", code)
+    done = firsttouch("advise", "--json", "-", "-c", code)
     taken = int(done.stderr.splitlines()[-1])
     assert 0.6 * taken - 1000 < told(done)["faults_plainly"] < 1.4 * taken + 1000
 
@@ -187,13 +187,14 @@ def test_a_record_that_was_removed_is_not_taken_for_a_program_without_numpy(firs
 
 def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: Start, python: Start) -> None:
     code = "import copy\nimport numpy as np\na = np.ones(1 << 20)\nb = copy.deepcopy(a)"
-    found = told(firsttouch("trace", "--summary", "--json", "-", "-c", code))
+    found = told(firsttouch("advise", "--json", "-", "-c", code))
     lines = {(each["file"], each["line"]): each["library"] for each in found["lines"]}
     assert set(lines) == {("<string>", 3), ("<string>", 4)}
     assert lines["<string>", 3] == ""
     assert re.fullmatch(r"copy\.py:\d+", lines["<string>", 4])
-    shown = firsttouch("trace", "--summary", "-c", code).stdout
-    assert re.search(r"<string>:4 .*\n +in copy\.py:\d+ *\n", shown)
+    table = Table("", ("line",))
+    Line("<string>", 4, "copy.py:10", 10, 10 << 20, 1.0, 0.5, 0.5).add_to(table)
+    assert table.rows == [("<string>:4",), ("  in copy.py:10",)]
     budget = f"import firsttouch as ft\nft.install(ft.limited(ft.pool(), '20 MiB'))\n{code}\nc = a + b"
     assert re.search(r"<string>:6, in copy\.py:\d+", python("-c", budget).stderr)
 
@@ -233,40 +234,23 @@ def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:
     assert done.returncode == 5
     assert "nothing to gain" not in done.stderr
     assert "no advice: the program was killed, or ended by os._exit" in done.stderr
-    done = firsttouch("trace", "--summary", "-c", code)
-    assert "the trace is truncated: only what was recorded is shown" in done.stdout
-    shares = [float(share) for share in re.findall(r"([0-9.]+) %", done.stdout)]
-    assert all(share <= 100 for share in shares)
 
 
-def test_a_trace_that_is_not_kept_is_not_named(firsttouch: Start) -> None:
-    done = firsttouch("trace", "--summary", "-c", "import numpy as np; a = np.ones(1 << 20)")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "8 MiB" in done.stdout
-
-
-def test_one_line_shown_is_not_none(firsttouch: Start) -> None:
-    code = "import numpy as np\na = np.ones(1 << 20)\nb = np.ones(1 << 20)"
-    said = firsttouch("trace", "--summary", "--lines", "1", "-c", code).stdout
-    assert "1 more line; --lines 2 shows them all" in said
-    assert "no array" not in said
-
-
-@pytest.mark.parametrize("words", ["trace --summary t.ft", "trace --summary --json - t.ft", "advise -c 1"])
+@pytest.mark.parametrize("words", ["t.ft", "--json - t.ft", "-c 1"])
 def test_closed_output(firsttouch: Start, tmp_path: Path, words: str) -> None:
     firsttouch("trace", "-q", "-o", "t.ft", "-c", "import numpy as np; a = np.ones(1 << 20)")
-    call = f"{sys.executable} -m firsttouch {words} >&-"
+    call = f"{sys.executable} -m firsttouch advise {words} >&-"
     done = subprocess.run(["sh", "-c", call], cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
-@pytest.mark.parametrize("command", ["advise", "trace --summary", "run --json report.json", "trace"])
+@pytest.mark.parametrize("command", ["advise", "run --json report.json", "trace"])
 def test_a_folder_that_is_gone(tmp_path: Path, command: str) -> None:
     (tmp_path / "work.py").write_text(FAULTS)
     (gone := tmp_path / "gone").mkdir()
     call = f"rmdir {gone}; exec {sys.executable} -m firsttouch {command} {tmp_path}/work.py"
     done = subprocess.run(["sh", "-c", call], cwd=gone, capture_output=True, text=True, check=False)
-    if command in ("advise", "trace --summary"):
+    if command == "advise":
         assert done.returncode == 0, done.stderr
         assert "work.py:9" in done.stdout + done.stderr
     else:
@@ -276,28 +260,26 @@ def test_a_folder_that_is_gone(tmp_path: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGUSR1])
-@pytest.mark.parametrize("command", ["advise", "trace --summary"])
-def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, command: str, ending: signal.Signals) -> None:
+def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, ending: signal.Signals) -> None:
     code = f"import os, time; os.kill(os.getppid(), {ending:d}); time.sleep(10); open('lived', 'w')"
-    words = [sys.executable, "-m", "firsttouch", *command.split(), "-c", code]
+    words = [sys.executable, "-m", "firsttouch", "advise", "-c", code]
     done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=25, check=False)
     assert done.returncode == -ending
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["advise", "trace --summary"])
-def test_what_has_no_room_is_not_the_output(tmp_path: Path, command: str) -> None:
-    call = f"ulimit -f 0; exec {sys.executable} -m firsttouch {command} -c 1"
+def test_what_has_no_room_is_not_the_output(tmp_path: Path) -> None:
+    call = f"ulimit -f 0; exec {sys.executable} -m firsttouch advise -c 1"
     done = subprocess.run(["sh", "-c", call], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"firsttouch: {command.split()[0]}: No usable temporary directory")
+    assert done.stderr.startswith("firsttouch: advise: No usable temporary directory")
 
 
 def test_sparse_zeros_cost_next_to_nothing(firsttouch: Start) -> None:
     code = (
         "import numpy as np\nz = [np.zeros(1 << 20) for _ in range(100)]\ne = [np.empty(1 << 18) for _ in range(100)]"
     )
-    found = told(firsttouch("trace", "--summary", "--json", "-", "-c", code))
+    found = told(firsttouch("advise", "--json", "-", "-c", code))
     assert found["kernel_seconds"] < 0.05  # a GiB that was used would take several times as long
 
 

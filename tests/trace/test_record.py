@@ -185,7 +185,7 @@ def test_a_killed_program_leaves_what_it_did(tmp_path: Path, firsttouch: Start) 
     assert found["in_use_at_end"] >= 50 << 18
     with pytest.raises(ValueError, match="is cut off after"):
         _firsttouch.trace_summary(str(tmp_path / "t.ft"), False)
-    assert "the trace is truncated" in firsttouch("trace", "--summary", "t.ft").stdout
+    assert "the record of the run is truncated" in firsttouch("advise", "t.ft").stderr
 
 
 PRINTS = """

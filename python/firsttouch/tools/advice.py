@@ -96,8 +96,8 @@ class Summary:
             "lines": [asdict(line) for line in self.lines],
         }
 
-    def words(self, program: str = "") -> str:
-        """Return the conclusion on a program, with what limits it: work of child processes, and waiting."""
+    def words(self, program: str) -> str:
+        """Return the conclusion, with what limits it: work of child processes, and waiting. A trace has no program."""
         said = self._judgement(program)
         if self._seconds("children") > _CHILDREN * self.processor:
             said += (
@@ -124,25 +124,6 @@ class Summary:
         if self.facts["verdict"] == "perhaps":
             return f"pooled memory may save up to {most} {all_of_it}, {share}; firsttouch compare tells"
         return f"nothing to gain from pooled memory: at most {most} {all_of_it}, {share}"
-
-    def sentences(self) -> list[str]:
-        """Return what was recorded, and the conclusion."""
-        facts = self.facts
-        arrays = f"{facts['allocations']:,} arrays, at most {units.size(facts['peak_in_use'])} at once"
-        said = f"{arrays}, in {units.seconds(self.wall)}"
-        if facts["complete"]:
-            return [said, self.words()]
-        return [said, "the trace is truncated: only what was recorded is shown"]
-
-    def all_lines(self, most: int | None = None) -> Table:
-        """Return the lines that made large arrays."""
-        from firsttouch.tools.measuring.report import Table
-
-        table = Table("", ("line", "arrays", "bytes", "lifetime", "kernel's share"))
-        for line in self.lines[:most]:
-            lived, part = units.seconds(line.median_lifetime), units.share(line.seconds, self.processor)
-            line.add_to(table, f"{line.count:,}", units.size(line.bytes), lived, part)
-        return table
 
     def gaining_lines(self, most: int) -> Table:
         """Return the lines that would gain most."""

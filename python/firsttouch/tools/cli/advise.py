@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from _firsttouch_start import speak
 from firsttouch.tools.cli import files, output, program
 from firsttouch.tools.cli.output import Output
-from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 if TYPE_CHECKING:
     from firsttouch.tools.advice import Summary
 
 _USAGE = """firsttouch advise [options] script.py | -m module | -c code
-           [arguments of the program]"""
+           [arguments of the program]
+       firsttouch advise [options] trace.ft"""
 
 _DESCRIPTION = """\
 Run a program once, on NumPy's own memory, and estimate how much time pooled memory would save and
@@ -29,6 +30,7 @@ _EXAMPLES = """\
 for example:
   firsttouch advise script.py data.csv
   firsttouch advise --json advice.json -m package.heat
+  firsttouch advise heat.ft         a file of firsttouch trace
 
 The estimate is that of the memory that arrays of 64 KiB or more take fresh from the system in the
 started process, at the cost measured on this machine. Child processes are not included.
@@ -39,6 +41,8 @@ def main(words: Sequence[str]) -> int:
     """Run the program, read the trace and print the advice. Returns the program's exit status."""
     given, found = program.parse(_parser(), words, ("--lines", *output.WITH_VALUE))
     out = output.checked(given, "advise", "numpy", "rich")
+    if files.is_trace(found.words[0]):
+        return _of_trace(found.words, given.lines, out)
     command = program.command("advise")
     program.check(command, "advise")
     from firsttouch.tools import advice
@@ -61,6 +65,20 @@ def main(words: Sequence[str]) -> int:
                 " firsttouch compare measures child processes, too, and with --all other memory than NumPy's"
             )
     return program.passed_on(status)
+
+
+def _of_trace(words: Sequence[str], most: int, out: Output) -> int:
+    from firsttouch.tools import advice
+
+    if len(words) > 1:
+        raise BadUsageError(f"advise: unexpected argument {words[1]}: it takes one trace")
+    files.check_trace("advise", words[0])
+    try:
+        summary = advice.summarize(words[0])
+    except (ValueError, OSError) as error:
+        raise BadUsageError(f"advise: {words[0]}: {getattr(error, 'strerror', None) or error}") from None
+    _say(summary, "", most, out)
+    return 0
 
 
 def _parser() -> Parser:
@@ -87,6 +105,7 @@ def _say(summary: Summary, program: str, most: int, out: Output) -> None:
         _tell(said)
         if table.rows and not out.quiet and sys.stderr is not None:
             table.show(output.console(sys.stderr))
-    repeat = {"Measure it": f"firsttouch compare {program}"}
-    page = Page(f"firsttouch advise {program}", [said], [table], summary.pictures(most), repeat=repeat)
+    repeat = {"Measure it": f"firsttouch compare {program}"} if program else {}
+    title = f"firsttouch advise {program}".rstrip()
+    page = Page(title, [said], [table], summary.pictures(most), repeat=repeat)
     out.save(lambda: {"advice": said, **summary.as_dict()}, page)

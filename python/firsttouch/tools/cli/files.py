@@ -138,9 +138,7 @@ def is_trace(name: str) -> bool:
 def refuse_trace(command: str, name: str) -> None:
     """Reject a trace where a program is expected; python would report a wrong encoding."""
     if _begins_as_one(name):
-        raise BadUsageError(
-            f"{command}: {name} is a trace, not a program: firsttouch trace --summary {name} summarizes it"
-        )
+        raise BadUsageError(f"{command}: {name} is a trace, not a program: firsttouch advise {name} reads it")
 
 
 def _begins_as_one(name: str) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run a NumPy program on pooled memory, and report on it",
     "why": "say what the memory of a program or a running process is, by line",
-    "trace": "record a program's array allocations, or sum them up by line",
+    "trace": "record a program's array allocations, for advise",
     "advise": "estimate what pooled memory would save a program, and where",
     "compare": "run a program under several allocators, and say which is fastest",
     "info": "show how this machine manages memory, and what that means",

@@ -139,7 +139,7 @@ def _program(words: Sequence[str], of: str) -> Program | None:
         if words[0].upper() in _UNITS and not os.path.exists(words[0]):
             raise BadUsageError(f'{of}: no program {words[0]}; quote a size with a space, as in "4 GiB"')
         _refuse_command(words[0], of)
-        if of != "trace":  # its --summary takes a trace
+        if of != "advise":  # which reads traces
             files.refuse_trace(of, words[0])
     return Program(tuple(words)) if words else None
 
