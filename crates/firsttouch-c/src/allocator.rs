@@ -1,6 +1,6 @@
 //! Allocators: handles, which are counted references, made from text; their blocks; what they hold.
 
-use crate::error::{Status, ensure_memory, fail, protect, put, refuse, required, status_of};
+use crate::error::{Status, ensure_memory, errno, fail, protect, put, refuse, required, status_of};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Allocator, Limit, Request};
 use firsttouch::description::{Argument, Made, Value};
@@ -177,16 +177,14 @@ unsafe extern "C" fn firsttouch_describe(handle: *const Handle, buffer: *mut c_c
 /// Null, with `errno` and the message set.
 pub fn no_memory(error: AllocError) -> *mut c_void {
     refuse(error);
-    // SAFETY: the thread's own `errno`.
-    unsafe { *libc::__errno_location() = libc::ENOMEM };
+    errno().set(libc::ENOMEM);
     null_mut()
 }
 
 /// The same for an argument.
 pub fn invalid(message: impl std::fmt::Display) -> *mut c_void {
     fail(Status::Invalid, message);
-    // SAFETY: the thread's own `errno`.
-    unsafe { *libc::__errno_location() = libc::EINVAL };
+    errno().set(libc::EINVAL);
     null_mut()
 }
 
@@ -237,11 +235,11 @@ unsafe extern "C" fn firsttouch_realloc(handle: *const Handle, block: *mut c_voi
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_free(handle: *const Handle, block: *mut c_void) {
     let Some(address) = NonNull::new(block.cast()) else { return };
-    // SAFETY: null or a living handle, and a living block of it (header); the thread's own `errno`.
-    protect((), || unsafe {
-        let errno = *libc::__errno_location();
-        behind(handle).deallocate(address);
-        *libc::__errno_location() = errno;
+    protect((), || {
+        let before = errno().get();
+        // SAFETY: null or a living handle, and a living block of it (header).
+        unsafe { behind(handle).deallocate(address) };
+        errno().set(before);
     });
 }
 

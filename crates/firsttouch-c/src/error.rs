@@ -2,8 +2,8 @@
 
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::reserve::{WithReserve, is_ready};
-use std::cell::UnsafeCell;
-use std::ffi::c_char;
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::{c_char, c_int};
 use std::fmt::{self, Display, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -48,6 +48,22 @@ impl Write for Message {
 
 thread_local! {
     static LAST: UnsafeCell<Message> = const { UnsafeCell::new(Message { text: [0; LENGTH], used: 0 }) };
+}
+
+#[cfg(not(windows))]
+use libc::__errno_location as errno_of_thread;
+
+#[cfg(windows)]
+#[link(name = "api-ms-win-crt-runtime-l1-1-0", kind = "raw-dylib")]
+unsafe extern "C" {
+    #[link_name = "_errno"]
+    fn errno_of_thread() -> *mut c_int;
+}
+
+/// The thread's own `errno`; on Windows, where each C runtime has one, that of the Universal C Runtime.
+pub fn errno() -> &'static Cell<c_int> {
+    // SAFETY: no other thread uses this one's, which lies there for as long as the thread runs.
+    unsafe { Cell::from_mut(&mut *errno_of_thread()) }
 }
 
 /// Keeps `message` as the thread's last error and returns `status`.

@@ -17,11 +17,14 @@ use firsttouch::size::Bytes;
 use firsttouch::sources::PlacedPages;
 use std::ffi::{c_char, c_int, c_void};
 
-/// Up to here programs have addresses wherever processors have 47 bits of them or more.
+/// Up to here programs have addresses wherever processors have 47 bits of them or more. Windows gives them no others.
 const EVERYWHERE: usize = (1 << 47) - (1 << 16);
 
 /// Whether a page at an address could belong to a program: the kernel tells who asks for it.
 fn is_address(page: usize) -> bool {
+    if cfg!(windows) {
+        return false;
+    }
     match os::commit(page, os::page_size()) {
         // SAFETY: the mapping was made here, and has no other user.
         Ok(page) => unsafe { os::unmap(page, os::page_size()) }.is_ok(),

@@ -10,17 +10,13 @@ sources = [DirectorySource(normpath(@__DIR__, "..", "..", ".."); target = "first
 
 script = raw"""
 cd ${WORKSPACE}/srcdir/firsttouch
-# For a named target, cargo builds into a folder of that name, where the makefile does not look.
-export CARGO_TARGET_DIR=${WORKSPACE}/target
-cargo build --locked --release --target ${rust_target} --package firsttouch-c
-mkdir -p ${CARGO_TARGET_DIR}/release
-ln -s ../${rust_target}/release/libfirsttouch_c.a ${CARGO_TARGET_DIR}/release/
-CARGO_BUILD_TARGET=${rust_target} make -C crates/firsttouch-c install PREFIX=${prefix} LIBDIR=${libdir} \
-    BUILD=${CARGO_TARGET_DIR}/c
+make -C crates/firsttouch-c install TARGET=${rust_target} PREFIX=${prefix} CARGO_TARGET_DIR=${WORKSPACE}/target \
+    BUILD=${WORKSPACE}/target/c
 install_license LICENSE-MIT LICENSE-APACHE
 """
 
-platforms = [Platform("x86_64", "linux"; libc = "glibc"), Platform("aarch64", "linux"; libc = "glibc")]
+platforms = [Platform("x86_64", "linux"; libc = "glibc"), Platform("aarch64", "linux"; libc = "glibc"),
+             Platform("x86_64", "windows")]
 products = [LibraryProduct("libfirsttouch", :libfirsttouch)]
 
 build_tarballs(ARGS, name, version, sources, script, platforms, products, Dependency[];

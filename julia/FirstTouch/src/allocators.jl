@@ -36,6 +36,12 @@ function created(create)
     return handle[]
 end
 
+# One allocator for each of these expressions, kept for ever.
+const kept_allocators = Dict{String,Allocator}()
+const kept_lock = ReentrantLock()
+kept(expression::String) =
+    lock(() -> get!(() -> Allocator(expression), kept_allocators, expression), kept_lock)
+
 # Copies of a structure share the allocators in it.
 Base.deepcopy_internal(allocator::Allocator, ::IdDict) = allocator
 

@@ -147,8 +147,8 @@ const malloc = MallocAllocator()
 """
     MemAlign([alignment])
 
-Uninitialized memory of `posix_memalign` at a multiple of `alignment`, a power of two that is at least the size of a
-pointer, the default.
+Uninitialized memory of the C library at a multiple of `alignment`, a power of two that is at least the size of a pointer,
+the default: of `posix_memalign` or, on Windows, of the allocator `aligned` of the library.
 
 # Examples
 
@@ -178,10 +178,20 @@ function checked_alignment(alignment::Integer)
     return Int(alignment)
 end
 
-function allocate(allocator::MemAlign, bytes)
-    pointer = Ref(C_NULL)
-    status = ccall(:posix_memalign, Cint, (Ref{Ptr{Cvoid}}, Csize_t, Csize_t), pointer, allocator.alignment, bytes)
-    return status == 0 ? pointer[] : C_NULL
+# Blocks of the library have at least this alignment, and `aligned` takes none below.
+aligned_of(allocator::MemAlign) = kept("aligned($(max(allocator.alignment, 64)))")
+
+@static if Sys.iswindows()
+    # `Libc.free` frees no aligned memory there.
+    allocate(allocator::MemAlign, bytes) = allocate(aligned_of(allocator), bytes)
+    Base.unsafe_wrap(allocator::MemAlign, ::Type{A}, pointer::Ptr, dims) where {A<:AbstractArray} =
+        unsafe_wrap(aligned_of(allocator), A, pointer, dims)
+else
+    function allocate(allocator::MemAlign, bytes)
+        pointer = Ref(C_NULL)
+        status = ccall(:posix_memalign, Cint, (Ref{Ptr{Cvoid}}, Csize_t, Csize_t), pointer, allocator.alignment, bytes)
+        return status == 0 ? pointer[] : C_NULL
+    end
 end
 
 # A drop-in for `Base.zeros` whose pages are zeroed at their first use.

@@ -29,10 +29,7 @@ function node_number(node)
 end
 node_policy(node) = "bind:$(node_number(node))"
 
-# One allocator for each policy, kept for ever.
-const policies = Dict{String,Allocator}()
-const policies_lock = ReentrantLock()
-pages_on(policy::String) = lock(() -> get!(() -> pages(numa = policy), policies, policy), policies_lock)
+pages_on(policy::String) = kept("pages(numa='$policy')")
 pages_of(allocator::NumaAllocator) = pages_on("bind:$(allocator.node)")
 
 allocate(allocator::NumaAllocator, bytes) = allocate(pages_of(allocator), bytes)
@@ -98,7 +95,7 @@ struct Origin
     allocator::Ptr{Cvoid}
     bytes::Int
 end
-page_size() = Int(ccall(:getpagesize, Cint, ()))
+page_size() = Int(ccall(:jl_getpagesize, Clong, ()))
 
 function numa_alloc(policy, size)
     size >= 0 || throw(ArgumentError("cannot allocate $size bytes: the number is negative"))
@@ -140,7 +137,7 @@ end
 
 "    numa_num_task_nodes()\n\nHow many nodes this process may allocate on."
 function numa_num_task_nodes()
-    for line in eachline("/proc/self/status")
+    for line in (Sys.islinux() ? eachline("/proc/self/status") : ())
         startswith(line, "Mems_allowed:") || continue
         return sum(word -> count_ones(parse(UInt32, word; base = 16)), split(split(line)[2], ','))
     end

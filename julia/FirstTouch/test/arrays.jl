@@ -37,6 +37,8 @@ end
         A = Array{UInt8}(MemAlign(alignment), 100)
         @test UInt(pointer(A)) % alignment == 0
         @test FirstTouch.alignment(MemAlign(alignment)) == alignment
+        on_windows = Vector{UInt8}(FirstTouch.aligned_of(MemAlign(alignment)), 100)
+        @test UInt(pointer(on_windows)) % alignment == 0
     end
     @test_throws ArgumentError MemAlign(48)
     @test_throws ArgumentError MemAlign(4)

@@ -10,8 +10,8 @@ using Libdl
 
 export libfirsttouch
 
-"By its soname, which the dynamic linker resolves to the library that `__init__` has loaded."
-const libfirsttouch = "libfirsttouch.so.0.1"
+"By the name that the dynamic linker resolves to the library that `__init__` has loaded."
+const libfirsttouch = Sys.iswindows() ? "libfirsttouch.dll" : "libfirsttouch.so.0.1"
 
 "Where the library that is in use lies."
 libfirsttouch_path = ""

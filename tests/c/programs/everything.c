@@ -5,9 +5,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef _WIN32
+#include <windows.h>
+
+/* The library sets the errno of the Universal C Runtime. This program may be linked to an older one. */
+#undef errno
+#define errno (*universal_errno())
+static int *universal_errno(void) {
+    return ((int *(*)(void))(void (*)(void))GetProcAddress(LoadLibraryA("ucrtbase.dll"), "_errno"))();
+}
+
+static size_t page_size(void) {
+    SYSTEM_INFO info;
+    GetSystemInfo(&info);
+    return info.dwPageSize;
+}
+
+/* Address space that nobody may access. */
+static void *closed_pages(size_t size) { return VirtualAlloc(NULL, size, MEM_RESERVE, PAGE_NOACCESS); }
+#else
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+static void *closed_pages(size_t size) { return mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+#endif
 
 #define CHECK(condition) \
     do { \
@@ -163,6 +188,7 @@ static void check_scratch(void) {
     memset(late, 1, 1000);
     firsttouch_scratch_rewind(scratch, mark);
     memset(kept, 1, 1000);
+#ifndef _WIN32
     pid_t child = fork();
     if (child == 0) {
         *(volatile char *)late = 1;
@@ -170,6 +196,7 @@ static void check_scratch(void) {
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+#endif
     firsttouch_scratch_destroy(scratch);
     firsttouch_release(upstream);
 }
@@ -177,7 +204,7 @@ static void check_scratch(void) {
 static void check_pages(void) {
     firsttouch_allocator *pages;
     CHECK(firsttouch_parse("pages(numa=0, populate=True)", &pages) == FIRSTTOUCH_OK);
-    size_t size = 1 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t size = 1 << 20, page = page_size();
     char *block = firsttouch_malloc(pages, size);
     CHECK(block);
     firsttouch_receipt receipt;
@@ -223,10 +250,9 @@ static void check_pages(void) {
     firsttouch_release(pages);
     CHECK(firsttouch_inspect((void *)(UINTPTR_MAX - 10), 100, &residency, NULL, 0) == FIRSTTOUCH_INVALID);
     CHECK(firsttouch_inspect(NULL, 0, &residency, NULL, 0) == FIRSTTOUCH_OK && residency.pages == 0);
-    char *closed = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *closed = closed_pages(size);
     CHECK(firsttouch_touch(closed, size, true, 1) == FIRSTTOUCH_SYSTEM);
     CHECK(firsttouch_touch(closed, size, false, 1) == FIRSTTOUCH_SYSTEM);
-    munmap(closed, size);
     CHECK(firsttouch_touch(&size, SIZE_MAX, true, 0) == FIRSTTOUCH_INVALID);
     SAYS("beyond the end of the address space");
     CHECK(firsttouch_collapse((void *)(UINTPTR_MAX - 10), 5, &huge) == FIRSTTOUCH_INVALID);
@@ -256,6 +282,7 @@ static void check_statistics(void) {
     CHECK(firsttouch_get_stats(NULL, NULL) == FIRSTTOUCH_INVALID);
 }
 
+#ifndef _WIN32
 static void check_fork(void) {
     void *block = firsttouch_malloc(NULL, 1 << 20);
     pid_t child = fork();
@@ -268,6 +295,7 @@ static void check_fork(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
     firsttouch_free(NULL, block);
 }
+#endif
 
 int main(void) {
     CHECK(strcmp(firsttouch_last_error(), "") == 0);
@@ -280,7 +308,9 @@ int main(void) {
     check_scratch();
     check_pages();
     check_statistics();
+#ifndef _WIN32
     check_fork();
+#endif
     puts("done");
     return 0;
 }

@@ -1,9 +1,19 @@
 /* Loads the library at run time, lets it start its helper thread, unloads it, and goes on. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+
+#ifdef _WIN32
+#include <windows.h>
+
+#define dlopen(path, flags) ((void *)LoadLibraryA(path))
+#define dlsym(library, name) ((void *)(INT_PTR)GetProcAddress(library, name))
+#define dlclose(library) FreeLibrary(library)
+#define usleep(microseconds) Sleep((microseconds) / 1000)
+#else
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 int main(int argc, char **argv) {
     for (int turn = 0; turn < 2; turn++) {
@@ -19,10 +29,12 @@ int main(int argc, char **argv) {
         deallocate(NULL, block); /* idle now: the helper thread waits to return it */
         dlclose(library);
         usleep(1200000);
+#ifndef _WIN32
         pid_t child = fork();
         if (child == 0) _exit(0);
         int status = 1;
         if (waitpid(child, &status, 0) != child || status != 0) return 3;
+#endif
     }
     puts("done");
     return 0;

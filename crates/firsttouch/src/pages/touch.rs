@@ -234,7 +234,7 @@ impl Pieces {
     }
 
     fn touch(&self, address: usize, len: usize) -> Result<(), Errno> {
-        while !self.touches.load(Relaxed) {
+        loop {
             match os::populate(address, len, self.job.way == Way::Write) {
                 Ok(()) => return Ok(()),
                 Err(Errno::INTERRUPTED | Errno::AGAIN) if !self.stop.load(Relaxed) => {}
@@ -242,11 +242,12 @@ impl Pieces {
                 Err(Errno::INVALID | Errno::NO_CALL | Errno::UNSUPPORTED)
                     if os::populate(address, 0, self.job.way == Way::Write).is_err() =>
                 {
-                    self.touches.store(true, Relaxed);
+                    break;
                 }
                 Err(error) => return Err(error),
             }
         }
+        self.touches.store(true, Relaxed);
         for at in (address..address + len).step_by(self.job.step) {
             // SAFETY: the range is mapped (the caller of `make_real`); adding zero changes nothing, even if other
             // threads write meanwhile, and reading a byte is harmless.

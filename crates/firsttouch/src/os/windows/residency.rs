@@ -7,7 +7,8 @@ use crate::os::types::{Errno, Mapping, PageRegion, seen};
 use std::ffi::c_void;
 use std::ops::Range;
 use windows_sys::Win32::System::Memory::{
-    MEM_COMMIT, MEM_MAPPED, MEMORY_BASIC_INFORMATION, PAGE_READWRITE, PAGE_WRITECOPY, VirtualQuery,
+    MEM_COMMIT, MEM_MAPPED, MEMORY_BASIC_INFORMATION, PAGE_EXECUTE_READWRITE, PAGE_EXECUTE_WRITECOPY, PAGE_GUARD,
+    PAGE_NOACCESS, PAGE_READWRITE, PAGE_WRITECOPY, VirtualQuery,
 };
 use windows_sys::Win32::System::ProcessStatus::{
     K32QueryWorkingSetEx, PSAPI_WORKING_SET_EX_BLOCK, PSAPI_WORKING_SET_EX_INFORMATION,
@@ -147,6 +148,25 @@ fn region(address: usize) -> Option<MEMORY_BASIC_INFORMATION> {
     }
 }
 
+/// Refuses pages that may not be accessed so, since touching them would end the process. Others it leaves to be touched.
+///
+/// # Errors
+/// Always: [`Errno::BAD_ADDRESS`], or [`Errno::UNSUPPORTED`] where every page may be touched.
+pub fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> {
+    let (mut at, end) = (address, address + size);
+    while at < end {
+        let may = |protect| if write { is_writable(protect) } else { protect & (PAGE_NOACCESS | PAGE_GUARD) == 0 };
+        let region = region(at).filter(|region| region.State == MEM_COMMIT && may(region.Protect));
+        let region = region.ok_or(Errno::BAD_ADDRESS)?;
+        at = region.BaseAddress as usize + region.RegionSize;
+    }
+    Err(Errno::UNSUPPORTED)
+}
+
+fn is_writable(protect: u32) -> bool {
+    matches!(protect, PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
+}
+
 /// Returns the committed parts of a range, in the order of addresses.
 ///
 /// # Errors
@@ -162,7 +182,7 @@ pub fn mappings(range: &Range<usize>, _with_details: bool) -> Result<Vec<Mapping
         let start = region.BaseAddress as usize;
         let end = start + region.RegionSize;
         if region.State == MEM_COMMIT {
-            let writable = matches!(region.Protect, PAGE_READWRITE | PAGE_WRITECOPY);
+            let writable = is_writable(region.Protect);
             let shared = region.Type == MEM_MAPPED;
             found.push(Mapping { range: start..end, writable, shared, page: page_size(), ..Mapping::default() });
         }

@@ -7,6 +7,9 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use windows_sys::Win32::Foundation::{CloseHandle, HANDLE};
+use windows_sys::Win32::System::LibraryLoader::{
+    GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, GET_MODULE_HANDLE_EX_FLAG_PIN, GetModuleHandleExW,
+};
 use windows_sys::Win32::System::SystemInformation::GetSystemInfo;
 use windows_sys::Win32::System::Threading::{
     ALL_PROCESSOR_GROUPS, CreateThread, GetActiveProcessorCount, GetCurrentProcessorNumberEx, INFINITE,
@@ -117,8 +120,14 @@ pub struct Thread(Helper);
 /// # Errors
 /// If no thread can be created.
 pub fn spawn(body: Body, _task: &'static AtomicU32) -> Result<Thread, Errno> {
-    // SAFETY: the body uses no argument.
-    unsafe { help(body, null_mut()) }.map(Thread)
+    let mut library = null_mut();
+    // SAFETY: the system writes a handle of the library that the body is in, which stays loaded from now on: what such a
+    // thread runs must not be unmapped. The body uses no argument.
+    unsafe {
+        let flags = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN;
+        GetModuleHandleExW(flags, body as *const u16, &mut library);
+        help(body, null_mut()).map(Thread)
+    }
 }
 
 impl Thread {
