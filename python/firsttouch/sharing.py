@@ -263,6 +263,8 @@ _MALFORMED = (TypeError, ValueError, OverflowError, AttributeError, LookupError)
 @cache
 def _where() -> Where:
     """Return the identity of the host and of its PID namespace."""
+    if sys.platform == "win32":
+        return "", os.environ["COMPUTERNAME"], 0
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # as text its codec would be imported
             boot = file.read().decode().strip()
@@ -307,7 +309,7 @@ def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dt
     if mapping is None:
         mapping, why_not = SharedMapping.open(words, write)
         if mapping is None:
-            if not os.path.exists("/proc/self/fd"):
+            if sys.platform == "linux" and not os.path.exists("/proc/self/fd"):
                 why_not = "shared arrays are found by way of /proc, which is not mounted here"
             raise SharedArrayError(why_not)
         mapping = _mapped.setdefault((token, write), mapping)  # another thread may have opened it meanwhile

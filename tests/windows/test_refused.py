@@ -15,7 +15,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
 N = 10**6
 
 RECEIPTS = {
-    "numa(0)": "numa: the kernel does not support it",
     "pages(huge='2M')": "huge='2M': ",
     "pages(huge=('2M', 'thp'))": "huge='thp': the kernel does not support it",
 }
@@ -46,9 +45,9 @@ def test_no_page_is_said_to_be_huge(allocator: str) -> None:
 
 REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "a node that does not exist": (lambda: ft.numa(5), ValueError, "there is no node 5: this machine has node 0"),
+    "another policy with it": (lambda: ft.pages(numa="interleave:0-5"), ValueError, "there is no node 1"),
     "a strict placement": (lambda: ft.pages(huge="thp", strict=True).zeros(N), MemoryError, "huge='thp': "),
     "moving pages": (lambda: ft.migrate(ft.zeros(N), 0), OSError, "the kernel does not support it"),
-    "shared arrays": (lambda: ft.shared(N), UnsupportedError, "shared arrays need Linux"),
     "an allocator that is not built": (lambda: ft.jemalloc(), UnsupportedError, "does not include jemalloc"),
 }
 
@@ -73,3 +72,18 @@ def test_the_whole_process() -> None:
         x = (x * 2 + x) / 3
     assert x.sum() == N
     assert ft.stats().recycled > 30
+
+
+def test_a_node_is_given_when_memory_is_mapped() -> None:
+    a = ft.numa(0).zeros(N)
+    receipt = ft.receipt(a)
+    assert receipt is not None
+    assert (receipt.numa, receipt.why_not) == ("bind:0", ())
+    assert (a == 0).all()
+    (node,) = ft.placement.topology().nodes
+    assert (node.number, ft.placement.current_node()) == (0, 0)
+
+
+def test_a_budget_that_was_found_says_where() -> None:
+    with pytest.raises(MemoryError, match=r"the machine has|Windows commits at most"):
+        ft.limited(ft.pool(), "auto").empty(2**45)

@@ -102,7 +102,7 @@ fn refused(nbytes: usize, asked: &Placement, error: NotMade) -> PyErr {
                 format!("cannot allocate {} of shared memory, {asked}: none is left", Bytes(nbytes))
             }))
         }
-        NotMade::File(Errno::UNSUPPORTED) => UnsupportedError::new_err("shared arrays need Linux"),
+        NotMade::File(Errno::UNSUPPORTED) => UnsupportedError::new_err("shared arrays need Linux or Windows"),
         NotMade::File(error) => {
             let why = match error.0 {
                 libc::EMFILE => "each shared array takes a file number, and RLIMIT_NOFILE (ulimit -n) leaves none",

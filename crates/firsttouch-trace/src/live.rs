@@ -108,7 +108,7 @@ pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     purger::enter_once(&ForkGuard, &ENTERED);
     let file = os::beside_standard_streams(os::memory_file(NAME, SIZE, None)?)?; // or it would take what the program prints
-    let published = Published { at: os::map_file(&file, SIZE, 1, true)?, _file: file };
+    let published = Published { at: os::map_file(&file, SIZE, 1, true, None)?, _file: file };
     let mut table = TABLE.lock();
     if let Some(Published { at, .. }) = table.published.replace(published) {
         // SAFETY: the mapping of this process's parent, which nobody uses here.
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn lines_keep_their_numbers_where_the_text_is_full() {
         let file = os::memory_file(NAME, SIZE, None).unwrap();
-        let at = os::map_file(&file, SIZE, 1, true).unwrap();
+        let at = os::map_file(&file, SIZE, 1, true, None).unwrap();
         let published = Some(Published { _file: file, at });
         let table = Table { published, blocks: Part::default(), free: Vec::new(), call_sites: None };
         let long = "x".repeat((ROWS - TEXT) / 2);

@@ -321,7 +321,7 @@ impl Price {
 /// size, if one is given.
 fn fill(size: usize, huge_page: Option<usize>) -> Option<(f64, f64)> {
     let begin = Instant::now();
-    let start = os::map_aligned(size, huge_page.unwrap_or(os::page_size())).ok()?;
+    let start = os::map_aligned(size, huge_page.unwrap_or(os::page_size()), None).ok()?;
     match huge_page {
         Some(_) => drop(os::advise_huge(start, size)), // where there are none, they cost what base pages cost
         None => os::unadvise_huge(start, size),

@@ -24,6 +24,8 @@ pub enum Reason {
     NotPermitted,
     /// The thread's memory policy allows only other nodes, or no preference.
     OuterPolicy,
+    /// The system takes from this node first, and from others when it is full.
+    Preferred,
     /// The cpuset does not allow these nodes.
     Cpuset,
     /// The axes of the array are not known.
@@ -69,6 +71,7 @@ impl fmt::Display for Reason {
             }
             Self::NotPermitted => write!(f, "the system does not permit it (EPERM, as containers do by seccomp)"),
             Self::OuterPolicy => write!(f, "the memory policy inherited by the process does not allow it"),
+            Self::Preferred => write!(f, "the system takes pages of other nodes when this one is full"),
             Self::Cpuset => write!(f, "the cpuset allows only other nodes"),
             Self::Axis => write!(f, "the array's axes are not known here, so the slabs are of bytes"),
             Self::Unsupported => write!(f, "the kernel does not support it"),

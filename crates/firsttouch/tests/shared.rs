@@ -1,6 +1,6 @@
 //! Shared memory: handles are checked before they are mapped, and memory dropped in flight is bounded.
 
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 use firsttouch::os;
 use firsttouch::pages::placement::Placement;
 use firsttouch::shared::{Handle, Refused, Shared};

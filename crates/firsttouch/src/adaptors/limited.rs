@@ -115,9 +115,12 @@ impl fmt::Display for Budget {
         let Found { bound: MemoryBound { whose, limit, used }, reserve } = found;
         let whose = match whose {
             Bound::Machine => "the machine has",
+            Bound::Group if cfg!(windows) => "the job allows",
+            Bound::Data if cfg!(windows) => "the job allows each process",
             Bound::Group => "the memory cgroup allows",
             Bound::AddressSpace => "RLIMIT_AS allows",
             Bound::Data => "RLIMIT_DATA allows",
+            Bound::Commit => "Windows commits at most",
         };
         write!(
             f,

@@ -139,7 +139,7 @@ impl Claims {
     /// # Errors
     /// If the system has no room for them, or for the tables of the address map.
     pub(crate) fn granules(&mut self, size: usize, align: usize) -> Result<Claim, Errno> {
-        let base = os::map_aligned(size, align.max(GRANULE))?;
+        let base = os::map_aligned(size, align.max(GRANULE), None)?;
         address_map::make_mixed((base, size)).inspect_err(|_| {
             // SAFETY: it was just mapped and is not in use.
             let _ = unsafe { os::unmap(base, size) };

@@ -92,6 +92,11 @@ impl Orders {
         })
     }
 
+    /// Returns the node of all pages, if there is one.
+    pub fn one_node(&self) -> Option<usize> {
+        self.nodes.iter().next().filter(|_| self.nodes.len() == 1)
+    }
+
     /// Returns the node of the page at `offset` of an array of `size` bytes, if the policy prescribes one.
     pub fn target(&self, offset: usize, size: usize) -> Option<usize> {
         let offset = offset.min(size.saturating_sub(1));

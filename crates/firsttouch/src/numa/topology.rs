@@ -38,7 +38,7 @@ pub struct Topology {
 const FOLDER: &str = "/sys/devices/system/node";
 
 impl Topology {
-    /// Reads the current topology. If the kernel shows no nodes, there is one with everything.
+    /// Reads the current topology. If the system shows no nodes, there is one with everything.
     pub fn read() -> Self {
         Self::read_by(&os::system_file)
     }
@@ -46,7 +46,7 @@ impl Topology {
     /// Reads the topology from files returned by `read`.
     pub fn read_by(read: &dyn Fn(&str) -> Option<String>) -> Self {
         let list = |name: &str| Nodes::parse(&read(&format!("{FOLDER}/{name}"))?);
-        let Some(online) = list("online").filter(|nodes| !nodes.is_empty()) else { return Self::single(read) };
+        let Some(online) = list("online").filter(|nodes| !nodes.is_empty()) else { return Self::without_files(read) };
         let with_memory = list("has_memory").unwrap_or(online);
         let nodes = online.iter().map(|number| {
             let file = |name: &str| read(&format!("{FOLDER}/node{number}/{name}"));
@@ -62,7 +62,16 @@ impl Topology {
         Self { nodes: nodes.collect(), possible: list("possible").unwrap_or(online) }
     }
 
-    fn single(read: &dyn Fn(&str) -> Option<String>) -> Self {
+    fn without_files(read: &dyn Fn(&str) -> Option<String>) -> Self {
+        let node = |number| {
+            let (processors, free) = os::node(number)?;
+            let memory = Some(NodeMemory { total: free, free, available: free }); // the total is not told
+            Some(Node { number, processors, memory, distances: Vec::new() })
+        };
+        let nodes: Vec<Node> = (0..Nodes::ROOM).filter_map(node).collect();
+        if !nodes.is_empty() {
+            return Self { possible: nodes.iter().map(|node| node.number).collect(), nodes };
+        }
         let processors = read("/sys/devices/system/cpu/online").and_then(|text| Processors::parse(&text));
         let processors = processors.unwrap_or_else(|| (0..os::processors()).collect());
         let memory = read("/proc/meminfo").and_then(|text| memory_of(&text)).unwrap_or_else(|| {

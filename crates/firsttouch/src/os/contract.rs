@@ -30,9 +30,9 @@ macro_rules! contract {
             unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Maps memory anywhere.
             fn map_anywhere(size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
-            /// Maps memory at a multiple of `align`.
-            fn map_aligned(size: usize, align: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
-            /// Unmaps what one of these mapped, as a whole.
+            /// Maps memory at a multiple of `align`. The node is for systems that [`bind`] nothing afterwards.
+            fn map_aligned(size: usize, align: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// Unmaps what one of these or [`map_file`] mapped, as a whole.
             unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Keeps the range, which reads zero afterwards.
             unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
@@ -52,7 +52,7 @@ macro_rules! contract {
             /// Asks for no more of them.
             fn unadvise_huge(address: usize, size: usize) -> () = ();
             /// Maps explicit huge pages of `page` bytes.
-            fn map_huge(size: usize, page: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Makes the pages of a range present.
             fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Collapses base pages into huge ones.
@@ -73,6 +73,8 @@ macro_rules! contract {
             fn current_node() -> usize = 0;
             /// The only node with memory, if there is only one.
             fn only_node() -> Option<usize> = None;
+            /// The processors of a node and its free bytes, where no [`system_file`] tells.
+            fn node(number: usize) -> Option<(Processors, usize)> = None;
             /// The processors that this thread may run on.
             fn thread_processors() -> Result<Processors, Errno> = Err(Errno::UNSUPPORTED);
             /// Sets them.
@@ -179,24 +181,19 @@ macro_rules! contract {
 
             /// Makes one of `size` zero bytes, on explicit huge pages of the size `huge`, if given.
             fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
-            /// Opens the file that another process has under a number.
-            fn open_memory_file(process: u32, number: i32, write: bool) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
-            /// The name of the file that a process has under a number.
-            fn file_name(process: u32, number: i32) -> Result<String, Errno> = Err(Errno::UNSUPPORTED);
+            /// Opens the one of that name, which a process has under a number.
+            fn find_memory_file(process: u32, number: i32, name: &str, write: bool) -> Result<File, Errno>
+                = Err(Errno::UNSUPPORTED);
             /// The number by which other processes find a file of this one.
             fn file_number(file: &File) -> i32 = -1;
             /// The file, under a number beyond those of the standard streams: where one of these is closed, a file takes its number.
             fn beside_standard_streams(file: File) -> std::io::Result<File> = Ok(file);
             /// The function or variable of that name in the libraries that are loaded.
             fn symbol(name: &CStr) -> Option<NonNull<c_void>> = None;
-            /// Maps a file, shared, at a multiple of `align`.
-            fn map_file(file: &File, size: usize, align: usize, write: bool) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
-            /// Writes at an offset.
-            fn write_file_at(file: &File, bytes: &[u8], offset: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Reads at an offset.
-            fn read_file_at(file: &File, bytes: &mut [u8], offset: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// The size of a file, beyond which its pages must not be touched.
-            fn file_size(file: &File) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// Maps a file, shared, at a multiple of `align`; [`Errno::INVALID`] if it is smaller. The node is as for
+            /// [`map_aligned`].
+            fn map_file(file: &File, size: usize, align: usize, write: bool, node: Option<usize>) -> Result<usize, Errno>
+                = Err(Errno::UNSUPPORTED);
             /// Numbers that tell whether a descriptor is still the same file's.
             fn file_identity(file: &File) -> Result<(u64, u64), Errno> = Err(Errno::UNSUPPORTED);
         }

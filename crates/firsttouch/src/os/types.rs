@@ -53,12 +53,14 @@ impl Usage {
 pub enum Bound {
     /// The memory of the machine.
     Machine,
-    /// The limit of a memory cgroup: of the process's own or of an ancestor.
+    /// The limit of a memory cgroup: of the process's own or of an ancestor; or of a job of Windows.
     Group,
     /// `RLIMIT_AS`.
     AddressSpace,
-    /// `RLIMIT_DATA`.
+    /// `RLIMIT_DATA`, or the limit of a job of Windows for each process.
     Data,
+    /// The memory that the system commits to all processes, on Windows.
+    Commit,
 }
 
 /// A bound, and what is in use of it, in bytes.

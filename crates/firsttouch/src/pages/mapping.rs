@@ -91,8 +91,14 @@ const SMALL_WASTE: usize = 2 << 20;
 /// Creates mappings: of private memory, or of a file that is shared.
 pub(crate) trait Mapper {
     /// Creates a mapping of `size` bytes at a multiple of `align`: on base pages, or on explicit huge pages of the size `huge`,
-    /// whole ones.
-    fn map(&mut self, size: usize, align: usize, huge: Option<usize>) -> Result<(usize, usize), Errno>;
+    /// whole ones; from the node that the orders name, if that has to be said here.
+    fn map(
+        &mut self,
+        size: usize,
+        align: usize,
+        huge: Option<usize>,
+        orders: Option<&Orders>,
+    ) -> Result<(usize, usize), Errno>;
     /// Why such memory gets no transparent huge pages, if that is so.
     fn no_transparent_pages(&self) -> Option<Reason>;
 }
@@ -101,8 +107,15 @@ pub(crate) trait Mapper {
 pub(crate) struct Private;
 
 impl Mapper for Private {
-    fn map(&mut self, size: usize, align: usize, huge: Option<usize>) -> Result<(usize, usize), Errno> {
-        let at = huge.map_or_else(|| os::map_aligned(size, align), |page| os::map_huge(size, page))?;
+    fn map(
+        &mut self,
+        size: usize,
+        align: usize,
+        huge: Option<usize>,
+        orders: Option<&Orders>,
+    ) -> Result<(usize, usize), Errno> {
+        let node = orders.and_then(Orders::one_node);
+        let at = huge.map_or_else(|| os::map_aligned(size, align, node), |page| os::map_huge(size, page, node))?;
         Ok((at, size))
     }
 
@@ -127,7 +140,8 @@ pub(crate) fn map_transparent(mapper: &mut dyn Mapper, size: usize, align: usize
     if let Some(reason) = mapper.no_transparent_pages() {
         return Err(reason);
     }
-    let mapping = mapper.map(round_up(size, page).ok_or(Reason::Small)?, align.max(page), None).map_err(Reason::of)?;
+    let mapping =
+        mapper.map(round_up(size, page).ok_or(Reason::Small)?, align.max(page), None, None).map_err(Reason::of)?;
     os::advise_huge(mapping.0, mapping.1).map_err(|error| {
         // SAFETY: it was just mapped and is not in use.
         let _ = unsafe { os::unmap(mapping.0, mapping.1) };
@@ -155,11 +169,12 @@ pub(crate) fn map_explicit(
         return Err(Reason::Alignment);
     }
     let pool = |error| if error == Errno::NO_MEMORY { Reason::Pool } else { Reason::of(error) };
-    let mapping = mapper.map(whole, page, Some(page)).map_err(pool)?;
+    let mapping = mapper.map(whole, page, Some(page), orders).map_err(pool)?;
     // The kernel's pool guarantees pages of the machine, not of a node: a page that a node lacks would be a SIGBUS at
-    // its first touch. So bound pages are faulted in here.
-    let real = orders.is_none_or(|orders| {
-        bind(mapping, orders, Page::Explicit(page)).is_ok() && os::populate(mapping.0, whole, true).is_ok()
+    // its first touch. So bound pages are faulted in here. Where a node can only be given when mapping, they are there.
+    let real = orders.is_none_or(|orders| match bind(mapping, orders, Page::Explicit(page)) {
+        Err(Errno::UNSUPPORTED) => true,
+        bound => bound.is_ok() && os::populate(mapping.0, whole, true).is_ok(),
     });
     if !real {
         // SAFETY: it was just mapped and is not in use.

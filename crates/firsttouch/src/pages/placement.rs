@@ -185,7 +185,15 @@ impl Placement {
 fn bound(mapping: (usize, usize), orders: &Orders, receipt: &mut Receipt) -> bool {
     receipt.nodes = Some((orders.mode, orders.nodes));
     mapping::bind(mapping, orders, receipt.page).unwrap_or_else(|error| {
-        (receipt.policy, receipt.nodes) = (Outcome::Refused(Reason::of(error)), None);
+        match orders.one_node() {
+            // Where there are no policies of pages, it was given when mapping, and is preferred.
+            Some(node) if error == Errno::UNSUPPORTED => {
+                if orders.mode != Mode::Preferred && with_memory() != Nodes::one(node) {
+                    receipt.policy = Outcome::Partly(Reason::Preferred);
+                }
+            }
+            _ => (receipt.policy, receipt.nodes) = (Outcome::Refused(Reason::of(error)), None),
+        }
         true
     })
 }
@@ -250,7 +258,7 @@ impl Placement {
             return Err(strict_error(size, &format!("huge={page}: {reason}")));
         }
         let bytes = round_up(size, os::page_size()).unwrap_or(size);
-        let mapping = mapper.map(bytes, align.max(os::page_size()), None).map_err(|error| {
+        let mapping = mapper.map(bytes, align.max(os::page_size()), None, orders).map_err(|error| {
             let error = AllocError::new(size, os::why_refused(size, error));
             failure::remember(error);
             error

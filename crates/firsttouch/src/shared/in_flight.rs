@@ -12,7 +12,7 @@ use crate::sync::lock::Lock;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How long a handle remains valid after its memory was dropped.
@@ -194,12 +194,30 @@ impl Purgeable for Keeper {
 /// The number of places in a table, and of the tickets that are remembered. A number that comes back to a place hides the
 /// one that came back there before.
 const PLACES: usize = 1 << 12;
-const PLACE: usize = size_of::<u64>();
+const TABLE: usize = PLACES * size_of::<AtomicU64>();
 /// The prefix of the table's name; a random name follows.
 const NAME: &str = "firsttouch-tickets:";
 
-fn position(number: u64) -> usize {
-    number as usize % PLACES * PLACE
+/// A mapped ticket table.
+struct Mapped(usize);
+
+impl Mapped {
+    fn new(file: &File) -> Result<Self, Errno> {
+        os::map_file(file, TABLE, 1, true, None).map(Self)
+    }
+
+    fn place(&self, number: u64) -> &AtomicU64 {
+        let places = std::ptr::with_exposed_provenance_mut::<u64>(self.0);
+        // SAFETY: it lies in the mapping, which all access by atomic operations.
+        unsafe { AtomicU64::from_ptr(places.add(number as usize % PLACES)) }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: no place is referred to any more.
+        let _ = unsafe { os::unmap(self.0, TABLE) };
+    }
 }
 
 /// Tells the sender of a handle that it was opened.
@@ -217,8 +235,10 @@ impl Ticket {
     /// Notifies the issuing process that its handle was opened. If that fails, the sender waits until the ticket
     /// expires.
     pub fn give_back(&self, process: u32) {
-        if let Ok(file) = find(process, self.file, &format!("{NAME}{}", self.table), true) {
-            let _ = os::write_file_at(&file, &self.number.to_ne_bytes(), position(self.number));
+        if let Ok(file) = find(process, self.file, &format!("{NAME}{}", self.table), true)
+            && let Ok(table) = Mapped::new(&file)
+        {
+            table.place(self.number).store(self.number, Relaxed);
         }
     }
 }
@@ -229,6 +249,7 @@ struct TicketTable {
     process: u32,
     name: String,
     file: File,
+    mapped: Mapped,
     /// The last number issued.
     last: u64,
 }
@@ -236,8 +257,9 @@ struct TicketTable {
 impl TicketTable {
     fn new() -> Result<Self, Errno> {
         let name = super::random_name();
-        let file = os::memory_file(&format!("{NAME}{name}"), PLACES * PLACE, None)?;
-        Ok(Self { process: std::process::id(), name, file, last: 0 })
+        let file = os::memory_file(&format!("{NAME}{name}"), TABLE, None)?;
+        let mapped = Mapped::new(&file)?;
+        Ok(Self { process: std::process::id(), name, file, mapped, last: 0 })
     }
 
     fn is_ours(&self) -> bool {
@@ -246,7 +268,6 @@ impl TicketTable {
 
     /// Whether a ticket came back.
     fn is_back(&self, number: u64) -> bool {
-        let mut found = [0; PLACE];
-        os::read_file_at(&self.file, &mut found, position(number)).is_ok() && u64::from_ne_bytes(found) == number
+        self.mapped.place(number).load(Relaxed) == number
     }
 }

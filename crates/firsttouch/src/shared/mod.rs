@@ -1,8 +1,9 @@
 //! Memory that several processes map: a memory file, which the kernel frees when no process maps or holds it any more,
 //! even if a process was killed.
 //!
-//! A [`Handle`] names the process that holds the file and its descriptor there. The file's name, which cannot be
-//! guessed, is checked before and after opening, so a descriptor that has been reused is noticed.
+//! A [`Handle`] names the process that holds the file and its descriptor there, and the file's own name, which cannot be
+//! guessed. Linux finds it by the first two and compares the name, so a descriptor that has been reused is noticed; Windows
+//! finds it by the name.
 
 #![allow(unsafe_code)] // Safety: a mapping exists from its creation here until its owner is dropped.
 
@@ -11,6 +12,7 @@ mod in_flight;
 pub use in_flight::{Ticket, wait_until_opened};
 
 use crate::error::AllocError;
+use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
 use crate::pages::mapping::{Mapper, Page};
 use crate::pages::placement::Placement;
@@ -107,11 +109,17 @@ struct Maker<'a> {
 }
 
 impl Mapper for Maker<'_> {
-    fn map(&mut self, size: usize, align: usize, huge: Option<usize>) -> Result<(usize, usize), Errno> {
+    fn map(
+        &mut self,
+        size: usize,
+        align: usize,
+        huge: Option<usize>,
+        orders: Option<&Orders>,
+    ) -> Result<(usize, usize), Errno> {
         let made = with_descriptor(Errno::NO_DESCRIPTOR, || os::memory_file(self.name, size, huge));
         self.refused = made.as_ref().err().copied();
         let file = made?;
-        let at = os::map_file(&file, size, align, true)?;
+        let at = os::map_file(&file, size, align, true, orders.and_then(Orders::one_node))?;
         self.file = Some(file);
         Ok((at, size))
     }
@@ -141,7 +149,7 @@ impl Shared {
         let mut maker = Maker { name: &name, file: None, refused: None };
         let placed = placement.map_by(&mut maker, size.max(1), os::page_size());
         let placed = placed.map_err(|error| match maker.refused {
-            Some(refused) if !placement.strict => NotMade::File(refused),
+            Some(refused) if !placement.strict && refused != Errno::NO_MEMORY => NotMade::File(refused),
             _ => NotMade::Memory(error),
         })?;
         let page = match placed.receipt.page {
@@ -167,11 +175,13 @@ impl Shared {
             bytes if bytes.is_power_of_two() && handle.size.is_multiple_of(bytes) => bytes,
             _ => return Err(Refused::Invalid),
         };
-        // Accesses beyond the end of the file raise SIGBUS.
-        if handle.size == 0 || handle.size > os::file_size(&file).map_err(Refused::Errno)? {
+        if handle.size == 0 {
             return Err(Refused::Invalid);
         }
-        let address = os::map_file(&file, handle.size, align, write).map_err(Refused::Errno)?;
+        let address = os::map_file(&file, handle.size, align, write, None).map_err(|error| match error {
+            Errno::INVALID => Refused::Invalid,
+            error => Refused::Errno(error),
+        })?;
         if handle.page == TRANSPARENT {
             let _ = os::advise_huge(address, handle.size); // resident pages stay as they are
         }
@@ -245,17 +255,9 @@ fn with_descriptor<T, E: PartialEq>(none_left: E, attempt: impl Fn() -> Result<T
 
 /// Opens the memory file `name` of `process`, which has the descriptor `number` there.
 fn find(process: u32, number: i32, name: &str, write: bool) -> Result<File, Refused> {
-    let full = format!("/memfd:{name} (deleted)");
-    let refused = |error| match error {
+    os::find_memory_file(process, number, name, write).map_err(|error| match error {
         Errno::NOTHING_THERE => Refused::Dropped,
         Errno::NO_ACCESS | Errno::NOT_PERMITTED => Refused::NotPermitted,
         error => Refused::Errno(error),
-    };
-    // Checked before opening, because opening another file may have side effects.
-    if os::file_name(process, number).map_err(refused)? != full {
-        return Err(Refused::Dropped);
-    }
-    let file = os::open_memory_file(process, number, write).map_err(refused)?;
-    let found = os::file_name(std::process::id(), os::file_number(&file)).map_err(Refused::Errno)?;
-    if found == full { Ok(file) } else { Err(Refused::Dropped) }
+    })
 }

@@ -36,23 +36,23 @@ pub fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File,
     Ok(file)
 }
 
-/// Opens the memory file that another process of the same user has open as `number`, through its /proc.
+/// Opens the memory file `name` that another process of the same user has open as `number`, through its /proc.
 ///
 /// # Errors
-/// If there is no such file, or it may not be opened.
-pub fn open_memory_file(process: u32, number: i32, write: bool) -> Result<File, Errno> {
+/// If it has no such file, or it may not be opened.
+pub fn find_memory_file(process: u32, number: i32, name: &str, write: bool) -> Result<File, Errno> {
+    let target = format!("/memfd:{name} (deleted)");
+    let check = |path: &str| match std::fs::read_link(path)? {
+        found if found.as_os_str() == target.as_str() => Ok(()),
+        _ => Err(Errno::NOTHING_THERE), // the descriptor is another file's now
+    };
+    let path = format!("/proc/{process}/fd/{number}");
+    check(&path)?; // before as well, because opening another file may have side effects
     let mut options = OpenOptions::new();
     options.read(true).write(write).custom_flags(libc::O_NONBLOCK); // never blocks, whatever kind of file it is
-    options.open(format!("/proc/{process}/fd/{number}")).map_err(Errno::from)
-}
-
-/// Returns the name of the file that a process has open as `number`; `/memfd:NAME (deleted)` for a memory file.
-///
-/// # Errors
-/// If there is no such file.
-pub fn file_name(process: u32, number: i32) -> Result<String, Errno> {
-    let name = std::fs::read_link(format!("/proc/{process}/fd/{number}")).map_err(Errno::from)?;
-    Ok(name.to_string_lossy().into_owned())
+    let file = options.open(&path)?;
+    check(&format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    Ok(file)
 }
 
 /// Returns the file under a number beyond those of the standard streams, which is what a clone gets.
@@ -71,8 +71,11 @@ pub fn file_number(file: &File) -> i32 {
 /// Maps a file, shared, at a multiple of `align` (mmap(2)).
 ///
 /// # Errors
-/// If the kernel refuses.
-pub fn map_file(file: &File, size: usize, align: usize, write: bool) -> Result<usize, Errno> {
+/// [`Errno::INVALID`] if the file is smaller, since accesses beyond its end raise SIGBUS; or if the kernel refuses.
+pub fn map_file(file: &File, size: usize, align: usize, write: bool, _node: Option<usize>) -> Result<usize, Errno> {
+    if size as u64 > file.metadata()?.len() {
+        return Err(Errno::INVALID);
+    }
     let access = libc::PROT_READ | if write { libc::PROT_WRITE } else { 0 };
     let map = |at: usize, size: usize, access: c_int, flags: c_int, file: c_int| {
         // SAFETY: a new mapping, or one that replaces a part of the range reserved below, which has no other user.
@@ -94,30 +97,6 @@ pub fn map_file(file: &File, size: usize, align: usize, write: bool) -> Result<u
         }
     }
     mapped
-}
-
-/// Writes at an offset (pwrite(2)).
-///
-/// # Errors
-/// If the kernel refuses.
-pub fn write_file_at(file: &File, bytes: &[u8], offset: usize) -> Result<(), Errno> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset as u64).map_err(Errno::from)
-}
-
-/// Reads bytes of the file (pread(2)).
-///
-/// # Errors
-/// If the file cannot be read, or ends before.
-pub fn read_file_at(file: &File, bytes: &mut [u8], offset: usize) -> Result<(), Errno> {
-    Ok(std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset as u64)?)
-}
-
-/// Returns the size of the file: pages beyond it may be mapped, but not accessed.
-///
-/// # Errors
-/// If the system does not tell.
-pub fn file_size(file: &File) -> Result<usize, Errno> {
-    usize::try_from(file.metadata()?.len()).map_err(|_| Errno::INVALID)
 }
 
 /// Returns whether shared memory may get transparent huge pages when it asks for them.

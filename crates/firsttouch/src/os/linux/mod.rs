@@ -10,6 +10,7 @@ mod process;
 mod residency;
 mod usage;
 
+pub use super::unsupported::node; // the files of the kernel tell more
 pub use faults::*;
 pub use limits::*;
 pub use memory_files::*;

@@ -55,7 +55,7 @@ fn check(result: c_long) -> Result<(), Errno> {
 ///
 /// # Errors
 /// If the pool has too few pages, or the kernel refuses.
-pub fn map_huge(size: usize, page: usize) -> Result<usize, Errno> {
+pub fn map_huge(size: usize, page: usize, _node: Option<usize>) -> Result<usize, Errno> {
     let which = (page.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | which;
     // SAFETY: without MAP_FIXED, a new mapping replaces no other.

@@ -64,7 +64,7 @@ pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
 ///
 /// # Errors
 /// If the kernel refuses.
-pub fn map_aligned(size: usize, align: usize) -> Result<usize, Errno> {
+pub fn map_aligned(size: usize, align: usize, _node: Option<usize>) -> Result<usize, Errno> {
     let spare = align - page_size();
     let at = map_anywhere(size.checked_add(spare).ok_or(Errno::NO_MEMORY)?)?;
     let start = at.next_multiple_of(align);

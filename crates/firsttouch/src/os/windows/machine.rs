@@ -86,13 +86,14 @@ pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
     let status = machine();
     let (total, free) = (status.ullTotalPhys as usize, status.ullAvailPhys as usize);
     let committed = process().PagefileUsage;
+    let (most, left) = (status.ullTotalPageFile as usize, status.ullAvailPageFile as usize);
     let bound = |whose, limit: Option<usize>| limit.map(|limit| MemoryBound { whose, limit, used: committed });
     let (of_process, of_job) = job();
     [
         Some(MemoryBound { whose: Bound::Machine, limit: total, used: total - free.min(total) }),
         bound(Bound::Group, of_job),
         bound(Bound::Data, of_process),
-        None,
+        Some(MemoryBound { whose: Bound::Commit, limit: most, used: most - left.min(most) }),
     ]
 }
 

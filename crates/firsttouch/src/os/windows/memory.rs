@@ -12,9 +12,10 @@ use windows_sys::Win32::Security::{
 };
 use windows_sys::Win32::System::Memory::{
     GetLargePageMinimum, MEM_ADDRESS_REQUIREMENTS, MEM_COMMIT, MEM_DECOMMIT, MEM_EXTENDED_PARAMETER,
-    MEM_EXTENDED_PARAMETER_0, MEM_EXTENDED_PARAMETER_1, MEM_LARGE_PAGES, MEM_RELEASE, MEM_RESERVE,
-    MemExtendedParameterAddressRequirements, PAGE_NOACCESS, PAGE_READWRITE, VirtualAlloc, VirtualAlloc2, VirtualFree,
-    VirtualLock, VirtualProtect,
+    MEM_EXTENDED_PARAMETER_0, MEM_EXTENDED_PARAMETER_1, MEM_EXTENDED_PARAMETER_TYPE, MEM_LARGE_PAGES, MEM_RELEASE,
+    MEM_RESERVE, MEMORY_MAPPED_VIEW_ADDRESS, MemExtendedParameterAddressRequirements, MemExtendedParameterNumaNode,
+    PAGE_NOACCESS, PAGE_READWRITE, UnmapViewOfFile, VirtualAlloc, VirtualAlloc2, VirtualFree, VirtualLock,
+    VirtualProtect,
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
@@ -83,33 +84,49 @@ pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
     allocate(0, size, MEM_RESERVE | MEM_COMMIT)
 }
 
-/// Maps `size` bytes at a multiple of `align`.
-///
-/// # Errors
-/// If the system has no memory for them.
-pub fn map_aligned(size: usize, align: usize) -> Result<usize, Errno> {
-    if align <= GRANULARITY {
-        return map_anywhere(size);
-    }
-    if injected(Call::Map) {
-        return Err(Errno::NO_MEMORY);
-    }
+/// Calls `map` with what a mapping asks for beyond its size: a multiple of `align`, and a node to prefer.
+pub(super) fn placed<T>(
+    align: usize,
+    node: Option<usize>,
+    map: impl FnOnce(*mut MEM_EXTENDED_PARAMETER, u32) -> T,
+) -> T {
     let mut where_to = MEM_ADDRESS_REQUIREMENTS {
         LowestStartingAddress: null_mut(),
         HighestEndingAddress: null_mut(),
-        Alignment: align,
+        Alignment: if align > GRANULARITY { align } else { 0 },
     };
-    let mut extended = MEM_EXTENDED_PARAMETER {
-        Anonymous1: MEM_EXTENDED_PARAMETER_0 { _bitfield: MemExtendedParameterAddressRequirements as u64 },
-        Anonymous2: MEM_EXTENDED_PARAMETER_1 { Pointer: (&raw mut where_to).cast() },
+    let parameter = |kind: MEM_EXTENDED_PARAMETER_TYPE, value| MEM_EXTENDED_PARAMETER {
+        Anonymous1: MEM_EXTENDED_PARAMETER_0 { _bitfield: kind as u64 },
+        Anonymous2: value,
     };
-    // SAFETY: the requirements live until the call returns, and a mapping at an address of the system's choice replaces
+    let place = MEM_EXTENDED_PARAMETER_1 { Pointer: (&raw mut where_to).cast() };
+    let preferred = MEM_EXTENDED_PARAMETER_1 { ULong: node.unwrap_or_default() as u32 };
+    let mut parameters =
+        [parameter(MemExtendedParameterAddressRequirements, place), parameter(MemExtendedParameterNumaNode, preferred)];
+    map(parameters.as_mut_ptr(), 1 + u32::from(node.is_some()))
+}
+
+fn allocate_placed(size: usize, align: usize, node: Option<usize>, kind: u32) -> Result<usize, Errno> {
+    if injected(Call::Map) {
+        return Err(Errno::NO_MEMORY);
+    }
+    // SAFETY: the parameters live until the call returns, and a mapping at an address of the system's choice replaces
     // nothing.
-    let at = unsafe {
-        let kind = MEM_RESERVE | MEM_COMMIT;
-        VirtualAlloc2(null_mut(), null(), size, kind, PAGE_READWRITE, &raw mut extended, 1)
-    };
+    let at = placed(align, node, |parameters, count| unsafe {
+        VirtualAlloc2(null_mut(), null(), size, MEM_RESERVE | MEM_COMMIT | kind, PAGE_READWRITE, parameters, count)
+    });
     if at.is_null() { Err(Errno::last()) } else { Ok(at as usize) }
+}
+
+/// Maps `size` bytes at a multiple of `align`, on pages of `node` while that has free ones.
+///
+/// # Errors
+/// If the system has no memory for them.
+pub fn map_aligned(size: usize, align: usize, node: Option<usize>) -> Result<usize, Errno> {
+    if align <= GRANULARITY && node.is_none() {
+        return map_anywhere(size);
+    }
+    allocate_placed(size, align, node, 0)
 }
 
 /// Unmaps a whole mapping.
@@ -118,13 +135,18 @@ pub fn map_aligned(size: usize, align: usize) -> Result<usize, Errno> {
 /// If the system refuses.
 ///
 /// # Safety
-/// It was mapped by [`map_anywhere`], [`map_aligned`] or [`map_huge`], and is not used afterwards.
+/// It was mapped by [`map_anywhere`], [`map_aligned`], [`map_huge`] or [`map_file`](super::map_file), and is not used
+/// afterwards.
 pub unsafe fn unmap(address: usize, _size: usize) -> Result<(), Errno> {
     if injected(Call::Unmap) {
         return Err(Errno::NO_MEMORY);
     }
-    // SAFETY: as demanded.
-    check(unsafe { VirtualFree(address as *mut c_void, 0, MEM_RELEASE) })
+    let address = address as *mut c_void;
+    // SAFETY: as demanded. The first call refuses views of sections.
+    unsafe {
+        check(VirtualFree(address, 0, MEM_RELEASE))
+            .or_else(|_| check(UnmapViewOfFile(MEMORY_MAPPED_VIEW_ADDRESS { Value: address })))
+    }
 }
 
 /// Makes whole pages inaccessible, or accessible again with their content.
@@ -167,10 +189,10 @@ pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
 ///
 /// # Errors
 /// [`Errno::NOT_PERMITTED`] without that right, [`Errno::NO_MEMORY`] if there are too few free large pages.
-pub fn map_huge(size: usize, _page: usize) -> Result<usize, Errno> {
+pub fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> {
     static MAY: OnceLock<Result<(), Errno>> = OnceLock::new();
     (*MAY.get_or_init(may_lock_pages))?;
-    allocate(0, size, MEM_RESERVE | MEM_COMMIT | MEM_LARGE_PAGES)
+    allocate_placed(size, page, node, MEM_LARGE_PAGES)
 }
 
 /// Turns on the process's privilege to lock pages, if its user has that right.

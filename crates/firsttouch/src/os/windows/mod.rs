@@ -1,13 +1,15 @@
 //! Windows: memory is reserved and committed, and idle memory is decommitted, since what is discarded need not read zero.
 //!
 //! What Windows has no counterpart for is [unsupported](super::unsupported): transparent huge pages, moving pages, policies
-//! of threads, forks, the page cache of files.
+//! of pages and threads, forks, the page cache of files.
 
 mod c_library;
 mod faults;
 mod machine;
 mod memory;
+mod nodes;
 mod residency;
+mod sections;
 mod threads;
 
 pub use super::unsupported::*;
@@ -19,7 +21,9 @@ pub use machine::{
 pub use memory::{
     commit, decommit, explicit_huge_pages, lock, map_aligned, map_anywhere, map_huge, protect, release, reserve, unmap,
 };
-pub use residency::{PageTable, is_shared, mappings, nodes_of, resident_pages};
+pub use nodes::{current_node, node, only_node, run_on_processors, thread_processors};
+pub use residency::{PageTable, is_shared, mappings, nodes_of, populate, resident_pages};
+pub use sections::{file_number, find_memory_file, map_file, memory_file, random};
 pub use threads::{
     Helper, Thread, current_processor, help, name_thread, page_size, processors, seed, spawn, wait, wake,
 };

@@ -1,0 +1,51 @@
+"""Shared arrays on sections, which other processes find by their names."""
+
+import multiprocessing
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+import firsttouch as ft
+from tests.probe import wait_until
+from tests.shared import work
+
+pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
+
+
+def test_spawned_processes_map_the_same_memory() -> None:
+    a = ft.shared((100, 100))
+    a[...] = 3
+    read_only = a[5:]
+    read_only.flags.writeable = False
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(work.write, (a, 42.0)) == ("ndarray", True, 3)
+        assert a[0, 0] == 42
+        assert pool.map(work.total, [a[1], a[2:4], a[:, 5]]) == [300, 600, 300]
+        with pytest.raises(ValueError, match="read-only"):
+            pool.apply(work.write, (read_only, 1.0))
+        made = pool.apply(work.made, (1000,))  # who made it has let it go by now
+    assert made.sum() == 499_500
+
+
+def is_lost(handle: bytes) -> bool:
+    try:
+        pickle.loads(handle)
+    except ft.sharing.SharedArrayError:
+        return True
+    return False
+
+
+def test_a_handle_ends_with_the_memory() -> None:
+    handle = pickle.dumps(ft.sharing.share(np.arange(10)))
+    assert pickle.loads(handle).sum() == 45  # once, since nobody holds it
+    assert wait_until(lambda: is_lost(handle))
+
+
+def test_a_section_has_a_receipt_and_a_node() -> None:
+    a = ft.shared(10**6, numa=0, populate=True)
+    receipt = ft.receipt(a)
+    assert receipt is not None
+    assert receipt.numa == "bind:0"
+    assert ft.inspect(a).absent == 0
