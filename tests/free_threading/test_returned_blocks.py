@@ -6,7 +6,7 @@ import pytest
 
 import firsttouch as ft
 from firsttouch import _firsttouch
-from tests.free_threading.custom import Own
+from tests.trust.expressions import Own
 
 pytestmark = pytest.mark.quick
 

@@ -4,9 +4,7 @@ import ctypes
 import gc
 import mmap
 import re
-import weakref
 from collections.abc import Callable
-from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
 
@@ -69,97 +67,48 @@ def test_an_error_is_told_its_own_reason_once() -> None:
     assert not getattr(again.value, "__notes__", ())
 
 
-def test_it_works_around_what_lives() -> None:
-    buffer, kept = ft.FixedBuffer(600_000), Kept()
-    for turn in range(300):
-        with ft.scratch(buffer):
-            temporary = np.ones(80_000, np.uint8)
-            if turn % 30 == 0:
-                kept.make(9_000)
-            temporary = np.ones(90_000, np.uint8) + temporary[0]
-            assert (temporary == 2).all()
-        assert kept.intact()
-    assert buffer.capacity == 600_000
-    assert len(kept) == 10
-    del temporary
-    kept.clear()
-    assert buffer.used == 0
+#: Memory that a buffer may use.
+LENDERS: dict[str, Callable[[Path], Any]] = {
+    "an array": lambda _: np.zeros((300, 400)),
+    "of records, in Fortran's order": lambda _: np.zeros((300, 400), "i4,f8", "F"),
+    "a view from an odd place": lambda _: np.zeros(400_100, np.uint8)[37:],
+    "a bytearray": lambda _: bytearray(400_000),
+    "a memoryview": lambda _: memoryview(bytearray(400_000)),
+    "ctypes": lambda _: (ctypes.c_char * 400_000)(),
+    "a mapping": lambda _: mmap.mmap(-1, 400_000),
+    "a file": lambda folder: np.memmap(folder / "scratch", np.uint8, "w+", shape=400_000),
+}
+
+
+@pytest.mark.parametrize("lend", LENDERS.values(), ids=LENDERS)
+def test_memory_that_is_lent(lend: Callable[[Path], Any], tmp_path: Path) -> None:
+    storage, kept = lend(tmp_path), Kept()
+    whole = np.asarray(storage)
+    buffer = ft.FixedBuffer(storage)
+    assert 390_000 <= buffer.capacity <= whole.nbytes
     with ft.scratch(buffer) as s:
-        s.ones(590_000, np.uint8)
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.float64, "i4,f8"])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_an_array_as_storage(dtype: Any, order: Any) -> None:
-    storage = np.zeros((300, 400), dtype, order)
-    buffer, kept = ft.FixedBuffer(storage), Kept()
-    assert buffer.capacity <= storage.nbytes
-    with ft.scratch(buffer):
         array = kept.make()
-        assert np.shares_memory(array, storage)
-        churn_small()
-    assert kept.intact()
-    gone = weakref.ref(storage)
-    del storage, buffer
-    gc.collect()
-    assert gone() is not None
-    assert kept.intact()
-    del array
-    kept.clear()
-    gc.collect()
-    assert gone() is None
-
-
-def churn_small() -> None:
-    for size in (2_000, 20_000):
-        np.full(size, 3, np.uint8)
-
-
-def test_a_view_of_an_array_and_odd_places() -> None:
-    base = np.full(200_100, 7, np.uint8)
-    kept = Kept()
-    with ft.scratch(ft.FixedBuffer(base[37:200_037])) as s:
-        array = kept.make(100_000, s.empty)
+        assert np.shares_memory(array, whole)
         assert array.ctypes.data % 64 == 0
+        for size in (2_000, 20_000):
+            np.full(size, 3, np.uint8)
         with pytest.raises(MemoryError):
-            s.empty(200_000, np.uint8)
-    assert (base[:37] == 7).all()
-    assert (base[200_037:] == 7).all()
+            s.empty(whole.nbytes, np.uint8)
+    assert kept.intact()
 
 
-def test_a_bytearray_and_a_memoryview_and_ctypes() -> None:
-    for storage in (bytearray(200_000), memoryview(bytearray(200_000)), (ctypes.c_char * 200_000)()):
-        kept = Kept()
-        with ft.scratch(ft.FixedBuffer(storage)):
-            kept.make()
-        assert kept.intact()
-    grows = bytearray(200_000)
-    buffer = ft.FixedBuffer(grows)
-    with pytest.raises(BufferError):
-        grows.extend(b"more")
+def test_memory_is_lent_until_the_last_array_is_gone() -> None:
+    lent = bytearray(400_000)
+    buffer = ft.FixedBuffer(lent)
+    array = buffer.full(MIDDLE, 5, np.uint8)
     del buffer
     gc.collect()
-    grows.extend(b"more")
-
-
-def test_a_file_in_memory(tmp_path: Path) -> None:
-    path = tmp_path / "scratch"
-    path.write_bytes(bytes(400_000))
-    with path.open("r+b") as file:
-        mapping = mmap.mmap(file.fileno(), 0)
-    buffer = ft.FixedBuffer(mapping)
-    with ft.scratch(buffer) as s:
-        array = s.full(300_000, 5, np.uint8)
-        with pytest.raises(BufferError):
-            mapping.close()
-    mapping.flush()
-    assert path.read_bytes().count(5) >= 300_000
-    del array, buffer, s
+    with pytest.raises(BufferError):
+        lent.extend(b"more")
+    assert lent.count(5) >= MIDDLE
+    del array
     gc.collect()
-    mapping.close()
-    disk = np.memmap(path, np.uint8, "r+")
-    with ft.scratch(ft.FixedBuffer(disk)):
-        assert np.shares_memory(np.ones(MIDDLE, np.uint8), disk)
+    lent.extend(b"more")
 
 
 def test_shared_memory_is_closed_in_a_forked_child() -> None:
@@ -187,23 +136,6 @@ def test_shared_memory_is_closed_in_a_forked_child() -> None:
         """,
     )
     assert printed == "True\n"
-
-
-def test_between_processes() -> None:
-    block = shared_memory.SharedMemory(create=True, size=200_000)
-    try:
-        assert block.buf is not None
-        buffer = ft.FixedBuffer(block.buf)
-        with ft.scratch(buffer) as s:
-            array = s.full(MIDDLE, 5, np.uint8)
-            other = shared_memory.SharedMemory(block.name)
-            assert bytes(other.buf or b"").count(5) >= MIDDLE
-            other.close()
-        del array, s, buffer
-        gc.collect()
-    finally:
-        block.close()
-        block.unlink()
 
 
 def test_a_number_of_numpys_is_a_size() -> None:

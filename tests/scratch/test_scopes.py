@@ -14,30 +14,12 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.arrays import __all__ as NAMES
-from tests.scratch.arrays import CHUNK, LARGE, MIDDLE, SMALL, Kept, churn
+from tests.scratch.arrays import LARGE, MIDDLE, SMALL, Kept, churn
 
 pytestmark = pytest.mark.quick
 
 
 NUMPY = ft.numpy_default()
-
-
-PROTOTYPE = np.ones((200, 300))
-
-
-#: How each constructor makes something of at least MIDDLE bytes.
-CALLS: dict[str, Any] = {
-    "array": lambda make: make([[1.5] * 10_000]),
-    "empty": lambda make: make((200, 300)),
-    "empty_like": lambda make: make(PROTOTYPE),
-    "full": lambda make: make((200, 300), 7.0, order="F"),
-    "full_like": lambda make: make(PROTOTYPE, 3),
-    "ones": lambda make: make(20_000, np.float32),
-    "ones_like": lambda make: make(PROTOTYPE),
-    "zeros": lambda make: make(20_000),
-    "zeros_like": lambda make: make(PROTOTYPE, np.int16),
-}
 
 
 def test_arrays_come_from_the_buffer_and_their_memory_is_free_at_the_end() -> None:
@@ -58,27 +40,6 @@ def test_arrays_come_from_the_buffer_and_their_memory_is_free_at_the_end() -> No
     assert buffer.peak == before
 
 
-def test_every_constructor_has_its_test() -> None:
-    assert set(CALLS) == set(NAMES)
-
-
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("place", ["scope", "buffer"])
-def test_every_constructor(name: str, place: str) -> None:
-    buffer = ft.ScratchBuffer("1 MiB")
-    with ft.scratch(buffer) as s:
-        array = CALLS[name](getattr(s if place == "scope" else buffer, name))
-        assert array.nbytes >= MIDDLE
-        assert buffer.used >= array.nbytes or array.nbytes >= CHUNK // 8
-        assert array.ctypes.data % 64 == 0
-        assert array.flags.owndata
-        assert array.flags.writeable
-        if not name.startswith("empty"):
-            np.testing.assert_array_equal(array, CALLS[name](getattr(np, name)))
-        del array
-        assert buffer.used == 0
-
-
 def test_constructors_give_small_arrays_too_and_numpy_keeps_its_own() -> None:
     with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
         array = s.ones(3)
@@ -88,21 +49,6 @@ def test_constructors_give_small_arrays_too_and_numpy_keeps_its_own() -> None:
         small = np.ones(SMALL, np.uint8)
         assert s.buffer.used == used
         assert small.sum() == SMALL
-
-
-@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1023, 1024, 4096, CHUNK // 8 - 1, CHUNK // 8, CHUNK, 5 * CHUNK])
-def test_every_size_is_there_aligned_and_zeroed_where_that_was_asked(size: int) -> None:
-    with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
-        for make in (s.zeros, np.zeros):
-            for _ in range(3):
-                dirty = s.full(size, 0xEE, np.uint8)
-                del dirty
-                array = make(size, np.uint8)
-                assert array.size == size
-                assert not array.any()
-                array[...] = 0xEE
-                assert make is np.zeros or array.ctypes.data % 64 == 0
-                del array
 
 
 @pytest.mark.parametrize("alignment", [1, 64, 128, 4096, 1 << 16, 1 << 21])
@@ -174,40 +120,6 @@ def test_inside_and_around_other_blocks() -> None:
             assert ft.get_allocator(np.ones(5_000)) == buffer
         assert ft.get_allocator() == pool
     assert ft.get_allocator() == NUMPY
-
-
-def test_under_an_installed_pool() -> None:
-    ft.install()
-    installed, kept = ft.get_allocator(), Kept()
-    with ft.scratch() as s:
-        kept.make(5_000)
-        kept.make(LARGE)
-        assert s.buffer.used >= 5_000
-        churn()
-    churn()
-    assert ft.get_allocator() == installed
-    assert kept.intact()
-
-
-def test_arrays_grow_and_shrink_where_they_are_and_elsewhere() -> None:
-    kept, grown = Kept(), []
-    with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
-        for make in (np.empty, s.empty):
-            array: Any = make(MIDDLE, np.uint8)
-            grown.append(array)
-            array[:1000] = 7
-            kept.make(MIDDLE, make)
-            for size in (2 * MIDDLE, LARGE, 3 * CHUNK, 1000, MIDDLE):
-                array.resize(size, refcheck=False)
-                assert (array[:1000] == 7).all()
-                array[1000:] = 9
-                assert kept.intact()
-    for array in grown:  # after the scope
-        array.resize(2 * LARGE, refcheck=False)
-        assert (array[:1000] == 7).all()
-        assert not array[MIDDLE:].any()
-    churn()
-    assert kept.intact()
 
 
 def test_what_a_scope_says_of_itself() -> None:

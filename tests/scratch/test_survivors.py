@@ -161,23 +161,6 @@ def test_pickles_and_copies_are_ordinary() -> None:
     assert len(bytes_) == MIDDLE
 
 
-SIZES = (100, 5_000, 16_000)  # bytes that lie in a chunk of each
-
-
-def test_a_buffer_on_a_buffer_that_is_in_use_itself() -> None:
-    inner = ft.ScratchBuffer("1 MiB")
-    kept = inner.full(1000, 3, "u1")
-    outer = ft.ScratchBuffer(upstream=inner)
-    for _ in range(20):
-        above = [outer.full(n, 1, "u1") for n in SIZES]
-        below = [inner.full(n, 2, "u1") for n in SIZES]
-        assert all((array == 1).all() for array in above)
-        assert all((array == 2).all() for array in below)
-        assert all(ft.get_allocator(array) == outer for array in above)
-        assert all(ft.get_allocator(array) == inner for array in below)
-    assert (kept == 3).all()
-
-
 def test_a_buffer_on_an_array_that_an_adaptor_knows() -> None:
     tracked = ft.tracked(ft.pool())
     storage = tracked.zeros(1 << 20, "u1")

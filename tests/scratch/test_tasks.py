@@ -5,7 +5,7 @@ import contextvars
 import gc
 import threading
 import weakref
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -124,58 +124,6 @@ def test_the_nearest_open_scope_around_it_serves_and_then_who_was_there_before()
         assert ft.stats(pool).in_use >= MIDDLE + LARGE
     churn()
     assert kept.intact()
-
-
-def test_a_generator_left_half_way() -> None:
-    """Between its yields its caller runs on its scope; nothing is lost when it ends, wherever that is."""
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-
-    def inside() -> Iterator[Any]:
-        with ft.scratch(buffer):
-            yield kept.make()
-            yield kept.make(LARGE)
-
-    for end in ("close", "exhaust", "drop"):
-        generator: Any = inside()
-        next(generator)
-        make(kept)
-        next(generator)
-        if end == "close":
-            generator.close()
-        elif end == "exhaust":
-            assert next(generator, None) is None
-        del generator
-        assert ft.get_allocator() == NUMPY, end
-        make(kept)
-        churn()
-        with ft.scratch(buffer):
-            churn()
-        assert kept.intact()
-    kept.clear()
-    assert buffer.used == 0
-
-
-def test_a_generator_that_another_thread_ends() -> None:
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-
-    def inside() -> Iterator[None]:
-        with ft.scratch(buffer):
-            make(kept)
-            yield
-
-    generator: Any = inside()
-    next(generator)
-    thread = threading.Thread(target=generator.close)
-    thread.start()
-    thread.join()
-    make(kept)
-    used = buffer.used
-    make(kept)
-    assert buffer.used == used
-    with ft.scratch(buffer):
-        churn()
-    assert kept.intact()
-    assert ft.get_allocator() == NUMPY
 
 
 def test_the_same_object_each_time() -> None:

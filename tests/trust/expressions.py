@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
+import threading
 from random import Random
 from typing import Any
 
@@ -65,6 +68,13 @@ def stacked(allocator: Any, random: Random) -> Any:
     return adaptor(allocator)
 
 
+UNFORKED = threading.RLock()
+"""Whoever forks holds it: without the GIL a dictionary has a lock of its own, which a child inherits as it was. A
+thread may take it twice, as a collection can free arrays meanwhile."""
+if sys.platform == "linux":
+    os.register_at_fork(before=UNFORKED.acquire, after_in_parent=UNFORKED.release, after_in_child=UNFORKED.release)
+
+
 class Own:
     """An allocator written in Python."""
 
@@ -78,11 +88,13 @@ class Own:
     def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
         memory = ctypes.create_string_buffer(nbytes + alignment)
         address = -(-ctypes.addressof(memory) // alignment) * alignment
-        self.kept[address] = memory
+        with UNFORKED:
+            self.kept[address] = memory
         return address
 
     def deallocate(self, address: int, nbytes: int) -> None:
-        del self.kept[address]
+        with UNFORKED:
+            del self.kept[address]
 
 
 _callbacks = Callbacks()

@@ -19,7 +19,7 @@ import numpy as np
 import firsttouch as ft
 from firsttouch._internal.resolve import _of_text
 from tests.trust.conditions import set_up
-from tests.trust.steps import FIRST, STEPS
+from tests.trust.steps import ALONE, FIRST, STEPS, THREADS, scopes
 from tests.trust.world import Step, World
 
 LENGTH = 60_000
@@ -30,10 +30,15 @@ not fewer than these."""
 
 
 def planned(seed: int, count: int) -> Iterator[tuple[int, Step, int]]:
-    """Yield the steps of a program; each has its own seed, whatever ran before."""
+    """Yield the steps of a program; each has its own seed, whatever ran before. Every fourth program has mostly scopes,
+    which depend on what others are open, and another fourth mostly threads.
+    """
     plan = Random(seed)
+    in_scopes = [step for step in ALONE if step.__module__ == scopes.__name__ and step != scopes.many_pools]
+    often = {2: THREADS, 3: in_scopes}.get(seed % 4, STEPS)
     for number in range(count):
-        yield number, plan.choice(STEPS) if number else FIRST, plan.randrange(1 << 60)
+        drawn = often if plan.random() < 0.8 else STEPS
+        yield number, plan.choice(drawn) if number else FIRST, plan.randrange(1 << 60)
 
 
 def program(

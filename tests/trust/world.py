@@ -29,6 +29,9 @@ class World:
         self.allocators: list[Any] = [None]
         self.pools: list[Any] = []
         self.buffers: list[Any] = []
+        self.strands: list[Any] = []
+        self.handed: list[Filled] = []
+        """What threads that run at once leave for each other."""
         self.installed = False
         self.most = most
         self.forks = forks

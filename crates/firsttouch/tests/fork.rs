@@ -7,10 +7,10 @@ use common::alone::alone;
 use common::forked::fork;
 use common::held::Held;
 use common::process::{resident, settles, threads_called, within};
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
 use firsttouch::heap::purger;
 use firsttouch::os::huge_page_size;
-use firsttouch::sources::{Aligned, Pages};
+use firsttouch::sources::{Aligned, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
@@ -94,10 +94,20 @@ fn a_pool_that_purges_all_the_time() {
 }
 
 #[test]
-fn sources_in_a_storm() {
-    alone("sources_in_a_storm", || {
-        forks_in_a_storm(&*Pages::new(true), 50);
-        forks_in_a_storm(&*Aligned::new(64).unwrap(), 50);
+fn sources_and_compositions_in_a_storm() {
+    alone("sources_and_compositions_in_a_storm", || {
+        let guarded =
+            Guarded::new(Pool::new(Options::default()), GuardedOptions { keep: 1 << 20, ..Default::default() });
+        let options = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
+        let allocators: [Arc<dyn Allocator>; 6] = [
+            Pages::new(true),
+            Aligned::new(64).unwrap(),
+            Pool::over(Arc::new(Malloc), options),
+            Pool::over(Tracked::new(Pages::new(true)), Options::default()),
+            Pool::over(Filled::new(Aligned::new(4096).unwrap(), Some(1), Some(2)), options),
+            Pool::over(Filled::new(guarded, Some(1), Some(2)), options),
+        ];
+        allocators.iter().for_each(|each| forks_in_a_storm(&**each, 25));
     });
 }
 
@@ -206,5 +216,49 @@ fn many_threads_fork_at_once() {
             }
         });
         living.give_back();
+    });
+}
+
+/// Threads that do little but take and give up the adaptors' locks: the child finds all of them free.
+#[test]
+fn adaptors_in_a_hurry() {
+    alone("adaptors_in_a_hurry", || {
+        let guarded = Guarded::new(Arc::new(Malloc), GuardedOptions::default());
+        let stacks: [Arc<dyn Allocator>; 4] = [
+            Pool::over(Arc::new(Malloc), Options::default()),
+            Tracked::new(Limited::new(Arc::new(Malloc), 1 << 30)),
+            Filled::new(Arc::new(Malloc), None, None),
+            guarded.clone(),
+        ];
+        for stack in stacks {
+            let (stack, stop) = (&*stack, AtomicBool::new(false));
+            scope(|threads| {
+                let (stop, guarded) = (&stop, &*guarded);
+                threads.spawn(move || {
+                    while !stop.load(Relaxed) {
+                        drop(Held::new(stack, Request::bytes(100)).unwrap());
+                    }
+                });
+                // These need one lock each, so no other holds them up while the fork takes place.
+                threads.spawn(move || {
+                    while !stop.load(Relaxed) {
+                        assert!(stack.stats().blocks < 3);
+                    }
+                });
+                threads.spawn(move || {
+                    while !stop.load(Relaxed) {
+                        assert_eq!(guarded.check(), []);
+                    }
+                });
+                for round in 0..150 {
+                    fork(|| {
+                        (0..20).for_each(|n| drop(Held::new(stack, Request::bytes(100 + n)).unwrap()));
+                        Held::filled(guarded, 100, round).give_back();
+                    })
+                    .join();
+                }
+                stop.store(true, Relaxed);
+            });
+        }
     });
 }

@@ -5,7 +5,7 @@ mod common;
 use common::alone::alone;
 use common::forked::fork;
 use common::held::Held;
-use common::process::{settles, threads_called, within};
+use common::process::{threads_called, within};
 use common::reentrant::Reentrant;
 use firsttouch::adaptors::{Limited, Options, Pool, Tracked, huge_min};
 use firsttouch::heap::purger;
@@ -81,32 +81,6 @@ fn alignment_is_looked_at() {
     for shift in 6..16 {
         let block = Held::new(&*pool, Request::bytes(10_000).aligned(1 << shift).unwrap()).unwrap();
         assert!(block.address().is_multiple_of(1 << shift));
-    }
-}
-
-/// Freeing calls nobody; the background purger gives back what is too much, soon.
-#[test]
-fn what_is_kept_is_bounded_soon() {
-    let (pool, upstream) = pool(Options { max_idle: Some(4 * MIB), decay: None, ..Options::default() });
-    for _ in 0..3 {
-        let blocks: Vec<_> = (0..30).map(|n| Held::filled(&*pool, MIB, n)).collect();
-        blocks.into_iter().for_each(Held::give_back);
-        within(PATIENCE, "the bound holds", || upstream.stats().in_use <= 4 * MIB);
-        std::thread::sleep(Duration::from_millis(250));
-        assert_eq!(upstream.stats().in_use, 4 * MIB, "what is allowed is kept");
-    }
-}
-
-#[test]
-fn idle_blocks_decay() {
-    for (decay, least, most) in [(0, 0, 1000), (300, 150, 1500), (1000, 700, 3000)] {
-        let (pool, upstream) = pool(Options { decay: Some(Duration::from_millis(decay)), ..FOREVER });
-        let kept = Held::filled(&*pool, 5000, 9);
-        (0..9).map(|n| Held::filled(&*pool, 40_000 << n, n)).collect::<Vec<_>>().into_iter().for_each(Held::give_back);
-        let took = within(PATIENCE, "idle blocks are gone", || upstream.stats().blocks == 1).as_millis();
-        assert!((least..most).contains(&took), "{took} ms for {decay} ms");
-        settles(&*pool, |stats| (stats.idle, stats.blocks) == (0, 1) && stats.purged_bytes >= 40_000 << 8);
-        kept.give_back();
     }
 }
 
@@ -192,20 +166,6 @@ fn the_peak_of_all_includes_the_upstream() {
         let stats = pool.stats();
         assert!(stats.active + stats.idle <= stats.peak_held, "{stats:?}");
     }
-}
-
-#[test]
-fn no_thread_before_and_none_after() {
-    alone("no_thread_before_and_none_after", || {
-        let (pool, _) = pool(Options { decay: Some(Duration::from_millis(200)), ..FOREVER });
-        assert_eq!(threads_called("firsttouch"), 0);
-        for round in 0..2 {
-            let block = Held::filled(&*pool, 50_000, round);
-            within(PATIENCE, "somebody looks after it", || threads_called("firsttouch") == 1);
-            block.give_back();
-            within(PATIENCE, "nobody is needed", || threads_called("firsttouch") == 0);
-        }
-    });
 }
 
 /// Idle blocks would be copied when they are written again, so they go back before.

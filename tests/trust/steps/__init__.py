@@ -16,6 +16,7 @@ ALONE: tuple[Step, ...] = (
     *(arrays.refill,) * 12,
     *(arrays.resize,) * 24,
     *(arrays.view,) * 3,
+    *(arrays.handed_over,) * 6,
     *(arrays.copied,) * 3,
     *(arrays.temporaries,) * 5,
     *(arrays.many_small,) * 3,
@@ -29,6 +30,7 @@ ALONE: tuple[Step, ...] = (
     *(scopes.scratch,) * 6,
     *(scopes.scratch_function,) * 4,
     *(scopes.scratch_error,) * 2,
+    *(scopes.suspended,) * 6,
     *(sharing.pickled,) * 2,
     sharing.deep_copied,
     sharing.out_of_band,
@@ -63,6 +65,8 @@ STEPS: tuple[Step, ...] = (
     *(_shortage.few_files,) * 20,
 )
 """All steps, a third of those that a program has. Those that take milliseconds share its time with the others."""
+
+THREADS: tuple[Step, ...] = (_together.threads,)
 
 _NOT_FIRST = (scopes.tasks, owners.swapped)
 """Steps that a signal handler cannot run: tasks within tasks, and what depends on the use() around it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from random import Random
@@ -41,7 +42,8 @@ def shaped(world: World, random: Random) -> None:
     assert array.shape == shape
     assert array.dtype == dtype
     # Small requests that a pool forwards keep the alignment of whoever serves them.
-    assert array.ctypes.data % 64 == 0 or array.nbytes < 16 << 10 or chosen in (None, "numpy_default()")
+    small = array.nbytes < ft.stats().small_limit
+    assert array.ctypes.data % 64 == 0 or small or chosen in (None, "numpy_default()")
     world.keep(array, random, f"ft.zeros or empty({shape}, {dtype}, allocator={chosen})")
 
 
@@ -135,6 +137,17 @@ def view(world: World, random: Random) -> None:
     if filled and filled.array.ndim == 1:
         half = filled.array[: filled.array.size // 2]
         world.arrays.append(Filled(half, filled.place, f"{filled.made}, a view"))
+
+
+def handed_over(world: World, random: Random) -> None:
+    """An array goes to whichever thread comes next, and this one takes what another left."""
+    filled = world.any(random)
+    if filled is not None and not shares_memory(world, filled) and len(world.handed) < 50:
+        world.arrays = [other for other in world.arrays if other is not filled]
+        world.handed.append(filled)
+    if world.handed and random.random() < 0.5:
+        with contextlib.suppress(IndexError):  # another thread was faster
+            world.arrays.append(world.handed.pop(0))
 
 
 def copied(world: World, random: Random) -> None:

@@ -54,6 +54,8 @@ class Together:
         others = [World(world.most // 4, False, world.tolerant) for _ in range(random.randrange(2, 5))]
         for other in others:
             other.allocators += world.allocators[1:]
+            other.buffers += world.buffers
+            other.handed = world.handed
         seeds = [random.randrange(1 << 30) for _ in others]
         errors: list[BaseException] = []
 
@@ -75,6 +77,8 @@ class Together:
                 worker.join()
         if errors:
             raise errors[0]
+        world.arrays += world.handed
+        world.handed.clear()
         for other in others:
             world.arrays += other.arrays[:4]
             world.steps += other.steps
@@ -88,7 +92,10 @@ class Together:
         if not child:
             code = 1
             try:
-                world.forks = False
+                world.forks, world.handed = (
+                    False,
+                    [],
+                )  # without the GIL another thread may hold the list's lock for ever
                 world.check()
                 self.some(world, Random(seed), CHILDS)
                 code = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import threading
 from collections.abc import Iterator
 from random import Random
@@ -144,6 +145,71 @@ def scratch_function(world: World, random: Random) -> None:
     assert int(found["last"][-1]) == (count - 1) * 4
     assert found["view"].size == count - 1
     assert count < 2 or int(found["view"][-1]) == count - 1
+
+
+class Strand:
+    """A context with blocks and scopes that stay open from step to step, as generators and tasks leave them."""
+
+    def __init__(self) -> None:
+        self.context = contextvars.copy_context()
+        self.open: list[tuple[Any, Any]] = []
+
+    def enter(self, world: World, random: Random) -> None:
+        manager: Any
+        match random.randrange(6):
+            case 0:
+                manager = ft.use(world.allocator(random))
+            case 1:
+                manager = ft.buffers.using_buffer(buffer(world, random))
+            case 2:
+                manager = ft.scratch()
+            case _:
+                manager = ft.scratch(buffer(world, random))
+        self.open.append((manager, manager.__enter__()))
+
+    def leave(self, at: int) -> None:
+        self.open.pop(at)[0].__exit__(None, None, None)
+
+    def make(self, world: World, random: Random) -> None:
+        """An array of whoever serves here, or of a scope around it."""
+        nbytes, scope = min(world.size(random), 1 << 18), None
+        if self.open and random.random() < 0.5:
+            scope = random.choice(self.open)[1]
+        with contextlib.suppress(MemoryError, RuntimeError):  # a buffer is full; a scope is another thread's, or closed
+            if not isinstance(scope, ft.buffers.Scope):
+                array = random.choice((np.empty, np.zeros))(nbytes, "u1")
+            elif random.random() < 0.5:
+                array = scope.zeros(nbytes, "u1")
+                assert not array.any()
+            else:
+                array = np.asarray(scope.alloc(nbytes, 64 << random.randrange(3)))
+            world.keep(array, random, "one who serves a context")
+
+
+def suspended(world: World, random: Random) -> None:
+    """Go on in one of some contexts: enter or leave something, in any order and from anywhere, or make arrays."""
+    while len(world.strands) < 3:
+        world.strands.append(Strand())
+    strand: Strand = random.choice(world.strands)
+    within = random.choice(world.strands).context if random.random() < 0.2 else strand.context
+    match random.randrange(12):
+        case 0 | 1 | 2 if len(strand.open) < 8:
+            within.run(strand.enter, world, random)
+        case 3 | 4 if strand.open:
+            within.run(strand.leave, -1)
+        case 5 if strand.open:
+            within.run(strand.leave, random.randrange(len(strand.open)))
+        case 6 if world.buffers:
+            with contextlib.suppress(RuntimeError):  # another thread has a scope of it
+                random.choice(world.buffers).reset()
+        case 7 if not world.cramped:
+            thread = threading.Thread(target=within.run, args=(strand.make, world, random))
+            thread.start()
+            thread.join()
+        case 8 if random.random() < 0.3:
+            world.strands.remove(strand)  # nobody ever leaves what is open there
+        case _:
+            within.run(strand.make, world, random)
 
 
 def scratch_error(world: World, random: Random) -> None:
