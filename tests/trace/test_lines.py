@@ -106,7 +106,7 @@ def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> N
     assert first["avoidable"] < best["avoidable"]  # no pool has memory that was never used
 
 
-#: What plainly takes about 41,000, 13,000 and 1,000 page faults beyond the imports.
+#: What plainly takes about 41,000, 13,000, 1,000, 20,000 and 21,000 page faults beyond the imports.
 ROLLED = """
 import resource
 import numpy as np
@@ -126,13 +126,91 @@ for _ in range(300):
     np.count_nonzero(x * x + y * y < 1.0)
 """
 
+HASHED = """
+import hashlib, resource
+import numpy as np
+a = np.zeros(20_000_000, np.uint8)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(4):
+    hashlib.md5(a.tobytes()).digest()
+"""
+SAVED = """
+import io, resource
+import numpy as np
+a = np.ones(1_500_000)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(6):
+    file = io.BytesIO()
+    np.save(file, a)
+    file.seek(0)
+    np.load(file)
+"""
+WORK = {"2 MB": ROLLED.format(500, 120), "8 MB": ROLLED.format(1000, 30), "80 kB": PI, "bytes": HASHED, "file": SAVED}
 
-@pytest.mark.parametrize("work", [ROLLED.format(500, 120), ROLLED.format(1000, 30), PI], ids=["2 MB", "8 MB", "80 kB"])
+
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_faults_are_estimated_as_plain_numpy_takes_them(firsttouch: Start, work: str) -> None:
     code = f"{work}\nimport sys\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before, file=sys.stderr)"
     done = firsttouch("advise", "--json", "-", "-c", code)
     taken = int(done.stderr.splitlines()[-1])
     assert 0.6 * taken - 1000 < told(done)["faults_plainly"] < 1.4 * taken + 1000
+
+
+BUFFERS = """\
+import numpy as np
+arrays = [np.ones(1 << 17) for _ in range(20)]
+made = bytes(3 << 20)
+grown = []
+for number in range(200_000):
+    grown.append(None)
+"""
+
+
+def test_buffers_are_counted_beside_arrays(firsttouch: Start) -> None:
+    found = told(firsttouch("advise", "--json", "-", "-c", BUFFERS))
+    arrays, grown = 20 << 20, 200_000 * 8
+    assert arrays <= found["allocated_bytes"] < arrays + (64 << 10)
+    assert (3 << 20) + grown <= found["buffer_bytes"] < arrays  # what an array is made of is no buffer, too
+    if sys.version_info >= (3, 12):
+        lines = {each["line"]: each for each in found["lines"]}
+        assert (lines[2]["count"], lines[3]["count"], lines[3]["bytes"]) == (20, 1, (3 << 20) + sys.getsizeof(b""))
+        assert lines[6]["count"] == 1  # where it grew to 64 KiB
+
+
+def test_without_buffers_the_advice_says_so(firsttouch: Start) -> None:
+    code = f"import tracemalloc; tracemalloc.start()\n{BUFFERS}"
+    done = firsttouch("advise", "--json", "-", "-c", code)
+    found = told(done)
+    assert found["buffers"] == 0
+    assert "; only arrays were recorded, not bytes, lists and the like: something wraps CPython's" in found["advice"]
+
+
+#: Prints from which size on glibc maps a block by itself, which the probe leaves as it is.
+THRESHOLD = """
+import ctypes
+import numpy
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.realloc.restype = ctypes.c_void_p
+libc.malloc.argtypes, libc.realloc.argtypes = [ctypes.c_size_t], [ctypes.c_void_p, ctypes.c_size_t]
+held = [libc.malloc(100_000) for _ in range(40)]  # where the heap has room by now
+size, block = 1 << 17, 0
+while size < 1 << 25 and block % 4096 != 16:
+    size += size // 32
+    block = libc.malloc(size)
+    libc.free(ctypes.c_void_p(libc.realloc(block, 1)))
+print(size)
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""), reason="glibc"
+)
+def test_a_recorded_program_has_the_thresholds_of_a_plain_one(firsttouch: Start, python: Start) -> None:
+    plain, recorded = (
+        int(start(*words).stdout)
+        for start, words in ((python, ("-c", THRESHOLD)), (firsttouch, ("trace", "-c", THRESHOLD)))
+    )
+    assert abs(recorded - plain) <= plain / 16
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel does not count the waiting")
@@ -168,10 +246,10 @@ def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     assert "to gain" in found["advice"]
     assert found["verdict"] == "nothing"
     done = firsttouch("advise", "-c", "import numpy; numpy.ones(3)")
-    assert "nothing to gain: the program made no array of 64 KiB or more" in done.stderr
+    assert "nothing to gain: the program made no array and no buffer of 64 KiB or more" in done.stderr
     done = firsttouch("advise", "-c", "print(1)")
     assert (done.returncode, done.stdout) == (0, "1\n")
-    assert done.stderr.startswith("firsttouch: no advice: NumPy, whose arrays are counted, was never imported")
+    assert done.stderr.startswith("firsttouch: no advice: NumPy was never imported")
     assert done.stderr.count("firsttouch: ") == 1
 
 

@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`ALLOCATE`] | size; if that is at least [`LARGE_SIZE`], the site |
 //! | [`FREE`] | block |
-//! | [`RESIZE`] | block, size |
+//! | [`RESIZE`] | block, size; if that is at least [`LARGE_SIZE`], the site |
 //! | [`SITE`] | line, file, library |
 //!
 //! Block numbers are implicit in allocations: a block takes the most recently freed number, or else the next unused one,
@@ -47,6 +47,8 @@ pub const KIND_MASK: u8 = 7;
 pub const TIMED: u8 = 8;
 /// Flag: zeroed memory was requested.
 pub const ZEROED: u8 = 16;
+/// Flag: the block is for no array of NumPy's.
+pub const BUFFER: u8 = 32;
 
 /// Blocks of at least this many bytes are recorded with their source line and exact time.
 pub const LARGE_SIZE: u64 = 64 << 10;
@@ -100,6 +102,8 @@ pub enum EventKind {
         size: u64,
         /// Whether zeroed memory was requested.
         zeroed: bool,
+        /// Whether it is for an array of NumPy's, and not for a buffer of Python's, as `bytes` are.
+        is_array: bool,
         /// The requesting source line; 0 for blocks smaller than [`LARGE_SIZE`], and for requests of no Python code.
         site: u32,
     },
@@ -114,6 +118,8 @@ pub enum EventKind {
         block: u32,
         /// New size in bytes.
         size: u64,
+        /// The line that resized it, as far as that is known: so lines are known of blocks that become large.
+        site: u32,
     },
     /// A source line is introduced. Sites are numbered from 1 in the order of these events; 0 means no site.
     Site {
@@ -171,21 +177,18 @@ impl Encoder {
             }
         };
         match event.kind {
-            EventKind::Allocate { size, zeroed, site, .. } => {
-                tag(ALLOCATE, if zeroed { ZEROED } else { 0 });
-                number(out, size);
-                if size >= LARGE_SIZE {
-                    number(out, site.into());
-                }
+            EventKind::Allocate { size, zeroed, is_array, site, .. } => {
+                tag(ALLOCATE, if zeroed { ZEROED } else { 0 } | if is_array { 0 } else { BUFFER });
+                size_and_site(out, size, site);
             }
             EventKind::Free { block } => {
                 tag(FREE, 0);
                 number(out, block.into());
             }
-            EventKind::Resize { block, size } => {
+            EventKind::Resize { block, size, site } => {
                 tag(RESIZE, 0);
                 number(out, block.into());
-                number(out, size);
+                size_and_site(out, size, site);
             }
             EventKind::Site { ref file, line, ref library } => {
                 tag(SITE, 0);
@@ -201,6 +204,13 @@ impl Encoder {
         out.extend([END]);
         number(out, lost);
         pairs(out, metadata);
+    }
+}
+
+fn size_and_site(out: &mut Vec<u8>, size: u64, site: u32) {
+    number(out, size);
+    if size >= LARGE_SIZE {
+        number(out, site.into());
     }
 }
 

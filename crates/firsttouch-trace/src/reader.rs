@@ -85,20 +85,19 @@ impl<R: Read> Reader<R> {
             self.end = Some((self.number()?, self.read_metadata()?));
             return Ok(None);
         }
-        let kind = self.event_kind(kind, tag & format::ZEROED != 0)?;
+        let kind = self.event_kind(kind, tag & format::ZEROED != 0, tag & format::BUFFER == 0)?;
         self.events += 1;
         Ok(Some(Event { kind, micros: self.micros }))
     }
 
-    fn event_kind(&mut self, kind: u8, zeroed: bool) -> Result<EventKind, TraceError> {
+    fn event_kind(&mut self, kind: u8, zeroed: bool, is_array: bool) -> Result<EventKind, TraceError> {
         Ok(match kind {
             format::ALLOCATE => {
-                let size = self.number()?;
-                let site = if size >= LARGE_SIZE { self.number_u32()? } else { 0 };
+                let (size, site) = self.size_and_site()?;
                 let block = self.ids.acquire();
                 self.live.resize(self.live.len().max(block as usize + 1), false);
                 self.live[block as usize] = true;
-                EventKind::Allocate { block, size, zeroed, site }
+                EventKind::Allocate { block, size, zeroed, is_array, site }
             }
             format::FREE => {
                 let block = self.live_block()?;
@@ -106,13 +105,22 @@ impl<R: Read> Reader<R> {
                 self.ids.release(block);
                 EventKind::Free { block }
             }
-            format::RESIZE => EventKind::Resize { block: self.live_block()?, size: self.number()? },
+            format::RESIZE => {
+                let block = self.live_block()?;
+                let (size, site) = self.size_and_site()?;
+                EventKind::Resize { block, size, site }
+            }
             format::SITE => {
                 let line = self.number_u32()?;
                 EventKind::Site { file: self.string()?, line, library: self.string()? }
             }
             _ => return Err(TraceError::Corrupt("unknown event kind")),
         })
+    }
+
+    fn size_and_site(&mut self) -> Result<(u64, u32), TraceError> {
+        let size = self.number()?;
+        Ok((size, if size >= LARGE_SIZE { self.number_u32()? } else { 0 }))
     }
 
     fn live_block(&mut self) -> Result<u32, TraceError> {

@@ -9,12 +9,14 @@ use std::str::FromStr;
 
 /// Under this name the header tells what the C library's thresholds were raised for: see [`firsttouch::glibc::raised_for`].
 pub const RAISED_FOR: &str = "raised_for";
+/// Under this one the header tells why arrays alone were recorded, if they were.
+pub const ARRAYS_ONLY: &str = "arrays_only";
 /// And under these the end mark what the process used while it was recorded: seconds in the kernel, and page faults.
 pub const RECORDED_KERNEL: &str = "recorded_kernel";
 /// See [`RECORDED_KERNEL`].
 pub const RECORDED_FAULTS: &str = "recorded_faults";
 
-/// The large blocks allocated by one source line.
+/// The large blocks allocated by one source line, or that it made large.
 #[derive(Clone, Debug, Default)]
 pub struct LineSummary {
     /// The file; empty for blocks that no Python code requested.
@@ -50,6 +52,7 @@ impl LineSummary {
 struct LiveBlock {
     size: u64,
     allocated_at: u64,
+    is_array: bool,
     /// The index of its line, if it is a large block.
     line: Option<usize>,
 }
@@ -63,21 +66,25 @@ pub struct Summary {
     pub complete: bool,
     /// Number of events.
     pub events: u64,
-    /// Number of blocks allocated.
+    /// Number of arrays allocated.
     pub allocations: u64,
-    /// Bytes allocated, growth by resizing included.
+    /// Their bytes, growth by resizing included.
     pub allocated_bytes: u64,
-    /// Largest number of bytes that were live at once.
+    /// Largest number of bytes of arrays that were live at once.
     pub peak_in_use: u64,
-    /// Bytes live at the end.
+    /// Bytes of arrays that are live at the end.
     pub in_use: u64,
+    /// Number of blocks that are for no array.
+    pub buffers: u64,
+    /// Their bytes, growth by resizing included.
+    pub buffer_bytes: u64,
     /// Number of events that were lost.
     pub lost: u64,
     /// Time of the last event in microseconds.
     pub micros: u64,
     /// Indexed by site number; index 0 is for blocks that no Python code requested.
     pub lines: Vec<LineSummary>,
-    /// Number of blocks smaller than [`LARGE_SIZE`].
+    /// Number of arrays smaller than [`LARGE_SIZE`].
     pub small_blocks: u64,
     /// Their bytes.
     pub small_bytes: u64,
@@ -108,9 +115,11 @@ impl Summary {
                 EventKind::Site { file, line, library } => {
                     summary.lines.push(LineSummary { file, line, library, ..LineSummary::default() });
                 }
-                EventKind::Allocate { block, size, zeroed, site } => summary.on_alloc(block, size, zeroed, site),
+                EventKind::Allocate { block, size, zeroed, is_array, site } => {
+                    summary.on_alloc(block, size, zeroed, is_array, site);
+                }
                 EventKind::Free { block } => summary.on_free(block),
-                EventKind::Resize { block, size } => summary.on_resize(block, size),
+                EventKind::Resize { block, size, site } => summary.on_resize(block, size, site),
             }
         }
         let in_use = summary.in_use;
@@ -127,37 +136,54 @@ impl Summary {
     }
 
     /// Counts a change of a block's size.
-    fn changed(&mut self, old: u64, new: u64) {
-        self.allocated_bytes = self.allocated_bytes.saturating_add(new.saturating_sub(old)); // of a damaged trace, any number
+    fn changed(&mut self, is_array: bool, old: u64, new: u64) {
+        let grown = new.saturating_sub(old);
+        if !is_array {
+            self.buffer_bytes = self.buffer_bytes.saturating_add(grown);
+            return;
+        }
+        self.allocated_bytes = self.allocated_bytes.saturating_add(grown); // of a damaged trace, any number
         self.in_use = self.in_use.saturating_add(new).saturating_sub(old);
         self.peak_in_use = self.peak_in_use.max(self.in_use);
     }
 
-    fn on_alloc(&mut self, number: u32, size: u64, zeroed: bool, site: u32) {
-        self.allocations += 1;
-        self.changed(0, size);
-        let taken = self.simulation.allocate(number as usize + 1, size, zeroed, self.micros);
-        let site = if (site as usize) < self.lines.len() { site as usize } else { 0 };
-        let line = (size >= LARGE_SIZE).then_some(site);
+    /// The index of the line of a large block.
+    fn line(&self, size: u64, site: u32) -> Option<usize> {
+        (size >= LARGE_SIZE).then_some(if (site as usize) < self.lines.len() { site as usize } else { 0 })
+    }
+
+    /// Counts a large block for its line.
+    fn count(&mut self, line: usize, size: u64) {
+        self.lines[line].count += 1;
+        self.lines[line].bytes = self.lines[line].bytes.saturating_add(size);
+    }
+
+    fn on_alloc(&mut self, number: u32, size: u64, zeroed: bool, is_array: bool, site: u32) {
+        *(if is_array { &mut self.allocations } else { &mut self.buffers }) += 1;
+        self.changed(is_array, 0, size);
+        let taken = self.simulation.allocate(number as usize + 1, size, zeroed, is_array, self.micros);
+        let line = self.line(size, site);
         if let Some(line) = line {
-            let line = &mut self.lines[line];
-            line.count += 1;
-            line.bytes = line.bytes.saturating_add(size);
-            line.taken += taken;
-        } else {
+            self.count(line, size);
+            self.lines[line].taken += taken;
+        } else if is_array {
             self.small_blocks += 1;
             self.small_bytes = self.small_bytes.saturating_add(size);
         }
         let index = number as usize;
         self.blocks.resize(self.blocks.len().max(index + 1), LiveBlock::default());
-        self.blocks[index] = LiveBlock { size, allocated_at: self.micros, line };
+        self.blocks[index] = LiveBlock { size, allocated_at: self.micros, is_array, line };
     }
 
-    fn on_resize(&mut self, number: u32, size: u64) {
-        let block = &mut self.blocks[number as usize];
-        let old = std::mem::replace(&mut block.size, size);
-        let line = block.line;
-        self.changed(old, size);
+    fn on_resize(&mut self, number: u32, size: u64, site: u32) {
+        let LiveBlock { size: old, is_array, line: known, .. } = self.blocks[number as usize];
+        let line = known.or_else(|| self.line(size, site));
+        if let (None, Some(line)) = (known, line) {
+            self.count(line, size);
+        }
+        self.blocks[number as usize].size = size;
+        self.blocks[number as usize].line = line;
+        self.changed(is_array, old, size);
         let taken = self.simulation.resize(number as usize + 1, old, size, self.micros);
         if let Some(line) = line {
             self.lines[line].taken += taken;
@@ -166,7 +192,7 @@ impl Summary {
 
     fn on_free(&mut self, number: u32) {
         let block = std::mem::take(&mut self.blocks[number as usize]);
-        self.changed(block.size, 0);
+        self.changed(block.is_array, block.size, 0);
         self.simulation.free(number as usize + 1, block.size, self.micros);
         if let Some(line) = block.line {
             let lived = self.micros - block.allocated_at;

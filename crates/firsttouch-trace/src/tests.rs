@@ -24,6 +24,7 @@ fn program(steps: &[Step]) -> Vec<Event> {
                     block,
                     size,
                     zeroed: what % 2 == 0,
+                    is_array: which % 2 == 0,
                     site: if size < LARGE_SIZE { 0 } else { line },
                 }
             }
@@ -32,7 +33,9 @@ fn program(steps: &[Step]) -> Vec<Event> {
                 ids.release(block);
                 EventKind::Free { block }
             }
-            3 if !live.is_empty() => EventKind::Resize { block: live[at], size },
+            3 if !live.is_empty() => {
+                EventKind::Resize { block: live[at], size, site: if size < LARGE_SIZE { 0 } else { line } }
+            }
             _ => EventKind::Site { file: format!("/a/{which}.py"), line, library: "b.py:3".into() },
         };
         events.push(Event { kind, micros });
@@ -115,7 +118,8 @@ fn summarized(events: &[Event], seen: &[(&str, &str)]) -> Summary {
 #[test]
 fn summary_estimates_what_a_pool_saves() {
     const MIB: u64 = 1 << 20;
-    let make = |micros, size, site| at(micros, EventKind::Allocate { block: 0, size, zeroed: false, site });
+    let make =
+        |micros, size, site| at(micros, EventKind::Allocate { block: 0, size, zeroed: false, is_array: true, site });
     let free = |micros| at(micros, EventKind::Free { block: 0 });
     let site = |line| at(0, EventKind::Site { file: "a.py".into(), line, library: String::new() });
     let summary = summarized(
@@ -143,8 +147,24 @@ fn summary_estimates_what_a_pool_saves() {
 }
 
 #[test]
+fn a_block_that_grows_belongs_to_the_line_that_made_it_large() {
+    let events = [
+        at(0, EventKind::Site { file: "a.py".into(), line: 3, library: String::new() }),
+        at(0, EventKind::Allocate { block: 0, size: 20 << 10, zeroed: false, is_array: false, site: 0 }),
+        at(0, EventKind::Resize { block: 0, size: 1 << 20, site: 1 }),
+        at(0, EventKind::Resize { block: 0, size: 3 << 20, site: 0 }),
+        at(0, EventKind::Free { block: 0 }),
+    ];
+    let summary = summarized(&events, &[]);
+    let line = &summary.lines[1];
+    assert_eq!((line.count, line.bytes, line.taken.plainly.bytes()), (1, 1 << 20, 3 << 20));
+    assert_eq!((summary.allocations, summary.allocated_bytes), (0, 0));
+    assert_eq!((summary.buffers, summary.buffer_bytes), (1, 3 << 20));
+}
+
+#[test]
 fn summaries_are_bounded_by_the_faults_that_were_seen() {
-    let events = [at(0, EventKind::Allocate { block: 0, size: 1 << 30, zeroed: true, site: 0 })];
+    let events = [at(0, EventKind::Allocate { block: 0, size: 1 << 30, zeroed: true, is_array: true, site: 0 })];
     let faults = Fresh::of(1 << 30, 1 << 30, true).faults();
     for (seen, expected) in [(None, 1.0), (Some(2 * faults), 1.0), (Some(faults / 2), 0.5)] {
         let seen = seen.map(|faults| faults.to_string());
@@ -155,8 +175,8 @@ fn summaries_are_bounded_by_the_faults_that_were_seen() {
 
 #[test]
 fn summaries_of_sizes_that_no_memory_has_end() {
-    let make = |block| at(0, EventKind::Allocate { block, size: u64::MAX, zeroed: true, site: 9 });
-    let resize = |size| at(0, EventKind::Resize { block: 0, size });
+    let make = |block| at(0, EventKind::Allocate { block, size: u64::MAX, zeroed: true, is_array: true, site: 9 });
+    let resize = |size| at(0, EventKind::Resize { block: 0, size, site: 0 });
     let free = at(0, EventKind::Free { block: 0 });
     let summary = summarized(&[make(0), make(1), resize(1), resize(u64::MAX), free], &[]);
     assert_eq!((summary.complete, summary.lines[0].bytes), (true, u64::MAX));

@@ -103,7 +103,7 @@ impl Simulation {
     }
 
     /// Allocates a block at a time in microseconds.
-    pub fn allocate(&mut self, block: usize, size: u64, zeroed: bool, now: u64) -> Taken {
+    pub fn allocate(&mut self, block: usize, size: u64, zeroed: bool, is_array: bool, now: u64) -> Taken {
         let plainly = self.plainly.allocate(block, size as usize, self.freed);
         let is_renewed = zeroed && size >= RENEW_MIN as u64;
         let had = if is_renewed || size < SMALL_LIMIT as u64 { 0 } else { self.take(size, now) };
@@ -111,7 +111,7 @@ impl Simulation {
         // Zeroed blocks that fill no huge page may be sparse.
         let on_huge = !zeroed || os::huge_page_size().is_some_and(|huge| size >= huge as u64);
         Taken {
-            plainly: Fresh::of(plainly, size as usize, true),
+            plainly: Fresh::of(plainly, size as usize, is_array),
             pooled: if on_huge { Fresh { small: 0, huge: fresh } } else { Fresh { small: fresh, huge: 0 } },
             cleared: if zeroed { plainly as f64 - fresh as f64 } else { 0.0 },
         }
@@ -119,13 +119,13 @@ impl Simulation {
 
     /// Changes the size of a block.
     pub fn resize(&mut self, block: usize, old: u64, size: u64, now: u64) -> Taken {
-        self.freed = self.plainly.free(block, old as usize, self.freed);
-        let plainly = self.plainly.allocate(block, size as usize, self.freed);
+        let plainly;
+        (plainly, self.freed) = self.plainly.resize((block, old as usize), (block, size as usize), self.freed);
         let grown = size.saturating_sub(old);
         self.give(old.saturating_sub(size), now);
         let fresh = grown - self.take(grown, now);
         Taken {
-            plainly: Fresh::of(plainly.min(grown as usize), size as usize, true),
+            plainly: Fresh::of(plainly, size as usize, false), // NumPy advises nothing where a block is resized
             pooled: Fresh { small: 0, huge: fresh },
             cleared: 0.0,
         }

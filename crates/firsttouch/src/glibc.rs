@@ -42,6 +42,9 @@ const HEADER: usize = 16;
 const HEAPS: usize = 16;
 const CHUNKS: usize = 128;
 
+/// The number of a block that is being copied to another place.
+const MOVING: usize = usize::MAX;
+
 /// A block in a simulated heap, or a gap between two.
 #[derive(Clone, Copy)]
 struct Chunk {
@@ -104,7 +107,7 @@ impl Heap {
         if size < LEAST {
             return freed;
         }
-        let Some(at) = self.chunks[..self.count].iter().rposition(|chunk| chunk.block == block) else {
+        let Some(at) = self.find(block) else {
             return if size <= MOST { size.max(freed) } else { freed }; // it was mapped by itself, or is forgotten
         };
         self.chunks[at].block = 0;
@@ -126,6 +129,43 @@ impl Heap {
         }
         freed
     }
+
+    /// Changes the size of a block, and perhaps its number; returns the bytes of it that are fresh, and the largest that was
+    /// freed so far.
+    pub fn resize(
+        &mut self,
+        (block, old): (usize, usize),
+        (number, size): (usize, usize),
+        freed: usize,
+    ) -> (usize, usize) {
+        let Some(at) = self.find(block) else {
+            // Mapped by itself, its pages are mapped elsewhere with it.
+            let fresh = if old < LEAST { self.allocate(number, size, freed) } else { size.saturating_sub(old) };
+            return (fresh, freed);
+        };
+        let more = size.saturating_add(HEADER).saturating_sub(self.chunks[at].size);
+        let next = self.chunks[..self.count].get(at + 1);
+        if more == 0 || next.is_some_and(|next| next.block == 0 && next.size >= more) {
+            self.chunks[at] = Chunk { block: number, size: self.chunks[at].size + more };
+            if more > 0 {
+                self.chunks[at + 1].size -= more;
+            }
+            return (0, freed);
+        }
+        if next.is_none() && self.top >= more {
+            self.chunks[at] = Chunk { block: number, size: self.chunks[at].size + more };
+            let fresh = more.saturating_sub(self.used);
+            (self.top, self.used) = (self.top - more, self.used.saturating_sub(more));
+            return (fresh, freed);
+        }
+        self.chunks[at].block = MOVING;
+        let fresh = self.allocate(number, size, freed);
+        (fresh, self.free(MOVING, old, freed))
+    }
+
+    fn find(&self, block: usize) -> Option<usize> {
+        self.chunks[..self.count].iter().rposition(|chunk| chunk.block == block)
+    }
 }
 
 impl Default for Heap {
@@ -141,14 +181,14 @@ pub fn begin_to_raise(now: usize) {
     RAISED.store(now, Relaxed);
 }
 
-/// The size that glibc's thresholds were raised for until now, to a quarter, by blocks that a program freed before anybody
+/// The size that glibc's thresholds were raised for until now, to a sixteenth, by blocks that a program freed before anybody
 /// looked. Python's imports free some hundred KiB, without which temporaries of 80 kB would seem to be returned and faulted
-/// in again for ever. `make_and_free` allocates and frees a block by glibc's functions, and returns its address.
+/// in again for ever. `make_and_free` allocates and frees a block by glibc's functions, raising nothing, and returns its address.
 pub fn raised_for(make_and_free: impl Fn(usize) -> usize) -> usize {
     let mut size = INITIAL;
     // A block that is mapped by itself begins a header beyond a page.
     while size < MOST && make_and_free(size + 1) % os::page_size() != HEADER {
-        size += size / 4;
+        size += size / 16;
     }
     size.min(MOST)
 }
@@ -192,6 +232,15 @@ pub fn freed(address: usize, size: usize) {
         if let Some(now) = with_heap(|heap| heap.free(address, size, before)).filter(|&now| now > before) {
             FREED.fetch_max(now, Relaxed);
         }
+    }
+}
+
+/// Records that such a block was resized, and has another address now.
+pub fn resized(old: (usize, usize), new: (usize, usize)) {
+    let before = FREED.load(Relaxed);
+    if let Some((fresh, now)) = with_heap(|heap| heap.resize(old, new, before)) {
+        FREED.fetch_max(now, Relaxed);
+        FAULTED.fetch_add(fresh as u64, Relaxed);
     }
 }
 
@@ -256,6 +305,24 @@ mod tests {
         let two = faulted_by(10, || temporaries(&[4096 * KIB; 2]));
         assert!(two >= 9 * 8192 * KIB, "{two}"); // all of them: twice the threshold is too much for the top
         assert_eq!(faulted_by(10, || temporaries(&[40960 * KIB])), 409_600 * KIB);
+    }
+
+    /// As realloc(3): a block that was mapped by itself is never copied, one at the top grows there, another moves.
+    #[test]
+    fn resized_blocks_take_what_they_grow_by() {
+        let mut heap = Heap::default();
+        assert_eq!(heap.allocate(1, 256 * KIB, INITIAL), 256 * KIB);
+        assert_eq!(heap.resize((1, 256 * KIB), (2, 1024 * KIB), INITIAL), (768 * KIB, INITIAL));
+        assert_eq!(heap.free(2, 1024 * KIB, INITIAL), 1024 * KIB);
+        let freed = 1024 * KIB;
+        heap.allocate(3, 100 * KIB, freed);
+        let (fresh, _) = heap.resize((3, 100 * KIB), (3, 150 * KIB), freed);
+        assert_eq!(fresh, 50 * KIB, "within what the heap has too much");
+        heap.allocate(4, 100 * KIB, freed);
+        let (fresh, _) = heap.resize((3, 150 * KIB), (5, 200 * KIB), freed);
+        assert_eq!(fresh, 200 * KIB, "copied");
+        let (fresh, _) = heap.resize((4, 100 * KIB), (4, 100 * KIB), freed);
+        assert_eq!((fresh, heap.allocate(6, 150 * KIB, freed)), (0, 0), "where the first block was");
     }
 
     /// The blocks of `around = roll(u) + roll(u) + roll(u) + roll(u); u = u + 0.1 * (around - 4 * u)`, of which glibc returns

@@ -29,7 +29,7 @@ _WAITED = 0.2
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the program, with its blocks of 64 KiB or more; seconds are estimates, `avoidable` less than 0 a loss.
+    """A line of the program, with its blocks of 64 KiB or more; seconds are estimates, `avoidable` below 0 a loss.
 
     `library` is the line of a library through which it made the first of them, or empty.
     """
@@ -50,7 +50,7 @@ class Line:
         return _end(place)
 
     def add_to(self, table: Table, *cells: str) -> None:
-        """Add a row, and one below it for the line of a library through which this one made its arrays."""
+        """Add a row, and one below it for the line of a library through which this one made its blocks."""
         table.rows.append((self.place, *cells))
         if self.library:
             table.rows.append((f"  {_end(f'in {self.library}', _LONG - 2)}", *[""] * len(cells)))
@@ -107,11 +107,13 @@ class Summary:
         elif self._seconds("waited") > _WAITED * self.wall:
             part = units.share(self._seconds("waited"), self.wall)
             said += f"; the machine was busy, and the program waited for a processor for {part} of its run time"
+        if why := self.facts["facts"].get("arrays_only"):
+            said += f"; only arrays were recorded, not bytes, lists and the like: {why}"
         return said
 
     def _judgement(self, program: str) -> str:
         if not self.lines:
-            return "nothing to gain: the program made no array of 64 KiB or more"
+            return "nothing to gain: the program made no array and no buffer of 64 KiB or more"
         low, high = self.facts["gain_seconds"]
         if high < 0:
             more, share = units.seconds(-low), units.share(-low, self.processor)
@@ -131,7 +133,7 @@ class Summary:
 
         least = 0.001 * self.processor
         gaining = sorted((line for line in self.lines if line.avoidable > least), key=lambda line: -line.avoidable)
-        table = Table("", ("line", "arrays", "bytes", "would save", "of the time"))
+        table = Table("", ("line", "blocks", "bytes", "would save", "of the time"))
         for line in gaining[:most]:
             saved, part = units.seconds(line.avoidable), units.share(line.avoidable, self.processor)
             line.add_to(table, f"{line.count:,}", units.size(line.bytes), saved, part)
@@ -151,7 +153,7 @@ class Summary:
             axes.legend(frameon=False)
 
         return (
-            [Picture("lines", "What large arrays cost, by source line", draw, 1.5 + 0.3 * len(shown))] if shown else []
+            [Picture("lines", "What large blocks cost, by source line", draw, 1.5 + 0.3 * len(shown))] if shown else []
         )
 
 

@@ -295,8 +295,8 @@ impl Handler {
 
     fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
         match self.kind {
-            Kind::Front => guarded(resize),
-            Kind::Raw => observed::resize_buffer(address, size, || guarded(resize)),
+            Kind::Front => followed(address, size, resize),
+            Kind::Raw => observed::resize_buffer(address, size, || followed(address, size, resize)),
             _ => observed::resize(self, address, size, || guarded(resize)),
         }
     }
@@ -313,6 +313,16 @@ impl Drop for Handler {
 #[inline]
 fn give(allocator: &dyn Allocator, request: Request) -> *mut c_void {
     guarded(|| allocator.allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
+}
+
+/// Resizes a block, and tells what follows glibc's heap.
+fn followed(address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let old = owners::left_behind(address);
+    let moved = guarded(resize);
+    if !moved.is_null() {
+        glibc::resized((address.as_ptr() as usize, old), (moved as usize, size));
+    }
+    moved
 }
 
 /// No panic crosses into NumPy (law 7); one becomes a failed request.

@@ -4,10 +4,11 @@
 #![allow(unsafe_code)] // Safety: NumPy calls these with the handler's own context and its own live blocks.
 
 use crate::handlers::handler::{self, Handler, handler};
+use crate::handlers::raw;
 use crate::python::call_sites;
-use firsttouch_trace::{LARGE_SIZE, live, profile, recorder};
+use firsttouch_trace::recorder::{self, Request};
+use firsttouch_trace::{LARGE_SIZE, live, profile};
 use pyo3::ffi;
-use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -58,12 +59,15 @@ fn gave(block: *mut c_void, size: usize) -> *mut c_void {
 /// Tells of a block that is for no array. Its line is left out where asking for a frame may collect garbage, which runs
 /// any code, while CPython resizes an object: up to 3.11.
 pub fn gave_buffer(block: *mut c_void, size: usize) {
-    static COLLECTS_LATER: OnceLock<bool> = OnceLock::new();
     if live::is_open() && !block.is_null() {
-        // SAFETY: a constant of the running Python, which may be read by any thread.
-        let has_line = *COLLECTS_LATER.get_or_init(|| unsafe { ffi::Py_Version } >= 0x030c_0000);
-        live::on_alloc(block as usize, size, false, has_line);
+        live::on_alloc(block as usize, size, false, buffers_have_lines());
     }
+}
+
+fn buffers_have_lines() -> bool {
+    static COLLECTS_LATER: OnceLock<bool> = OnceLock::new();
+    // SAFETY: a constant of the running Python, which may be read by any thread.
+    *COLLECTS_LATER.get_or_init(|| unsafe { ffi::Py_Version } >= 0x030c_0000)
 }
 
 /// Tells of a block that is for no array, and is about to be freed.
@@ -97,13 +101,60 @@ fn moved(old: usize, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut 
     moved
 }
 
+// Blocks that are for no array, while a trace is recorded, whoever serves them: those from `raw::LEAST` on. What NumPy asks of
+// CPython for an array is recorded as that.
+
+/// Records a block that was given.
+pub fn record_buffer(block: *mut c_void, size: usize, zeroed: bool) -> *mut c_void {
+    if !block.is_null() && size >= raw::LEAST && !raw::passes() {
+        let site = if size as u64 >= LARGE_SIZE && buffers_have_lines() { line() } else { 0 };
+        recorder::on_alloc(block as usize, Request { size, zeroed, is_array: false, site });
+    }
+    block
+}
+
+/// Records that a block, which has at most `used` bytes, is about to be freed.
+pub fn record_free(pointer: *mut c_void, used: usize) {
+    if used >= raw::LEAST && !raw::passes() {
+        recorder::on_free(pointer as usize, used);
+    }
+}
+
+/// Records that such a block is resized.
+pub fn record_resize(
+    pointer: *mut c_void,
+    used: usize,
+    size: usize,
+    resize: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    if size < raw::LEAST {
+        record_free(pointer, used);
+        return resize();
+    }
+    if used < raw::LEAST || raw::passes() {
+        return record_buffer(resize(), size, false);
+    }
+    recorder::on_resize_begin(pointer as usize);
+    let moved = resize();
+    let became_large = (used as u64) < LARGE_SIZE && size as u64 >= LARGE_SIZE;
+    let site = if became_large && buffers_have_lines() { line() } else { 0 };
+    let request = Request { size, zeroed: false, is_array: false, site };
+    recorder::on_resize_end(pointer as usize, (!moved.is_null()).then_some(moved as usize), request);
+    moved
+}
+
+/// Calls the front, behind which NumPy may ask CPython for what is recorded as an array's.
+fn once<T>(call: impl FnOnce() -> T) -> T {
+    if recorder::is_recording() { raw::passing(call) } else { call() }
+}
+
 // The functions of the front while somebody watches it.
 
 pub unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: NumPy passes the handler's own context.
     unsafe {
         requested(handler(ctx), size);
-        recorded(gave(handler::malloc(ctx, size), size), size, false)
+        recorded(gave(once(|| handler::malloc(ctx, size)), size), size, false)
     }
 }
 
@@ -112,7 +163,7 @@ pub unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> 
     unsafe {
         let total = count.saturating_mul(size);
         requested(handler(ctx), total);
-        recorded(gave(handler::calloc(ctx, count, size), total), total, true)
+        recorded(gave(once(|| handler::calloc(ctx, count, size)), total), total, true)
     }
 }
 
@@ -123,13 +174,15 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
             return malloc(ctx, size);
         }
         requested(handler(ctx), size);
-        let resize = || moved(pointer as usize, size, || handler::realloc(ctx, pointer, size));
+        let resize = || moved(pointer as usize, size, || once(|| handler::realloc(ctx, pointer, size)));
         if !recorder::is_recording() {
             return resize();
         }
         recorder::on_resize_begin(pointer as usize);
         let moved = resize();
-        recorder::on_resize_end(pointer as usize, (!moved.is_null()).then_some(moved as usize), size);
+        let site = if size as u64 >= LARGE_SIZE { line() } else { 0 };
+        let request = Request { size, zeroed: false, is_array: true, site };
+        recorder::on_resize_end(pointer as usize, (!moved.is_null()).then_some(moved as usize), request);
         moved
     }
 }
@@ -141,7 +194,7 @@ pub unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usiz
             recorder::on_free(pointer as usize, size);
             freed(pointer);
         }
-        handler::free(ctx, pointer, size);
+        once(|| handler::free(ctx, pointer, size));
     }
 }
 
@@ -154,7 +207,7 @@ fn requested(handler: &Handler, size: usize) {
 fn recorded(address: *mut c_void, size: usize, zeroed: bool) -> *mut c_void {
     if !address.is_null() && recorder::is_recording() {
         let site = if size as u64 >= LARGE_SIZE { line() } else { 0 };
-        recorder::on_alloc(address as usize, size, zeroed, site);
+        recorder::on_alloc(address as usize, Request { size, zeroed, is_array: true, site });
     }
     address
 }
@@ -167,17 +220,14 @@ pub fn forget_lines() {
     *NUMBERS.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// The number of the requesting line; zero if no Python code runs in this thread.
+/// The number of the requesting line; zero where [`call_sites::site`] knows none.
 fn line() -> u32 {
-    Python::try_attach(|_| {
-        let site = call_sites::site();
-        if site == 0 {
-            return 0;
-        }
-        let known = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().get(&site).copied();
-        known.unwrap_or_else(|| name(site))
-    })
-    .unwrap_or(0)
+    let site = call_sites::site();
+    if site == 0 {
+        return 0;
+    }
+    let known = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().get(&site).copied();
+    known.unwrap_or_else(|| name(site))
 }
 
 #[cold]

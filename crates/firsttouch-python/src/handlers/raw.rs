@@ -19,11 +19,13 @@
 
 use crate::allocators::process_pool::process_pool;
 use crate::handlers::handler::{self, Handler, Kind};
+use crate::handlers::observed;
 use crate::numpy::{Functions, library_of};
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::address_map;
 use firsttouch::os;
 use firsttouch::owners::{self, Owner};
+use firsttouch_trace::recorder;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -145,21 +147,49 @@ fn ctx() -> *mut c_void {
 
 unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the handler's own context.
-    unsafe { handler::malloc(ctx(), size) }
+    unsafe {
+        if size >= LEAST && recorder::is_recording() {
+            return observed::record_buffer(handler::malloc(ctx(), size), size, false);
+        }
+        handler::malloc(ctx(), size)
+    }
 }
 
 unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c_void {
     // SAFETY: as above.
-    unsafe { handler::calloc(ctx(), count, size) }
+    unsafe {
+        if recorder::is_recording() {
+            return observed::record_buffer(handler::calloc(ctx(), count, size), count.saturating_mul(size), true);
+        }
+        handler::calloc(ctx(), count, size)
+    }
 }
 
 unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
     // SAFETY: a live block of ours or of CPython's own function.
     unsafe {
+        if recorder::is_recording() {
+            observed::record_free(pointer, used(pointer));
+        }
         if address_map::is_foreign(pointer as usize) {
             return free_behind(null_mut(), pointer, 0);
         }
         handler::free(ctx(), pointer, 0);
+    }
+}
+
+/// At least the bytes that were asked for a live block; the largest number for one of CPython's own functions that does not
+/// tell them.
+///
+/// # Safety
+/// It lives, or is null.
+unsafe fn used(pointer: *mut c_void) -> usize {
+    match NonNull::new(pointer.cast()) {
+        None => 0,
+        Some(address) if !address_map::is_foreign(pointer as usize) => owners::left_behind(address),
+        // SAFETY: nobody else's block.
+        Some(_) if IS_MALLOC.load(Relaxed) => unsafe { os::c_usable(pointer) },
+        Some(_) => usize::MAX,
     }
 }
 
@@ -170,6 +200,19 @@ unsafe extern "C" fn free_behind(_: *mut c_void, pointer: *mut c_void, _: usize)
 
 unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: as for `free`.
+    unsafe {
+        if recorder::is_recording() {
+            return observed::record_resize(pointer, used(pointer), size, || resize(pointer, size));
+        }
+        resize(pointer, size)
+    }
+}
+
+/// # Safety
+/// As for `realloc`.
+#[inline(always)]
+unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as demanded.
     unsafe {
         let (ctx, next) = (ctx(), handler::handler(ctx()).next());
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return handler::malloc(ctx, size) };
@@ -203,7 +246,7 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
     unsafe {
         let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
         let next = front.next();
-        let used = if IS_MALLOC.load(Relaxed) { os::c_usable(pointer) } else { usize::MAX };
+        let used = used(pointer);
         if size < front.small() || used >= MOVED || passes() {
             return (next.realloc)(next.ctx, pointer, size);
         }

@@ -7,7 +7,7 @@ use firsttouch::gain::{Price, Verdict};
 use firsttouch::os::{self, Usage};
 use firsttouch::report::count;
 use firsttouch::size::Bytes;
-use firsttouch_trace::summary::{RAISED_FOR, RECORDED_FAULTS, RECORDED_KERNEL};
+use firsttouch_trace::summary::{ARRAYS_ONLY, RAISED_FOR, RECORDED_FAULTS, RECORDED_KERNEL};
 use firsttouch_trace::{LineSummary, Metadata, Summary, TraceError, recorder};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -37,7 +37,7 @@ fn trace_error(error: TraceError) -> PyErr {
 /// What the process had used when the recording began.
 static BEFORE: Mutex<Option<Usage>> = Mutex::new(None);
 
-/// Starts recording the requests to NumPy's default handler in `file`, with `facts` in its header.
+/// Starts recording in `file` what is asked of NumPy's default handler, and of CPython's raw domain from 16 KiB on, with `facts` in its header.
 #[pyfunction]
 fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResult<()> {
     front::watch(py)?;
@@ -46,7 +46,8 @@ fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResult<(
         ("process", std::process::id().to_string()),
         (RAISED_FOR, front::raised_for().unwrap_or_default().to_string()),
     ];
-    facts.extend(known.map(|(name, value)| (name.to_owned(), value)));
+    let arrays_only = front::watch_buffers(py).err().map(|why| (ARRAYS_ONLY, why.to_owned()));
+    facts.extend(known.into_iter().chain(arrays_only).map(|(name, value)| (name.to_owned(), value)));
     observed::forget_lines();
     let started = create(file).and_then(|file| recorder::start(file, &facts));
     *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(os::usage());
@@ -116,6 +117,8 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
         ("allocated_bytes", summary.allocated_bytes),
         ("peak_in_use", summary.peak_in_use),
         ("in_use_at_end", summary.in_use),
+        ("buffers", summary.buffers),
+        ("buffer_bytes", summary.buffer_bytes),
         ("lost", summary.lost),
         ("small_blocks", summary.small_blocks),
         ("small_bytes", summary.small_bytes),

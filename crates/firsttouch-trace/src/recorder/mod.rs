@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ord
 use std::time::{Duration, Instant};
 use writer::Writer;
 
-/// The records of either buffer: 3 MiB.
+/// The records of either buffer: 4 MiB.
 const CAPACITY: usize = 1 << 17;
 /// The maximum number of records of one event: its time, and the event itself.
 const MAX_RECORDS: usize = 2;
@@ -36,16 +36,29 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Why the end of the run is missing then.
 const TOO_SLOW: &str = "the disk took longer than 10 seconds";
 
+/// What the program asked for.
+#[derive(Clone, Copy)]
+pub struct Request {
+    /// Bytes.
+    pub size: usize,
+    /// Whether they are to read as zero.
+    pub zeroed: bool,
+    /// Whether they are for an array of NumPy's, and not for a buffer of Python's.
+    pub is_array: bool,
+    /// A number returned by [`add_site`], or 0.
+    pub site: u32,
+}
+
 /// What the threads of the program tell the writer, in the order in which it happened.
 enum Record {
     /// A block was allocated.
-    Allocate { address: usize, size: u64, zeroed: bool, site: u32 },
+    Allocate { address: usize, request: Request },
     /// A block is freed.
     Free { address: usize },
     /// A block is about to be resized.
     ResizeBegin { address: usize },
     /// The block at `old` was resized, and is now at this address; zero if that failed.
-    ResizeEnd { old: usize, address: usize, size: u64 },
+    ResizeEnd { old: usize, address: usize, request: Request },
     /// All following records are from this time or later (microseconds).
     Time(u64),
     /// A source line.
@@ -149,11 +162,11 @@ fn wait_for_room() {
     }
 }
 
-/// Records the allocation of a block. `site` is a number returned by [`add_site`], or 0.
+/// Records the allocation of a block.
 #[inline]
-pub fn on_alloc(address: usize, size: usize, zeroed: bool, site: u32) {
+pub fn on_alloc(address: usize, request: Request) {
     if let Some(mut events) = lock_with_room() {
-        events.push(Record::Allocate { address, size: size as u64, zeroed, site }, size);
+        events.push(Record::Allocate { address, request }, request.size);
     }
 }
 
@@ -177,9 +190,9 @@ pub fn on_resize_begin(address: usize) {
 }
 
 /// Records that the resize of the block at `old` has ended: it is now at `address`, or is unchanged if that is `None`.
-pub fn on_resize_end(old: usize, address: Option<usize>, size: usize) {
+pub fn on_resize_end(old: usize, address: Option<usize>, request: Request) {
     if let Some(mut events) = lock_with_room() {
-        events.push(Record::ResizeEnd { old, address: address.unwrap_or(0), size: size as u64 }, size);
+        events.push(Record::ResizeEnd { old, address: address.unwrap_or(0), request }, request.size);
     }
 }
 

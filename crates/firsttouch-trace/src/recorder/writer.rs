@@ -1,6 +1,6 @@
 //! The consumer of the events: resolves addresses to block numbers, encodes, and writes the file.
 
-use super::{CAPACITY, Record, Recorded};
+use super::{CAPACITY, Record, Recorded, Request};
 use crate::format::{BlockIds, Encoder, Event, EventKind, Metadata, push};
 use firsttouch::ledger::Part;
 use firsttouch::os;
@@ -110,14 +110,14 @@ impl Writer {
 
     fn on_record(&mut self, record: Record) {
         match record {
-            Record::Allocate { address, size, zeroed, site } => self.on_alloc(address, size, zeroed, site),
+            Record::Allocate { address, request } => self.on_alloc(address, request),
             Record::Free { address } => self.on_free(address),
             Record::ResizeBegin { address } => {
                 if let Some(block) = self.blocks.remove(&address) {
                     self.out_of_memory |= !push(&mut self.resizes, (address, block));
                 }
             }
-            Record::ResizeEnd { old, address, size } => self.on_resize_end(old, address, size),
+            Record::ResizeEnd { old, address, request } => self.on_resize_end(old, address, request),
             Record::Time(micros) => self.micros = self.micros.max(micros),
             Record::Site { line, names } => {
                 let [file, library] = *names;
@@ -126,11 +126,11 @@ impl Writer {
         }
     }
 
-    fn on_alloc(&mut self, address: usize, size: u64, zeroed: bool, site: u32) {
+    fn on_alloc(&mut self, address: usize, Request { size, zeroed, is_array, site }: Request) {
         self.on_free(address); // if the event of that was lost
         let block = self.ids.acquire();
         self.insert(address, block);
-        self.write(EventKind::Allocate { block, size, zeroed, site });
+        self.write(EventKind::Allocate { block, size: size as u64, zeroed, is_array, site });
     }
 
     fn insert(&mut self, address: usize, block: u32) {
@@ -148,11 +148,11 @@ impl Writer {
         }
     }
 
-    fn on_resize_end(&mut self, old: usize, address: usize, size: u64) {
+    fn on_resize_end(&mut self, old: usize, address: usize, request: Request) {
         // The first one: an address that was given up may be another block's, which is resized meanwhile.
         let Some(index) = self.resizes.iter().position(|&(from, _)| from == old) else {
             if address != 0 {
-                self.on_alloc(address, size, false, 0); // older than the trace
+                self.on_alloc(address, request); // older than the trace
             }
             return;
         };
@@ -162,7 +162,7 @@ impl Writer {
         }
         self.on_free(address); // if the event of that was lost
         self.insert(address, block);
-        self.write(EventKind::Resize { block, size });
+        self.write(EventKind::Resize { block, size: request.size as u64, site: request.site });
     }
 
     fn write(&mut self, kind: EventKind) {

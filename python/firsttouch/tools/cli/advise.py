@@ -32,8 +32,9 @@ for example:
   firsttouch advise --json advice.json -m package.heat
   firsttouch advise heat.ft         a file of firsttouch trace
 
-The estimate is that of the memory that arrays of 64 KiB or more take fresh from the system in the
-started process, at the cost measured on this machine. Child processes are not included.
+The estimate is that of the memory that arrays, bytes, lists and the like of 64 KiB or more take
+fresh from the system in the started process, at the cost measured on this machine. Child processes
+are not included.
 """
 
 
@@ -61,7 +62,7 @@ def main(words: Sequence[str]) -> int:
             _tell(f"no advice: the record of the run is gone, as {folder} was removed")
         elif found.can_start:
             _tell(
-                "no advice: NumPy, whose arrays are counted, was never imported in the process that was started;"
+                "no advice: NumPy was never imported in the process that was started;"
                 " firsttouch compare measures child processes, too, and with --all other memory than NumPy's"
             )
     return program.passed_on(status)

@@ -1,4 +1,4 @@
-"""`firsttouch trace`: record the array allocations of a program."""
+"""`firsttouch trace`: record the arrays and large buffers of a program."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ _USAGE = """firsttouch trace [options] script.py | -m module | -c code
            [arguments of the program]"""
 
 _DESCRIPTION = """\
-Record the array allocations of an unmodified NumPy program: size, order and lifetime, in
-a few bytes per event. The program runs as under `python`, on NumPy's own memory.
+Record the arrays of an unmodified NumPy program, and from 16 KiB on the buffers of its bytes, lists
+and the like: size, order and lifetime, in a few bytes per event. The program runs as under `python`,
+on NumPy's own memory.
 """
 
 _EXAMPLES = """\
