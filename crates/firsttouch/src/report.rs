@@ -218,7 +218,7 @@ impl Report {
         } else if !knows_fresh(&pool) {
             "nothing known of a gain by this allocator".to_owned()
         } else if gain.verdict == Verdict::Certain {
-            format!("{} gained ({})", range(gain.seconds, seconds), range(gain.share, percent))
+            format!("{} gained ({})", range(gain.seconds), shares(gain.share))
         } else if gain.verdict == Verdict::Perhaps {
             format!("perhaps gained, at most {} ({})", seconds(gain.seconds.high), percent(gain.share.high))
         } else if pool.recycled_bytes > pool.allocated_bytes / 2 {
@@ -331,12 +331,19 @@ fn seconds(amount: f64) -> String {
 }
 
 /// From where to where: `12.0 to 30.0 ms`, or `900 ms to 1.20 s`.
-fn range(amount: Range, text: impl Fn(f64) -> String) -> String {
-    let (least, most) = (text(amount.low), text(amount.high));
+fn range(amount: Range) -> String {
+    let (least, most) = (seconds(amount.low), seconds(amount.high));
     match (least.split_once(' '), most.split_once(' ')) {
         (Some((figure, unit)), Some((_, same))) if unit == same => format!("{figure} to {most}"),
         _ => format!("{least} to {most}"),
     }
+}
+
+/// A range of shares, both ends with as many decimals.
+fn shares(range: Range) -> String {
+    let (low, high) = (100.0 * range.low, 100.0 * range.high);
+    let decimals = usize::from(low < 10.0);
+    format!("{low:.decimals$} to {high:.decimals$} %")
 }
 
 /// A share as a percentage, with one decimal below 10 % and above 90 %.
@@ -455,6 +462,13 @@ mod tests {
         let text = much.text(much.gain());
         assert!(text.lines().next().is_some_and(|line| line.ends_with(" %)") && line.contains(" s gained (")));
         assert!(text.contains("  page faults    12,345; about "), "{text}");
+    }
+
+    #[test]
+    fn both_ends_of_a_range_have_as_many_decimals() {
+        for (low, high, expected) in [(0.36, 0.94, "36 to 94 %"), (0.067, 0.15, "6.7 to 15.0 %")] {
+            assert_eq!(shares(Range { low, high }), expected);
+        }
     }
 
     #[test]
