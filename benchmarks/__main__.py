@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 from pathlib import Path
 
+from benchmarks import peers
 from benchmarks.experiments import NAMES
 from benchmarks.measuring import Section, conduct, markdown, pictures, table_markdown
 from firsttouch._internal.process_memory import touch
@@ -48,6 +50,9 @@ def main() -> int:
         given.results.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror}")
+    os.environ["LD_LIBRARY_PATH"] = os.pathsep.join([str(peers.FOLDER), os.environ.get("LD_LIBRARY_PATH", "")])
+    if not given.quick:
+        peers.fetch()
     machine = table_markdown(Table("The machine", ("what", "value"), list(describe().items())))
     print(machine, flush=True)
     if not given.quick:

@@ -26,6 +26,10 @@ Matrix = npt.NDArray[np.float64]  # generations of processes by rounds
 RESAMPLES = 2000
 SINGLE = 1.05  # no single size may certainly exceed this
 
+#: What a program costs: seconds, the integral of its resident memory over time, its peak, and what is left at rest.
+AXES = {"seconds": "time", "mib_seconds": "MiB seconds", "peak": "peak", "left": "left after 2 s"}
+SAME = 1.02  # figures that differ by less are equal
+
 AGAIN = Contender("firsttouch again", install=True)  # for A/A: the difference between two equal runs
 EXPRESSIONS = tuple(int(mib * MIB) for mib in (1 / 16, 1 / 4, 1, 3.5, 8, 24, 40, 64, 128, 256))
 QUICK = (256 * KIB, 8 * MIB)
@@ -229,6 +233,26 @@ def losses(ours: str, cells: Mapping[tuple[str, str], Matrix]) -> list[str]:
     if not beaten:
         return [f"No peer beats {ours} here beyond the noise."]
     return [f"**{peer} beats {ours}** at {', '.join(places)}." for peer, places in beaten.items()]
+
+
+def both_axes(ours: str, rivals: Sequence[str], found: Mapping[str, Mapping[str, Mapping[str, Matrix]]]) -> Table:
+    """Compare the four costs with each rival; `found` is by program, contender and axis.
+
+    A program is a win where nothing is worse than the rival's for certain and something better, a loss where it is the
+    other way round, and else a tie.
+    """
+    columns = ["of", *AXES.values(), "wins, ties, losses"]
+    table = Table(f"**Time and memory together**, of {ours}, divided by the row's: geometric means", columns)
+    for rival in rivals:
+        ratios = {axis: [each[ours][axis] / each[rival][axis] for each in found.values()] for axis in AXES}
+        outcomes = {"wins": 0, "ties": 0, "losses": 0}
+        for of_program in zip(*ratios.values(), strict=True):
+            estimates = [median(ratio) for ratio in of_program]
+            worse, better = any(one.low > SAME for one in estimates), any(one.high < 1 / SAME for one in estimates)
+            outcomes["ties" if worse == better else "losses" if worse else "wins"] += 1
+        means = [str(geometric_mean(each)) for each in ratios.values()]
+        table.rows.append([rival, *means, ", ".join(map(str, outcomes.values()))])
+    return table
 
 
 def table_markdown(table: Table) -> str:

@@ -17,6 +17,7 @@ NAMES = (
     "startup",
     "create",
     "kept",
+    "back",
     "scratch",
     "scratch_numba",
     "scratch_rust",

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from mmap import PAGESIZE
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.languages import FOLDER, LANGUAGES, NAMES, Program, program
-from benchmarks.measuring import Matrix, Section, Verdict, against_best, geometric_mean, judge, losses, median
+from benchmarks.measuring import (
+    Matrix,
+    Section,
+    Verdict,
+    against_best,
+    both_axes,
+    geometric_mean,
+    judge,
+    losses,
+    median,
+)
 from firsttouch.tools import preload
 from firsttouch.tools.measuring import contenders
 from firsttouch.tools.measuring.contenders import HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
@@ -23,6 +37,7 @@ from firsttouch.tools.measuring.report import Table
 
 DEFAULT, POOL, AGAIN = contenders.DEFAULT, contenders.PRELOADED, Contender("the pool again", {}, install=True)
 LEAST, PEAK, REST = 0.95, 1.15, 8 << 10  # the last in KiB
+WAIT, INTERVAL = 2.0, 0.01  # seconds that programs wait at their end, and between two looks at their memory
 SMALL, SPARSE, START = 3.0, 1.1, 1.0
 
 
@@ -48,7 +63,21 @@ def run(quick: bool) -> Section:
         shuffle = random.Random(0)  # one for all: the same orders for every program would favour the same contenders
         found = {name: _rounds(made, everyone, 2 if quick else 7, shuffle) for name, made in programs.items()}
         _times(section, found, rivals)
-        _memory(section, found, _rests(programs, [DEFAULT, POOL, *rivals]), rivals)
+        memories = _memories(programs, [DEFAULT, POOL, *rivals])
+        _memory(section, found, memories, rivals)
+        costs = {
+            name: {
+                contender: {
+                    "seconds": (seconds := np.array([[run.wall for run in found[name][contender]]])),
+                    "mib_seconds": seconds * memory.mean / 1024,
+                    "peak": np.array([[run.peak_bytes for run in found[name][contender]]], float),
+                    "left": np.array([[memory.left]]),
+                }
+                for contender, memory in of_program.items()
+            }
+            for name, of_program in memories.items()
+        }
+        section.tables.append(both_axes(POOL.name, [DEFAULT.name, *(rival.name for rival in rivals)], costs))
         _small(section, Path(folder), 3 if quick else 15)
     return section
 
@@ -108,22 +137,40 @@ def _times(section: Section, found: dict[str, dict[str, list[Run]]], rivals: Seq
     section.notes += losses("the preloaded pool", beaten)
 
 
-def _rests(programs: dict[str, Program], everyone: Sequence[Contender]) -> dict[str, dict[str, float]]:
-    """Return for each program and contender how many KiB are resident two seconds after the last free."""
+@dataclass(frozen=True)
+class Memory:
+    """KiB that are resident two seconds after the last free, and in the mean before that."""
 
-    def rest(cell: tuple[str, Contender]) -> float:
+    left: float
+    mean: float
+
+
+def _memories(programs: dict[str, Program], everyone: Sequence[Contender]) -> dict[str, dict[str, Memory]]:
+    """Return what is resident for each program and contender."""
+
+    def look(cell: tuple[str, Contender]) -> Memory:
         made, contender = programs[cell[0]], cell[1]
-        with open(made.stdin) as stdin:
-            environment = {**_environment(contender), "REST": "1"}
-            printed = subprocess.run(
-                made.command, env=environment, stdin=stdin, cwd=FOLDER, capture_output=True, text=True, check=True
-            ).stdout
-        return float(printed.split()[-1])
+        environment, sizes = {**_environment(contender), "REST": "1"}, []
+        with (
+            open(made.stdin) as stdin,
+            subprocess.Popen(
+                made.command, env=environment, stdin=stdin, cwd=FOLDER, stdout=subprocess.PIPE, text=True
+            ) as process,
+        ):
+            assert process.stdout is not None
+            while process.poll() is None:
+                with contextlib.suppress(ProcessLookupError, IndexError):  # it has ended
+                    sizes.append(int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * (PAGESIZE >> 10))
+                time.sleep(INTERVAL)
+            printed = process.stdout.read()
+        if process.returncode != 0:
+            raise RuntimeError(f"{made.command} ended with status {process.returncode} under {contender.name}")
+        return Memory(float(printed.split()[-1]), float(np.mean(sizes[: -int(WAIT / INTERVAL)] or sizes)))
 
     cells = [(name, contender) for name in programs for contender in everyone]
     with ThreadPoolExecutor() as pool:
-        figures = list(pool.map(rest, cells))
-    found: dict[str, dict[str, float]] = {}
+        figures = list(pool.map(look, cells))
+    found: dict[str, dict[str, Memory]] = {}
     for (name, contender), figure in zip(cells, figures, strict=True):
         found.setdefault(name, {})[contender.name] = figure
     return found
@@ -132,7 +179,7 @@ def _rests(programs: dict[str, Program], everyone: Sequence[Contender]) -> dict[
 def _memory(
     section: Section,
     found: dict[str, dict[str, list[Run]]],
-    rests: dict[str, dict[str, float]],
+    memories: dict[str, dict[str, Memory]],
     rivals: Sequence[Contender],
 ) -> None:
     others = [POOL, *rivals]
@@ -146,14 +193,14 @@ def _memory(
             ratios[one.name].append(bytes_of[one.name] / bytes_of[DEFAULT.name])
             row.append(f"{float(np.median(ratios[one.name][-1])):.2f}")
         peaks.rows.append([name, f"{float(np.median(bytes_of[DEFAULT.name])) / 2**20:.1f} MiB", *row])
-        after.rows.append([name, *(f"{rests[name][one.name] / 1024:.1f}" for one in [DEFAULT, *others])])
+        after.rows.append([name, *(f"{memories[name][one.name].left / 1024:.1f}" for one in [DEFAULT, *others])])
     means = {one.name: geometric_mean(ratios[one.name]) for one in others}
     peaks.rows.append(["geometric mean", "", *(f"{means[one.name].value:.2f}" for one in others)])
     section.tables += [peaks, after]
     mean = means[POOL.name]
     outcome = "passed" if mean.high <= PEAK else "failed"
     section.verdicts.append(Verdict(f"peak at most {PEAK} of the default's", f"geometric mean {mean}", outcome))
-    more = {name: (row[POOL.name] - row[DEFAULT.name]) / 1024 for name, row in rests.items()}
+    more = {name: (row[POOL.name].left - row[DEFAULT.name].left) / 1024 for name, row in memories.items()}
     worst = max(more, key=lambda name: more[name])
     outcome = "passed" if more[worst] * 1024 <= REST else "failed"
     bar = f"at most {REST >> 10} MiB more after two seconds"

@@ -19,6 +19,7 @@ from benchmarks.measuring import (
     Section,
     Verdict,
     against_best,
+    both_axes,
     collect,
     geometric_mean,
     judge,
@@ -27,8 +28,9 @@ from benchmarks.measuring import (
     peers,
 )
 from benchmarks.programs import NAMES
-from firsttouch._internal.process_memory import peak, reset_peak, resident
+from firsttouch._internal.process_memory import peak, reset_peak, resident, status
 from firsttouch._internal.reports import Stats
+from firsttouch.tools.bench.common import MIB
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HUGE_GLIBC, NUMPY
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Table
@@ -39,19 +41,21 @@ from firsttouch.tools.measuring.report import Table
 INTERVAL = 0.02
 
 
-def measure(module: str) -> dict[str, float]:
-    """Return seconds, also of the processor, faults and the peak after the imports; for a pool, the fraction of its
-    bytes that is faulted in again.
+def measure(module: str, wait: float = 0.0) -> dict[str, float]:
+    """Return seconds, also of the processor, faults, the memory of the process and how its peak grew since the imports;
+    for a pool, the fraction of its bytes that is faulted in again. What is left is what is resident after a while.
     """
     run = importlib.import_module(module).run
     before, used = resident(), resource.getrusage(resource.RUSAGE_SELF)
     reset_peak()
     ended = threading.Event()
     seen: list[Stats] = []
+    sizes = [before]
 
     def watch() -> None:
         while not ended.wait(INTERVAL):
             seen.append(ft.stats())
+            sizes.append(status("VmRSS"))
 
     watcher = threading.Thread(target=watch)
     watcher.start()  # under every contender: it costs all of them the same
@@ -66,9 +70,14 @@ def measure(module: str) -> dict[str, float]:
         "result": result,
         "faults": float(after.ru_minflt - used.ru_minflt),
         "resident": peak() - before,
+        "peak": peak(),
+        "mib_seconds": float(np.mean(sizes)) / MIB * seconds,
     }
     ended.set()
     watcher.join()
+    if wait:
+        time.sleep(wait)
+        reply["left"] = resident()
     reply["again"] = 0.0
     if seen and ft.is_installed():
         middle, last = seen[len(seen) // 2], ft.stats()
@@ -81,6 +90,7 @@ def measure(module: str) -> dict[str, float]:
 
 
 FOOTPRINT = 128 << 20
+WAIT = 2.0
 PEAK, PEAK_EACH, AGAIN_MOST = 1.10, 1.35, 0.05
 
 
@@ -114,11 +124,22 @@ def compared(section: Section, modules: Mapping[str, str], plan: Plan, quick: bo
     best: dict[str, Matrix] = {}
     peaks: dict[str, Matrix] = {}
     again: dict[str, float] = {}
+    costs: dict[str, dict[str, dict[str, Matrix]]] = {}
     for program, module in modules.items():
         call = Call("benchmarks.experiments.programs", "measure", {"module": module})
         samples = collect([FIRSTTOUCH, *others], call, plan, FOOTPRINT)
         same_results(samples, program)
         section.raw[program] = samples.replies
+        waiting = Call(call.module, call.function, {"module": module, "wait": WAIT})
+        rested = collect([FIRSTTOUCH, NUMPY, *rivals], waiting, Plan(1 if quick else 2, 1), FOOTPRINT)
+        section.raw[f"{program}, at rest"] = rested.replies
+        costs[program] = {
+            name: {
+                **{axis: samples.column(name, axis) for axis in ("seconds", "mib_seconds", "peak")},
+                "left": rested.column(name, "left"),
+            }
+            for name in rested.replies
+        }
         for other in others:
             cells[other.name][program] = samples.ratio(FIRSTTOUCH, other, "seconds")
         times = {rival.name: samples.column(rival, "seconds") for rival in rivals}
@@ -132,7 +153,8 @@ def compared(section: Section, modules: Mapping[str, str], plan: Plan, quick: bo
         memory.rows.append([program, *faults, str(median(peaks[program])), f"{again[program]:.1%}"])
     means = [str(geometric_mean(list(each.values()))) for each in (*cells.values(), best)]
     table.rows.append(["geometric mean", "", *means])
-    section.tables += [table, memory]
+    together = both_axes(FIRSTTOUCH.name, [NUMPY.name, *(rival.name for rival in rivals)], costs)
+    section.tables += [table, memory, together]
     section.verdicts.append(judge("at most the best peer's time", 1.0, best))
     mean, most = geometric_mean(list(peaks.values())), max(median(cell).value for cell in peaks.values())
     bar, figure = f"peak at most {PEAK:.2f} of NumPy's, each at most {PEAK_EACH}", f"mean {mean}, most {most:.2f}"

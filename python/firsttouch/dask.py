@@ -302,7 +302,7 @@ def _install(owner: Worker, expression: str | None) -> None:
     with _lock:
         before = _before if _served else process.serving()
         if not _served or expression != _current:
-            firsttouch.install(expression or "process")
+            firsttouch.install(expression or "process", trim_c_library=True)
         _before, _current = before, expression
         _served.add(owner)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.measuring import Matrix, against_best, geometric_mean, judge, losses, median
+from benchmarks.measuring import AXES, Matrix, against_best, both_axes, geometric_mean, judge, losses, median
 
 
 def noise(centre: float, width: float = 0.01, seed: int = 0) -> Matrix:
@@ -59,3 +59,23 @@ def test_single_cases_that_fail_and_peers_that_win_are_named() -> None:
     assert sentence.startswith("**quick beats firsttouch** at 8 MiB (1.2")
     assert "64 KiB" not in sentence
     assert losses("firsttouch", {("slow", "1 MiB"): noise(0.8)}) == ["No peer beats firsttouch here beyond the noise."]
+
+
+@pytest.mark.parametrize(
+    ("centres", "outcome"),
+    [
+        ((0.9, 1.0, 1.0, 1.0), "1, 0, 0"),
+        ((1.0, 1.0, 1.0, 0.3), "1, 0, 0"),
+        ((1.0, 1.0, 1.0, 1.0), "0, 1, 0"),
+        ((0.8, 0.8, 1.3, 0.3), "0, 1, 0"),  # better and worse
+        ((1.0, 1.0, 1.2, 1.0), "0, 0, 1"),
+    ],
+)
+def test_a_peer_is_beaten_where_nothing_is_worse(centres: tuple[float, ...], outcome: str) -> None:
+    ours = {axis: noise(centre, 0.001) for axis, centre in zip(AXES, centres, strict=True)}
+    (row,) = both_axes(
+        "ours", ["peer"], {"program": {"ours": ours, "peer": {axis: noise(1.0, 0.001) for axis in AXES}}}
+    ).rows
+    assert row[0] == "peer"
+    assert row[-1] == outcome
+    assert row[1].startswith(f"{centres[0]:.3f}")

@@ -1,11 +1,13 @@
 """What the C library keeps of freed memory goes back to the system, too."""
 
+import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 import pytest
 
-from tests.programs import ask, run
+from tests.programs import ask, environment, quiet, run
 
 pytestmark = [
     pytest.mark.quick,
@@ -71,6 +73,65 @@ def test_it_goes_under_run() -> None:
         """,
         prologue=f"PROLOGUE = {PROLOGUE!r}\n",
     )
+
+
+#: Ways to call a function in a worker that lives on.
+WORKERS = """
+import os
+
+def through(way, work):
+    import multiprocessing
+    if way == "joblib":
+        import joblib
+        return joblib.Parallel(n_jobs=2)(joblib.delayed(work)() for _ in range(2))
+    if way == "loky":
+        from joblib.externals import loky
+        return [loky.get_reusable_executor(1).submit(work).result()]
+    if way.startswith("multiprocessing"):
+        with multiprocessing.get_context(way.partition(" ")[2]).Pool(1) as pool:
+            return [pool.apply(work)]
+    if way == "Dask":
+        from distributed import Client
+        with Client(n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+            return [client.submit(work).result()]
+    child = os.fork()  # as a server forks its workers
+    if not child:
+        os._exit(not work())
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0]
+
+def work():
+    start = probe.rss()
+    few, all = fill()
+    full = probe.rss() - start
+    del all
+    return resident_after(start + full // 3, 30) <= start + full // 3
+
+if __name__ == "__main__":
+    import sys
+    found = through(sys.argv[1], work)
+    assert found and all(found), found
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "joblib",
+        "loky",
+        "multiprocessing fork",
+        "multiprocessing spawn",
+        "multiprocessing forkserver",
+        "Dask",
+        "prefork",
+    ],
+)
+def test_it_goes_in_workers(way: str, tmp_path: Path) -> None:
+    if way == "Dask":
+        pytest.importorskip("distributed")
+    script = tmp_path / "program.py"
+    script.write_text(PROLOGUE + WORKERS)
+    command = [sys.executable, "-W", "ignore", "-m", "firsttouch", "run", "-q", str(script), way]
+    quiet(subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False))
 
 
 def test_its_thread_ends_where_there_is_little() -> None:

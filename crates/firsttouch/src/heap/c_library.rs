@@ -68,6 +68,7 @@ struct Look {
 }
 
 /// Decides when to trim. What was trimmed is still free, and no longer resident. Times count from any moment.
+#[derive(Clone, Copy)]
 struct Watch {
     /// The least that was free at any look since the last trim. That much cannot be returned, or is not resident.
     left: usize,
@@ -108,6 +109,12 @@ impl Watch {
         is_worth_it
     }
 
+    /// Whether to look again.
+    fn is_due(&mut self, now: Duration) -> bool {
+        self.is_idle = false;
+        now >= self.next
+    }
+
     /// Looks and, where it is worth it, trims; `clock` is read before and after.
     fn tick(
         &mut self,
@@ -117,10 +124,6 @@ impl Watch {
         trim: impl FnOnce(),
     ) {
         let began = clock();
-        self.is_idle = false;
-        if began < self.next {
-            return;
-        }
         if self.is_worth_it(began, look(), &resident) {
             trim();
             let free = look().free;
@@ -139,12 +142,16 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 
 struct CLibrary;
 
+/// What time it is for the watch.
+fn clock() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
 impl Purgeable for CLibrary {
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        static START: OnceLock<Instant> = OnceLock::new();
-        let start = START.get_or_init(Instant::now);
-        WATCH.lock().tick(|| start.elapsed(), look, os::resident, || _ = trim());
-        None
+        static TURN: OnceLock<Arc<CLibrary>> = OnceLock::new();
+        WATCH.lock().is_due(clock()).then(|| TURN.get_or_init(|| Arc::new(CLibrary)).clone() as _)
     }
 
     fn is_idle(&self) -> bool {
@@ -158,6 +165,19 @@ impl Purgeable for CLibrary {
     unsafe fn release(&self) {
         // SAFETY: the caller holds it.
         unsafe { WATCH.release() };
+    }
+}
+
+impl DeferredTrim for CLibrary {
+    /// The purger's thread alone comes here, so nobody changes the watch meanwhile.
+    fn run(&self, _: bool) {
+        let mut watch = *WATCH.lock();
+        watch.tick(clock, look, os::resident, || _ = trim());
+        *WATCH.lock() = watch;
+    }
+
+    fn may_wait(&self) -> bool {
+        false
     }
 }
 
@@ -218,7 +238,9 @@ mod tests {
                 clock.set(clock.get() + look);
                 Look { used: 0, free: free(tick) }
             };
-            watch.tick(|| Duration::from_millis(clock.get()), looked, || resident(tick), || found.push(tick));
+            if watch.is_due(Duration::from_millis(tick)) {
+                watch.tick(|| Duration::from_millis(clock.get()), looked, || resident(tick), || found.push(tick));
+            }
         }
         found
     }
@@ -262,7 +284,9 @@ mod tests {
     fn idle(look: impl Fn(u64) -> Look) -> Vec<u64> {
         let mut watch = Watch::new();
         let is_idle = |tick: &u64| {
-            watch.tick(|| Duration::from_millis(*tick), || look(*tick), || 100 * MIB, || ());
+            if watch.is_due(Duration::from_millis(*tick)) {
+                watch.tick(|| Duration::from_millis(*tick), || look(*tick), || 100 * MIB, || ());
+            }
             watch.is_idle
         };
         (0..2000).step_by(100).filter(is_idle).collect()

@@ -6,7 +6,7 @@
 //!
 //! An upstream may run foreign code, which may wait for other threads, call this library, or fork. Whatever has to be
 //! returned to one is therefore a [`DeferredTrim`]: it runs with no lock held, never inside a fork, on an object that is
-//! kept alive by its own reference. A fork does not wait for a thread that runs one.
+//! kept alive by its own reference. A fork does not wait for a thread that runs one which may wait itself.
 //!
 //! A bound on this process's memory may be enforced from outside, such as by a cluster's scheduler ([`set_bound`]); near it,
 //! idle memory is purged.
@@ -26,8 +26,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 struct Purger {
     register: Register,
     thread: Option<os::Thread>,
-    /// Whether the thread runs a deferred trim. Meanwhile it holds no lock of ours, or only as any thread that uses an
-    /// allocator does.
+    /// Whether the thread runs a deferred trim that may wait for others. Meanwhile it holds no lock of ours, or only as any
+    /// thread that uses an allocator does.
     in_upstream: bool,
 }
 
@@ -151,7 +151,7 @@ fn tick_all(thread: bool) -> bool {
         let paused = PAUSED.load(Relaxed);
         let due = |what: &dyn Purgeable| if paused && what.decays() { None } else { what.tick() };
         if let Some(trim) = purger.register.next(&mut number, due) {
-            purger.in_upstream |= thread;
+            purger.in_upstream |= thread && trim.may_wait();
             drop(purger);
             trim.run(false);
             continue;
@@ -327,6 +327,10 @@ pub trait Purgeable: Sync {
 pub trait DeferredTrim: Send + Sync {
     /// Returns what is too old or too much, or all that is idle.
     fn run(&self, all: bool);
+    /// Whether it may wait for another thread of the program. If not, a fork waits for it.
+    fn may_wait(&self) -> bool {
+        true
+    }
 }
 
 struct Entry {

@@ -33,11 +33,12 @@ TUNED_HUGE = {
     + ":".join(f"glibc.malloc.{name[7:-1].lower()}={size}" for name, size in TUNED.items())
 }
 
+#: What people preload, and how the file is called, of whichever version.
 LIBRARIES = {
-    "tcmalloc": "libtcmalloc_minimal.so.4",
-    "jemalloc": "libjemalloc.so.2",
-    "mimalloc": "libmimalloc.so.2",
-    "tbbmalloc": "libtbbmalloc_proxy.so.2",
+    "tcmalloc": "libtcmalloc*.so*",
+    "jemalloc": "libjemalloc.so*",
+    "mimalloc": "libmimalloc.so*",
+    "tbbmalloc": "libtbbmalloc_proxy.so*",
 }
 
 #: How the names of the variables begin that configure glibc's malloc, mimalloc, jemalloc, tcmalloc and tbbmalloc.
@@ -76,15 +77,19 @@ _MALLOCS = ("malloc", "hoard")
 
 
 def library(name: str) -> Path | None:
-    """Return the file of a preloadable malloc, as installed by Debian and its derivatives."""
-    folders = [Path("/usr/local/lib"), Path("/usr/lib64"), Path("/usr/lib"), Path("/lib")]
-    folders[:0] = sorted(Path("/usr/lib").glob("*-linux-gnu*"))
-    return next((folder / name for folder in folders if (folder / name).exists()), None)
+    """Return the file of a preloadable malloc: the first in the folders of LD_LIBRARY_PATH and of the system."""
+    given = [Path(word) for word in os.environ.get("LD_LIBRARY_PATH", "").split(":") if word]
+    system = [
+        *sorted(Path("/usr/lib").glob("*-linux-gnu*")),
+        *map(Path, ("/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib")),
+    ]
+    files = (min(folder.glob(LIBRARIES[name]), default=None) for folder in (*given, *system))
+    return next(filter(None, files), None)
 
 
 def preloaded() -> tuple[list[Contender], list[str]]:
     """Return the preloadable mallocs found on this machine, and the names of those that are absent."""
-    files = {name: library(file) for name, file in LIBRARIES.items()}
+    files = {name: library(name) for name in LIBRARIES}
     found = [Contender(name, {"LD_PRELOAD": str(path)}) for name, path in files.items() if path]
     return found, [name for name, path in files.items() if path is None]
 

@@ -192,7 +192,7 @@ def _malloc(root: Path) -> Facts:
     settings = {name: value for name, _, value in tunables if name.startswith("glibc.")}  # the last applies
     steering = ("LD_PRELOAD", "PYTHONMALLOC")
     settings |= {name: value for name, value in sorted(os.environ.items()) if name.startswith((*PREFIXES, *steering))}
-    there = {name: library(file) for name, file in LIBRARIES.items()}
+    there = {name: library(name) for name in LIBRARIES}
     return {
         "libc": " ".join(platform.libc_ver()).strip() or None,
         "in_use": ", ".join(loaded) or "the C library's own",

@@ -49,7 +49,7 @@ def serve(install: bool, expression: str | None = None) -> None:
         import firsttouch
 
         start = time.perf_counter_ns()
-        firsttouch.install(expression or "process")
+        firsttouch.install(expression or "process", trim_c_library=True)  # as `firsttouch run` does
         install_ns = time.perf_counter_ns() - start
     say(pipe, {"libraries": libraries(), "numpy": np.__version__, "install_ns": install_ns})
     for line in sys.stdin:
