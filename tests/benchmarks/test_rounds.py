@@ -1,12 +1,14 @@
 """Workers, their environment, and the order in which they run."""
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.experiments.memory import charged
 from benchmarks.measuring import AGAIN, Plan, collect, fitting
 from firsttouch._internal.process_memory import peak, reset_peak, resident, touch
 from firsttouch.tools.bench.common import name
-from firsttouch.tools.measuring.contenders import NUMPY, Contender, preloaded
+from firsttouch.tools.measuring.contenders import NUMPY, Contender, library, preloaded
 from firsttouch.tools.measuring.processes import Call, Worker
 
 PEAK = Call("benchmarks.experiments.memory", "measure", {"program": "sparse", "wait": 0.0})
@@ -45,6 +47,16 @@ def test_a_preloaded_peer_is_really_loaded(peer: Contender) -> None:
     with Worker(peer) as worker:
         stem = peer.environment["LD_PRELOAD"].rsplit("/", 1)[-1].split(".so")[0]
         assert any(stem in path for path in worker.hello()["libraries"])
+
+
+def test_a_peer_of_any_version_is_found_where_libraries_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("libmimalloc.so.3.4.3", "libmimalloc-secure.so.3.4", "libtcmalloc_minimal.so.4"):
+        (tmp_path / file).touch()
+    monkeypatch.setenv("LD_LIBRARY_PATH", f":/nowhere:{tmp_path}")
+    assert library("mimalloc") == tmp_path / "libmimalloc.so.3.4.3"
+    assert library("tcmalloc") == tmp_path / "libtcmalloc_minimal.so.4"
 
 
 def test_a_worker_that_installs_says_how_long_it_took() -> None:

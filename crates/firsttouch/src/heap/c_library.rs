@@ -11,7 +11,8 @@
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use crate::os;
 use crate::sync::lock::Lock;
-use std::ffi::{c_int, c_void};
+use std::cell::Cell;
+use std::ffi::{c_int, c_long, c_void};
 use std::mem::transmute;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -27,10 +28,15 @@ const LITTLE: usize = 64 << 20;
 /// Looking and trimming take at most one part in so many of the time.
 const PARTS: u32 = 100;
 
+/// A process that used fewer microseconds of the processor has changed nothing that matters here.
+const ASLEEP: c_long = 500;
+
 /// glibc's functions, where they can be had: `mallinfo2` is of version 2.33.
 struct Functions {
     mallinfo2: unsafe extern "C" fn() -> Info,
     trim: unsafe extern "C" fn(usize) -> c_int,
+    /// The processor time of the process in microseconds.
+    clock: unsafe extern "C" fn() -> c_long,
 }
 
 /// `struct mallinfo2`.
@@ -49,11 +55,13 @@ fn functions() -> Option<&'static Functions> {
             return None;
         }
         let (mallinfo2, trim) = (os::symbol(c"mallinfo2")?.as_ptr(), os::symbol(c"malloc_trim")?.as_ptr());
+        let clock = os::symbol(c"clock")?.as_ptr();
         // SAFETY: glibc's functions of these names have had these types since they exist.
         Some(unsafe {
             Functions {
                 mallinfo2: transmute::<*mut c_void, unsafe extern "C" fn() -> Info>(mallinfo2),
                 trim: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> c_int>(trim),
+                clock: transmute::<*mut c_void, unsafe extern "C" fn() -> c_long>(clock),
             }
         })
     };
@@ -172,7 +180,7 @@ impl DeferredTrim for CLibrary {
     /// The purger's thread alone comes here, so nobody changes the watch meanwhile.
     fn run(&self, _: bool) {
         let mut watch = *WATCH.lock();
-        watch.tick(clock, look, os::resident, || _ = trim());
+        watch.tick(clock, look_or_remember, os::resident, || _ = trim());
         *WATCH.lock() = watch;
     }
 
@@ -207,6 +215,20 @@ fn look() -> Look {
     Look { used, free }
 }
 
+/// The same for the purger's thread, which looks again only if the process has run since: where many blocks are free, a look
+/// takes milliseconds.
+fn look_or_remember() -> Look {
+    thread_local!(static LAST: Cell<Option<(c_long, Look)>> = const { Cell::new(None) });
+    // SAFETY: as above.
+    let used = || functions().map_or(0, |functions| unsafe { (functions.clock)() });
+    if let Some((_, seen)) = LAST.get().filter(|(then, _)| used() - then < ASLEEP) {
+        return seen;
+    }
+    let seen = look();
+    LAST.set(Some((used(), seen)));
+    seen
+}
+
 /// Bytes that are free in glibc's heaps, resident or not.
 pub fn free() -> usize {
     look().free
@@ -220,7 +242,6 @@ pub fn returned() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
 
     const MIB: usize = 1 << 20;
 
