@@ -1,9 +1,70 @@
-"""Uninstalls after each test what the test installed in this process, and lets Ctrl-C reach what tests start."""
+"""Uninstalls after each test what the test installed in this process, and lets Ctrl-C reach what tests start.
+
+On Windows it leaves out what is about something that Windows does not have, and says what and why at the end.
+"""
 
 import signal
+import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+
+_PACKAGES = "packages that are not installed there"
+_PROCESSES = "a process for each test, which takes wine seconds; tests/windows has the commands"
+#: Rooms that are left out on Windows as a whole, and why; of other rooms the marker `linux` decides.
+LEFT_OUT = {
+    "benchmarks": "programs of this checkout, with Linux's compilers and counters",
+    "c": "the library as Linux has it",
+    "cli": _PROCESSES,
+    "company": "LD_PRELOAD",
+    "compare": _PROCESSES,
+    "dask": _PACKAGES,
+    "docs": _PACKAGES,
+    "examples": _PACKAGES,
+    "experiments": "matplotlib, and the zero page",
+    "frame": "the steps of make, and Linux's wheel",
+    "free_threading": "Pythons that are not there",
+    "guarantees": "fork, signals, limits of processes",
+    "handlers": _PROCESSES,
+    "jupyter": _PACKAGES,
+    "limits": "limits of processes, control groups, overcommit",
+    "memory_out": _PROCESSES,
+    "neighbours": _PACKAGES,
+    "numba": _PACKAGES,
+    "placement": "/proc, transparent huge pages, nodes",
+    "plugin": "fork",
+    "preload": "LD_PRELOAD",
+    "process": _PROCESSES,
+    "scopes": _PROCESSES,
+    "shared": "/proc",
+    "structure": "mypy, and the files of the checkout",
+    "trace": _PROCESSES,
+    "trust": "fork",
+    "why": "/proc",
+}
+_left_out: Counter[str] = Counter()
+
+if sys.platform == "win32":
+    collect_ignore = list(LEFT_OUT)
+
+    def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+        kept = []
+        for item in items:
+            if mark := item.get_closest_marker("linux"):
+                _left_out[f"{item.path.parent.name}: {mark.args[0]}"] += 1
+            else:
+                kept.append(item)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+    def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("left out on Windows")
+        for reason in dict.fromkeys(LEFT_OUT.values()):
+            rooms = ", ".join(room for room, why in LEFT_OUT.items() if why == reason)
+            terminalreporter.write_line(f"{rooms}: {reason}")
+        for what, count in sorted(_left_out.items()):
+            terminalreporter.write_line(f"{count} of {what}")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -34,10 +34,10 @@ def both(way: str, scratch: Path, tests: Sequence[str]) -> tuple[Result, Result]
     return plain, pooled
 
 
-def compare(way: str, scratch: Path, share: bool) -> bool:
+def compare(way: str, scratch: Path, tests: Sequence[str]) -> bool:
     """Run both, print what came of it; whether they agree."""
     began = time.monotonic()
-    plain, pooled = both(way, scratch / "first", chosen(SHARE) if share else modules())
+    plain, pooled = both(way, scratch / "first", tests)
     print(f"plain:       {plain.counts()}")
     print(f"{way + ':':<12} {pooled.counts()}")
     arrays = pooled.pooled["allocations"]
@@ -62,6 +62,7 @@ def compare(way: str, scratch: Path, share: bool) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.numpy_suite", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="FILE", help="only these, as numpy/ma/tests/test_core.py")
     parser.add_argument("--everything", action="store_true", help="pool arrays of every size, small ones too")
     parser.add_argument("--share", action="store_true", help="only the tests that make most arrays")
     parser.add_argument("--log", type=Path, metavar="FOLDER", help="keep what the runs wrote in a new folder")
@@ -71,10 +72,11 @@ def main() -> int:
     for tool in ("meson", "ninja", "cc"):
         if shutil.which(tool) is None:
             print(f"{tool} is missing: NumPy skips its tests of memory handlers")
+    tests = chosen(SHARE if options.share else options.names) or modules()
     way = "everything" if options.everything else "install"
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            return 0 if compare(way, options.log or Path(scratch), options.share) else 1
+            return 0 if compare(way, options.log or Path(scratch), tests) else 1
         except Crashed as crash:
             print(crash)
             return 1

@@ -60,7 +60,10 @@ class Run:
         self._outcomes, self._log = scratch / "outcomes.json", scratch / "log"
         (scratch / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", plugin]
-        options += ["-c", str(scratch / "pytest.ini"), "--rootdir", str(_site()), "--basetemp", str(scratch / "tmp")]
+        options += ["-c", str(scratch / "pytest.ini"), "--basetemp", str(scratch / "tmp")]
+        # Without it pytest collects the folders above, where they have none in common with the settings: on Windows
+        # those of a whole drive.
+        options += ["--rootdir", str(_site()), "--confcutdir", str(_site())]
         options += [f"-Wignore:{text}" for text in _IGNORED]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("FIRSTTOUCH_")}
         environment |= {

@@ -217,6 +217,8 @@ impl Report {
             format!("nothing gained, no {noun}s of {} or more", Bytes(self.from))
         } else if !knows_fresh(&pool) {
             "nothing known of a gain by this allocator".to_owned()
+        } else if cfg!(windows) {
+            "what was gained is not known: glibc is simulated, which Windows does not have".to_owned()
         } else if gain.verdict == Verdict::Certain {
             format!("{} gained ({})", range(gain.seconds), shares(gain.share))
         } else if gain.verdict == Verdict::Perhaps {
@@ -292,7 +294,9 @@ impl Report {
     }
 
     fn gain(&self) -> Gain {
-        let Some(pool) = self.pool.filter(knows_fresh) else { return Gain::default() };
+        let Some(pool) = self.pool.filter(|pool| knows_fresh(pool) && cfg!(not(windows))) else {
+            return Gain::default();
+        };
         let pooled = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
         let faults = self.plainly.faults().saturating_sub(pooled.faults());
         if self.plainly.bytes() <= pooled.bytes() {
@@ -449,6 +453,7 @@ mod tests {
         Report { process: 7, used, pool: Some(pool), plainly, numpy: Some("2".into()), ..Report::default() }
     }
 
+    #[cfg(not(windows))]
     #[test]
     fn recycled_memory_is_no_gain_where_it_would_have_been_reused() {
         let none = report(Fresh { small: 1 << 20, huge: 0 }, 9 << 20);

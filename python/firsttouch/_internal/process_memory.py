@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,8 +42,10 @@ def touch(nbytes: int) -> None:
     """
     if nbytes <= 0:
         return
-    with mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-        memory.madvise(mmap.MADV_HUGEPAGE)
+    private: Any = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    with mmap.mmap(-1, nbytes, **private) as memory:
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            memory.madvise(mmap.MADV_HUGEPAGE)
         pages = np.frombuffer(memory, np.uint8)
         pages[:: mmap.PAGESIZE] = 1
         del pages

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import resource
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +16,11 @@ from firsttouch.tools.measuring.machine import available
 from firsttouch.tools.measuring.processes import TOUCH, Call, Worker
 from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
+
+if sys.platform == "win32":
+    from firsttouch.tools.measuring import jobs
+else:
+    import resource
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,7 +114,9 @@ def ratio(of: Replies, to: Replies, figure: str, other: str | None = None) -> Es
 
 
 def faults() -> int:
-    """Return the page faults of the calling thread so far that read nothing from a disk."""
+    """Return the page faults of the calling thread so far that read nothing from a disk; on Windows, the process's."""
+    if sys.platform == "win32":
+        return jobs.faults()
     return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
 
 

@@ -105,6 +105,8 @@ def between(cpu: int, source: int, target: int, nbytes: int) -> dict[str, float]
 
 def run(settings: Settings) -> Section:
     """Measure four copies in a row, then all combinations of nodes."""
+    if not hasattr(os, "sched_setaffinity"):
+        raise RuntimeError("it needs Linux, where Python keeps a thread on the processors of a node")
     section = Section(
         "numa",
         "Copies between NUMA nodes, cold and warm",

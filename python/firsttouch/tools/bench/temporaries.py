@@ -12,7 +12,6 @@ because glibc's behaviour depends on what a process freed before. 1 means that a
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -36,7 +35,8 @@ from firsttouch.tools.bench.common import (
     middle,
     name,
 )
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HAS_GLIBC, NUMPY, TUNED_GLIBC
+from firsttouch.tools.measuring.machine import processors
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
@@ -129,8 +129,8 @@ def run(settings: Settings) -> Section:
         "time of the plain expression divided by that with `out=`, both in one process: 1 means that allocation costs "
         "nothing; in brackets, the page faults of one evaluation. *firsttouch* is its installed pool.",
     )
-    everyone = [NUMPY, FIRSTTOUCH, TUNED_GLIBC]
-    cores = sorted({1, len(os.sched_getaffinity(0))})
+    everyone = [NUMPY, FIRSTTOUCH, *([TUNED_GLIBC] if HAS_GLIBC else [])]
+    cores = sorted({1, processors()})
     sizes, section.notes = settings.chosen(SIZES, QUICK, ARRAYS * cores[-1])
     sizes = sorted({max(2, -(-size // (8 * ROW))) * 8 * ROW for size in sizes})  # whole rows, of which two are used
     cells = {

@@ -6,13 +6,13 @@ char[s] + touch"), with 512 MB: allocating and touching one byte of each page ra
 bytes, and memcpy counts what it copies once; so does this experiment, but with GB of 10**9.)
 
 The rows of new memory include the allocation. `malloc` is glibc's; it is configured by environment variables, which
-have the effect of `mallopt`.
+have the effect of `mallopt`. On Windows it is that of the Universal C Runtime, as it is.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
+import mmap
 import threading
 import time
 from functools import partial
@@ -24,7 +24,8 @@ import numpy as np
 import firsttouch as ft
 from firsttouch._internal import units
 from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, measured, middle, name
-from firsttouch.tools.measuring.contenders import NUMPY, TUNED, Contender
+from firsttouch.tools.measuring.contenders import HAS_GLIBC, NUMPY, TUNED, Contender
+from firsttouch.tools.measuring.machine import processors
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Picture, Table
 
@@ -33,15 +34,15 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 ARRAYS, FULL, QUICK = 2, 512 * MIB, 128 * MIB
-PAGE = os.sysconf("SC_PAGE_SIZE")
+PAGE = mmap.PAGESIZE
 #: The arguments of `pages(huge=...)`.
 KINDS: dict[str, Any] = {"4 KiB pages": False, "THP": "thp", "2 MiB from the pool": ["2M"]}
-#: Settings of glibc, with their environment; the tunable advises huge pages since 2.35.
-LIBRARY = {
-    "glibc": NUMPY,
-    "glibc, never mapped or trimmed": Contender("tuned", TUNED),
-    "glibc, hugetlb=1 (THP)": Contender("thp", {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}),
-}
+C_LIBRARY = "glibc" if HAS_GLIBC else "the C library"
+#: Settings of the C library, with their environment; glibc's tunable advises huge pages since 2.35.
+LIBRARY = {C_LIBRARY: NUMPY}
+if HAS_GLIBC:
+    LIBRARY["glibc, never mapped or trimmed"] = Contender("tuned", TUNED)
+    LIBRARY["glibc, hugetlb=1 (THP)"] = Contender("thp", {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"})
 WAYS = ("touched", "memset", "memset, existing", "memcpy, existing")
 
 
@@ -125,7 +126,7 @@ def run(settings: Settings) -> Section:
     sizes, section.notes = settings.chosen((FULL,), (QUICK,), ARRAYS)
     for at, size in enumerate(sizes):
         progress = partial(lambda at, done: settings.progress((at + done) / len(sizes)), at)
-        every = cells(size, len(os.sched_getaffinity(0)), settings.quick)
+        every = cells(size, processors(), settings.quick)
         found = measured(every, 2 if settings.quick else 3, progress)
         section.raw[name(size)] = {", ".join(key): replies for key, replies in found.items()}
         rates = {key: middle(replies, "rate") for key, replies in found.items()}
@@ -137,7 +138,7 @@ def run(settings: Settings) -> Section:
         best = [max((rate, way) for (memory, way), rate in rates.items() if memory == kind) for kind in KINDS]
         said = [f"{units.rate(rate)} on {kind} ({way})" for kind, (rate, way) in zip(KINDS, best, strict=True)]
         section.notes.append(f"Best rates of first touch, {name(size)} at a time: {units.listed(said)}.")
-        new, old = (rates["glibc", way] for way in ("memset", "memset, existing"))
+        new, old = (rates[C_LIBRARY, way] for way in ("memset", "memset, existing"))
         section.notes.append(
             f"A memset of new memory runs at {units.rate(new)}, of resident memory at {units.rate(old)},"
             f" {units.times(old / new)} as fast."
@@ -156,7 +157,7 @@ def run(settings: Settings) -> Section:
 def draw(axes: Axes, rates: dict[tuple[str, str], float]) -> None:
     """Plot the rates, the longest bars at the top."""
     shown = sorted((rate / 1e9, f"{way} ({memory})") for (memory, way), rate in rates.items())
-    colours = ["0.35" if "glibc" in label else "tab:blue" for _, label in shown]
+    colours = ["0.35" if C_LIBRARY in label else "tab:blue" for _, label in shown]
     drawn = axes.barh([label for _, label in shown], [rate for rate, _ in shown], color=colours)
     axes.bar_label(drawn, fmt="%.1f", padding=2, fontsize="x-small")
     axes.set(xscale="log", xlabel="GB/s")

@@ -41,6 +41,9 @@ are not included.
 def main(words: Sequence[str]) -> int:
     """Run the program, read the trace and print the advice. Returns the program's exit status."""
     given, found = program.parse(_parser(), words, ("--lines", *output.WITH_VALUE))
+    if sys.platform == "win32":
+        estimate = "what pooled memory saves is estimated for glibc, which Windows does not have"
+        raise BadUsageError(f"advise: {estimate}; firsttouch compare measures it")
     out = output.checked(given, "advise", "numpy", "rich")
     if files.is_trace(found.words[0]):
         return _of_trace(found.words, given.lines, out)

@@ -54,8 +54,6 @@ _WITH_VALUE = ("-r", "--runs", "-p", "--prepare", "--budget", "--timeout", "--al
 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked beforehand, compare, and show the outcome."""
-    if not hasattr(os, "posix_spawnp"):
-        raise BadUsageError("compare: cannot measure what a program used on this system; Linux is needed")
     parser = _parser()
     at = program.own(words, _WITH_VALUE)
     for word in words[:at]:
@@ -72,7 +70,7 @@ def main(words: Sequence[str]) -> int:
         raise BadUsageError(f"compare: missing program: {ways} (try firsttouch compare --help)")
     for expression in given.allocator:
         program.checked(expression, "compare")
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupt)
     return _compare(given, out, words, command, python)
@@ -189,8 +187,10 @@ def _standard_input(folder: Path) -> str:
     if os.isatty(0):
         return os.devnull
     if stat.S_ISCHR(kind):
-        return os.readlink("/proc/self/fd/0") if os.path.exists("/proc/self/fd/0") else os.devnull
-    if not stat.S_ISREG(kind) and not select.select([0], [], [], _PATIENCE)[0]:  # a pipe may never be written to
+        link = "/proc/self/fd/0" if sys.platform == "linux" else ""
+        return os.readlink(link) if os.path.exists(link) else os.devnull
+    # A pipe may never be written to; on Windows only a socket can be waited for.
+    if not stat.S_ISREG(kind) and os.name != "nt" and not select.select([0], [], [], _PATIENCE)[0]:
         speak.line("compare: waiting for the end of standard input, which every run reads; use < /dev/null for none")
     kept = folder / "stdin"
     with open(0, "rb", closefd=False) as incoming, kept.open("wb") as file:

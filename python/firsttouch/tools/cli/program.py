@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from firsttouch.tools.cli.parser import Parser
 
-#: How a program in machine code begins.
+#: How programs in machine code begin: Linux's, and all.
 ELF = b"\x7fELF"
+MACHINE_CODE = (ELF, b"MZ")
 
 #: Arrays from this size on are recorded with the line that made them, for `firsttouch why`.
 LINES_FROM = 64 << 10
@@ -66,7 +67,7 @@ def find(word: str) -> str | None:
     path = word if here else which(word)
     if path is None or path.endswith(".py") or not os.path.isfile(path):
         return None
-    if _start(path).startswith(ELF):
+    if _start(path).startswith(MACHINE_CODE):
         return None if _is_python(os.path.basename(path)) else path
     return path if interpreter(path) and os.access(path, os.X_OK) else None
 
@@ -92,8 +93,9 @@ def _start(path: str) -> bytes:
 
 def which(word: str) -> str | None:
     """Return the file of a command, as :func:`shutil.which`, whose imports would cost more than all others here."""
+    ending = ".exe" if os.name == "nt" and not word.lower().endswith(".exe") else ""
     for folder in os.get_exec_path():
-        path = os.path.join(folder, word)
+        path = os.path.join(folder, word + ending)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
@@ -105,6 +107,7 @@ def _has_main(folder: str) -> bool:
 
 
 def _is_python(name: str) -> bool:
+    name = name.lower().removesuffix(".exe")
     return name.startswith("python") and not name[len("python") :].strip("0123456789.")
 
 
@@ -178,7 +181,7 @@ def _is_binary(path: str) -> bool:
     """Return whether it is machine code; a file that cannot be read may be anything."""
     try:
         with open(path, "rb") as file:
-            return file.read(4) == ELF
+            return file.read(4).startswith(MACHINE_CODE)
     except OSError:
         return False
 
@@ -225,6 +228,11 @@ def command(of: str = "run") -> list[str]:
     """Return the command that starts this interpreter again, with its options; `of` is the calling command."""
     if not sys.executable:
         raise BadUsageError(f"{of}: Python does not know its own program file (sys.executable is empty)")
+    base = getattr(sys, "_base_executable", sys.executable)
+    if os.name == "nt" and base != sys.executable:
+        # In a virtual environment python.exe starts another process; this one finds the environment by the variable.
+        os.environ["__PYVENV_LAUNCHER__"] = sys.executable
+        return [base, *of_python(sys.orig_argv)]
     return [sys.executable, *of_python(sys.orig_argv)]
 
 
@@ -358,9 +366,14 @@ def _as_json(settings: dict[str, Any]) -> str:
 def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
     """Replace this process by the program."""
     if os.name == "nt":  # there exec starts another process and does not wait for it
+        import signal
         import subprocess
 
-        raise SystemExit(subprocess.call(command, env=environment))
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the program, too
+        try:
+            raise SystemExit(subprocess.call(command, env=environment))
+        finally:
+            signal.signal(signal.SIGINT, before)
     try:
         os.execve(command[0], command, environment)
     except (OSError, ValueError) as error:
@@ -382,6 +395,11 @@ def wait_for(start: Callable[[], NoReturn], wait: Callable[[int], int] | None = 
     Ctrl-C reaches the program, as it would without this process, which keeps waiting. Other signals that would end this
     process are passed on to the program, those among them that mean what a program wants.
     """
+    if os.name == "nt":
+        try:
+            start()
+        except SystemExit as ended:
+            return int(ended.code or 0)
     import signal
 
     child = os.fork()

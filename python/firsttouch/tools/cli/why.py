@@ -54,6 +54,8 @@ _AT_LEAST = 1.0
 
 def main(words: Sequence[str]) -> int:
     """Look at a process, or run a program and look at it; returns the program's exit status."""
+    if sys.platform != "linux":
+        raise BadUsageError("why: it reads what memory is for from Linux's /proc, which this system does not have")
     given, found = program.parse(_parser(), words, ("--lines", "--watch", *output.WITH_VALUE))
     out = output.checked(given, "why", "numpy", "rich")
     if found.words[0].isdecimal() and not os.path.exists(found.words[0]):

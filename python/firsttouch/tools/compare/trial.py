@@ -6,7 +6,6 @@ import filecmp
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, Contender, environment
-from firsttouch.tools.measuring.processes import CannotStartError, Files, NeverEndedError, Run, once
-from firsttouch.tools.measuring.starter import ending_with_us
+from firsttouch.tools.measuring.processes import CannotStartError, Files, NeverEndedError, Run, once, shell
 
 _SHOWN, _TAIL_LINES, _TAIL_BYTES = 60, 15, 8192
 
@@ -132,13 +130,9 @@ class Trial:
 
     def _once(self, contender: Contender, report: str | None = None) -> Run:
         if self.prepare is not None:
-            # In the terminal's own session, in which sudo may still hold the user's credentials.
-            command, null = ending_with_us(["/bin/sh", "-c", self.prepare]), subprocess.DEVNULL
-            done = subprocess.run(
-                command, stdin=null, capture_output=True, text=True, errors="replace", check=False
-            )  # fmt: skip
-            if done.returncode != 0:
-                raise PrepareError(f"--prepare {self.prepare!r} ended with status {done.returncode}", done.stderr)
+            status, said = shell(self.prepare)
+            if status != 0:
+                raise PrepareError(f"--prepare {self.prepare!r} ended with status {status}", said)
         out = os.devnull if self.ignore_output else str(self.folder / "out")
         files = Files(self.stdin, out, str(self.folder / "err"))
         try:

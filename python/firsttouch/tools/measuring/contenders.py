@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +71,7 @@ POOL = Contender("pool()", install=True)
 PRELOADED = Contender("preloaded pool", {"LD_PRELOAD": preload.FILE}, install=True)
 TUNED_GLIBC = Contender("tuned glibc", TUNED)
 HUGE_GLIBC = Contender("huge tuned glibc", TUNED_HUGE)
+HAS_GLIBC = platform.libc_ver()[0] == "glibc"
 
 #: Included by `compare --all`, in addition to the pool.
 _MORE = ("pool(pages())", "mimalloc()", "jemalloc()")
@@ -78,6 +80,8 @@ _MALLOCS = ("malloc", "hoard")
 
 def library(name: str) -> Path | None:
     """Return the file of a preloadable malloc: the first in the folders of LD_LIBRARY_PATH and of the system."""
+    if sys.platform != "linux":  # where wine shows Linux's folders
+        return None
     given = [Path(word) for word in os.environ.get("LD_LIBRARY_PATH", "").split(":") if word]
     system = [
         *sorted(Path("/usr/lib").glob("*-linux-gnu*")),
@@ -106,6 +110,8 @@ def chosen(
     named = dict.fromkeys([*(_MORE if everything else ()), *expressions])
     served = [Contender(expression, install=expression) for expression in named if expression != POOL.name]
     mallocs = [PRELOADED, TUNED_GLIBC, HUGE_GLIBC] if any_program or everything else [TUNED_GLIBC]
+    if not HAS_GLIBC:
+        mallocs = [PRELOADED] if any_program or everything else []
     if PRELOADED in mallocs and preload.missing():
         mallocs.remove(PRELOADED)
         absent = [*absent, os.path.basename(preload.FILE)]

@@ -61,6 +61,11 @@ def _kib(text: str | None) -> int | None:
     return int(text.split()[0]) * 1024 if text else None
 
 
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def available() -> int:
     """Return the bytes that this process may still use: the machine's free memory, or what control groups allow."""
     free: int = _firsttouch.headroom()
@@ -90,11 +95,10 @@ def _machine(root: Path) -> Facts:
     memory, cpu = fields(root / "proc/meminfo"), fields(root / "proc/cpuinfo")
     guest = ", virtual" if "hypervisor" in cpu.get("flags", "").split() else ""
     family = f"family {cpu.get('cpu family', '?')}, model {cpu.get('model', '?')}{guest}"
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     gil = "" if getattr(sys, "_is_gil_enabled", lambda: True)() else ", without the GIL"
     return {
         "CPU": f"{cpu.get('model name') or platform.processor() or platform.machine()} ({family})",
-        "cores": f"{usable} usable of {os.cpu_count()}",
+        "cores": f"{processors()} usable of {os.cpu_count()}",
         "memory_bytes": _kib(memory.get("MemTotal")),
         "available_bytes": _kib(memory.get("MemAvailable")),
         "swap_bytes": _kib(memory.get("SwapTotal")),

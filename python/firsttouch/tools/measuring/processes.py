@@ -17,7 +17,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from firsttouch.tools.measuring.contenders import Contender
-from firsttouch.tools.measuring.starter import ending_with_us, helper
+
+if sys.platform == "win32":
+    from firsttouch.tools.measuring import jobs
+else:
+    from firsttouch.tools.measuring.starter import ending_with_us
 
 #: Seconds for the starter, which allows a process to end.
 _ENDING = 5.0
@@ -79,6 +83,13 @@ def once(command: Sequence[str], environment: Mapping[str, str], files: Files, t
     Raises :exc:`CannotStartError`, and :exc:`NeverEndedError` after `timeout` seconds. If any other exception is raised
     meanwhile, such as by Ctrl-C, the command and its process group are ended first.
     """
+    if sys.platform == "win32":
+        try:
+            return Run(**jobs.once(command, environment, vars(files), timeout))
+        except subprocess.TimeoutExpired:
+            raise NeverEndedError from None
+        except OSError as error:
+            raise CannotStartError(error.strerror or str(error)) from None
     order = {"command": list(command), "environment": dict(environment), **vars(files)}
     pipe = subprocess.PIPE
     with subprocess.Popen(ending_with_us([]), stdin=pipe, stdout=pipe, text=True, start_new_session=True) as starter:
@@ -97,6 +108,22 @@ def once(command: Sequence[str], environment: Mapping[str, str], files: Files, t
     return Run(**found)
 
 
+def shell(command: str) -> tuple[int, str]:
+    """Run a command of the system's shell that ends with us, without input; its status and standard error."""
+    # In the terminal's own session, in which sudo may still hold the user's credentials.
+    words = command if sys.platform == "win32" else ending_with_us(["/bin/sh", "-c", command])
+    done = subprocess.run(
+        words,
+        shell=sys.platform == "win32",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
 def _end(starter: subprocess.Popen[str]) -> None:
     """Let the starter end its group."""
     starter.terminate()
@@ -109,6 +136,20 @@ def _end(starter: subprocess.Popen[str]) -> None:
 def _end_group(starter: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(starter.pid, signal.SIGKILL)
+
+
+def helper(*words: str) -> list[str]:
+    """Return the command that starts a helper process: ``words`` behind this interpreter and its options.
+
+    The current directory is not on the helper's path (``-P``): a ``json.py`` there must not be imported. Options that
+    ignore the environment or the user's site-packages are passed on.
+    """
+    options = ["-P"]
+    if sys.flags.isolated:
+        options.append("-I")
+    else:
+        options += ["-E"] * sys.flags.ignore_environment + ["-s"] * sys.flags.no_user_site
+    return [sys.executable, *options, *words]
 
 
 @dataclass(frozen=True)
@@ -133,14 +174,14 @@ class Worker:
         self.name = contender.name
         self._preload = contender.environment.get("LD_PRELOAD", "")
         self._hello: dict[str, Any] = {}
-        self._process = subprocess.Popen(
-            ending_with_us(command),
-            env=contender.full_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,  # Ctrl-C reaches only the command, which then ends its workers
-        )
+        options: dict[str, Any] = {"env": contender.full_environment(), "text": True}
+        options |= {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        # Ctrl-C reaches only the command, which then ends its workers.
+        self._process: subprocess.Popen[str]
+        if sys.platform == "win32":
+            self._process = jobs.ours().start(command, **options)
+        else:
+            self._process = subprocess.Popen(ending_with_us(command), process_group=0, **options)
 
     def __enter__(self) -> Self:
         return self
@@ -161,7 +202,7 @@ class Worker:
         if not self._hello:
             self._hello = self._read()
             stem = self._preload.rsplit("/", 1)[-1].split(".so")[0]
-            if not any(stem in path for path in self._hello["libraries"]):
+            if stem and not any(stem in path for path in self._hello["libraries"]):
                 raise RuntimeError(f"{self._preload} was not loaded into the worker of {self.name}")
         return self._hello
 

@@ -46,20 +46,6 @@ def ending_with_us(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
-def helper(*words: str) -> list[str]:
-    """Return the command that starts a helper process: ``words`` behind this interpreter and its options.
-
-    The current directory is not on the helper's path (``-P``): a ``json.py`` there must not be imported. Options that
-    ignore the environment or the user's site-packages are passed on.
-    """
-    options = ["-P"]
-    if sys.flags.isolated:
-        options.append("-I")
-    else:
-        options += ["-E"] * sys.flags.ignore_environment + ["-s"] * sys.flags.no_user_site
-    return [sys.executable, *options, *words]
-
-
 def main() -> None:
     """Read the request from standard input, and write the result to standard output, both as JSON."""
     if command := sys.argv[2:]:

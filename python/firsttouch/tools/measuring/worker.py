@@ -34,6 +34,8 @@ def say(pipe: TextIO, message: dict[str, object]) -> None:
 
 def libraries() -> list[str]:
     """Return the shared libraries loaded here, so that a failed preload is noticed."""
+    if sys.platform != "linux":
+        return []
     maps = Path("/proc/self/maps").read_text(errors="replace")
     paths = {line.split()[-1] for line in maps.splitlines() if ".so" in line}
     return sorted(paths)

@@ -1,0 +1,135 @@
+"""The commands on Windows: each works, or says in one sentence why it does not."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firsttouch import _firsttouch
+from tests.cli.conftest import start
+
+pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
+
+PROGRAM = """
+import numpy as np
+x = np.ones(1 << 17)
+for _ in range(100):
+    x = (x * 2 + x) / 3
+print(x.sum())
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    (tmp_path / "script.py").write_text(PROGRAM)
+    return tmp_path / "script.py"
+
+
+def firsttouch(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    return start("-m", "firsttouch", *words, **({"timeout": 280} | options))
+
+
+def test_run_claims_no_gain_that_it_does_not_know(script: Path, tmp_path: Path) -> None:
+    done = firsttouch("run", "--json", tmp_path / "report.json", script)
+    assert (done.returncode, done.stdout) == (0, "131072.0\n")
+    assert ": what was gained is not known: " in done.stderr
+    found = json.loads((tmp_path / "report.json").read_text())
+    assert found["gain"]["faults"] == 0
+    assert found["pool"]["recycled"] > 100
+
+
+def test_compare_measures_a_program_and_its_children(tmp_path: Path) -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'x = sum(range(3_000_000))'])"
+    done = firsttouch("compare", "--runs", 2, "--json", tmp_path / "out.json", "-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert [row["name"] for row in found["contenders"]] == ["the default", "the same again", "pool()"]
+    for row in found["contenders"]:
+        assert (row["failure"], len(row["runs"])) == (None, 2)
+        assert all(0 < run["user"] + run["system"] < 4 * run["wall"] for run in row["runs"])
+    assert found["absent"] == []  # what wine shows of Linux is not there
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-c", "raise SystemExit(3)"], "the program ended with status 3; no comparison was made"),
+        (["--prepare", "exit 4", "-c", "pass"], "--prepare 'exit 4' ended with status 4; no comparison was made"),
+        (["--", "cmd", "/c", "exit 5"], "the program ended with status 5; no comparison was made"),
+    ],
+)
+def test_compare_says_what_failed(words: list[str], said: str) -> None:
+    done = firsttouch("compare", *words)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, f"firsttouch: compare: {said}")
+
+
+def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    child = f"file = open({str(held)!r}, 'w'); import time; time.sleep(600)"
+    code = f"""
+import os, subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", {child!r}])
+while not os.path.exists({str(held)!r}):
+    time.sleep(0.01)
+"""
+    assert firsttouch("compare", "--runs", 1, "-c", code, timeout=100).returncode == 0
+    until = time.monotonic() + 30
+    while True:
+        try:
+            os.remove(held)  # refused while a process has it open
+            break
+        except PermissionError:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
+def test_a_trace(script: Path, tmp_path: Path) -> None:
+    traced = firsttouch("trace", script, cwd=tmp_path)
+    assert (traced.returncode, traced.stdout) == (0, "131072.0\n")
+    found = _firsttouch.trace_summary(str(tmp_path / "trace.ft"), True)
+    assert found["complete"]
+    assert {(os.path.basename(line["file"]), line["line"]) for line in found["lines"]} == {
+        ("script.py", 3),
+        ("script.py", 5),
+    }
+
+
+def test_an_experiment() -> None:
+    done = firsttouch("bench", "zeros", "--quick", "--quiet", "--sizes", "1MiB")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 MiB" in done.stdout
+
+
+def test_info_reads_nothing_of_linux() -> None:
+    done = firsttouch("info", "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["machine"]["memory_bytes"] is None
+    assert found["malloc"]["peers"].count("absent") == 4
+    assert found["meaning"] == ["Windows tells nothing here: firsttouch reads these facts from Linux's /proc and /sys"]
+
+
+REFUSED = {
+    "advise": (
+        ["advise", "-c", "pass"],
+        "what pooled memory saves is estimated for glibc, which Windows does not have",
+    ),
+    "why": (["why", "-c", "pass"], "it reads what memory is for from Linux's /proc, which this system does not have"),
+    "why PID": (["why", "1"], "it reads what memory is for from Linux's /proc, which this system does not have"),
+    "run": (["run", "cmd"], "only Python programs can be served here: replacing malloc requires Linux with glibc"),
+    "numa": (["bench", "numa", "--quick"], "it needs Linux, where Python keeps a thread on the processors of a node"),
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_what_a_command_cannot_do_it_says(command: str) -> None:
+    words, said = REFUSED[command]
+    done = firsttouch(*words)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
