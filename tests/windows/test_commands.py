@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from firsttouch import _firsttouch
+from firsttouch.tools.bench import numa
+from firsttouch.tools.bench.common import Settings
 from tests.cli.conftest import start
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
@@ -105,6 +107,11 @@ def test_an_experiment() -> None:
     assert "1 MiB" in done.stdout
 
 
+def test_the_experiment_on_nodes_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="it needs Linux, where Python keeps a thread on the processors of a node"):
+        numa.run(Settings(quick=True))
+
+
 def test_info_reads_nothing_of_linux() -> None:
     done = firsttouch("info", "--json", "-")
     assert (done.returncode, done.stderr) == (0, "")
@@ -122,7 +129,6 @@ REFUSED = {
     "why": (["why", "-c", "pass"], "it reads what memory is for from Linux's /proc, which this system does not have"),
     "why PID": (["why", "1"], "it reads what memory is for from Linux's /proc, which this system does not have"),
     "run": (["run", "cmd"], "only Python programs can be served here: replacing malloc requires Linux with glibc"),
-    "numa": (["bench", "numa", "--quick"], "it needs Linux, where Python keeps a thread on the processors of a node"),
 }
 
 
