@@ -1,7 +1,6 @@
 """A pytest plugin for NumPy's own tests: numpy.zeros is firsttouch.zeros, and so on, from before they are collected.
 
-FIRSTTOUCH_SUITE says how: `plain` leaves NumPy alone; with `install` the process's pool is installed; with `current`
-the C library's malloc is entered besides.
+FIRSTTOUCH_SUITE says how: `plain` leaves NumPy alone; with `install` the process's pool is installed.
 """
 
 from collections.abc import Iterator
@@ -25,14 +24,11 @@ if WAY != "plain":
 
     for name in arrays.__all__:
         setattr(np, name, getattr(firsttouch, name))
-    serving = firsttouch.malloc() if WAY == "current" else _firsttouch.default_pool()
-    if WAY == "current":
-        _firsttouch.enter(serving)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish() -> Iterator[None]:
     if WAY != "plain":
-        assert firsttouch.get_allocator() == serving
+        assert firsttouch.get_allocator() == _firsttouch.default_pool()
         assert all(getattr(np, name) is getattr(firsttouch, name) for name in arrays.__all__)
     return (yield from write_outcomes())

@@ -5,16 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.numpy_suite.__main__ import differing
-from tests.numpy_suite.runs import Result, Run, chosen
+from tests.numpy_suite.runs import Run, chosen
 
-#: What is about making arrays.
-CLOSE = [
+#: What is about making arrays, and what makes them all the time.
+FILES = [
     *(f"_core/tests/test_{name}.py" for name in ("numeric", "multiarray", "function_base", "array_coercion")),
     *(f"_core/tests/test_{name}.py" for name in ("overrides", "api", "dlpack", "stringdtype", "_exceptions")),
     "lib/tests/test_twodim_base.py",
-]
-#: What makes arrays all the time.
-FAR = [
     *(f"_core/tests/test_{name}.py" for name in ("dtype", "records", "regression", "datetime", "shape_base")),
     *(f"_core/tests/test_{name}.py" for name in ("array_interface", "indexing", "custom_dtypes")),
     "lib/tests/test_function_base.py",
@@ -22,7 +19,6 @@ FAR = [
     "matrixlib/tests",
     "tests/test_public_api.py",
 ]
-FILES = {"plain": CLOSE + FAR, "install": CLOSE + FAR, "current": CLOSE}
 
 #: Tests that look at the functions themselves, not at what they do.
 OF_FUNCTIONS = (
@@ -37,35 +33,18 @@ OF_FUNCTIONS = (
 )
 
 
-def there(way: str) -> list[str]:
-    """The paths of those files that this NumPy has."""
-    return [path for path in chosen([f"numpy/{name}" for name in FILES[way]]) if Path(path).exists()]
-
-
-def of(result: Result, way: str) -> Result:
-    """The part of a run that is also in another."""
-    files = tuple(f"numpy/{name}" for name in FILES[way])
-    return Result({name: end for name, end in result.outcomes.items() if name.startswith(files)}, result.pooled)
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    """Every way at the same time, each in a process of its own."""
-    folder = tmp_path_factory.mktemp("suite")
-    runs = {way: Run(way, folder / way, there(way), "tests.creation.numpy_plugin") for way in FILES}
-    try:
-        return {way: run.finish() for way, run in runs.items()}
-    finally:
-        for run in runs.values():
-            run.stop()
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("way", ["install", "current"])
-def test_every_test_ends_alike(results: dict[str, Result], way: str) -> None:
-    plain = of(results["plain"], way)
+def test_every_test_ends_alike(tmp_path: Path) -> None:
+    """Both at the same time, each in a process of its own."""
+    there = [path for path in chosen([f"numpy/{name}" for name in FILES]) if Path(path).exists()]
+    runs = [Run(way, tmp_path / way, there, "tests.creation.numpy_plugin") for way in ("plain", "install")]
+    try:
+        plain, ours = (run.finish() for run in runs)
+    finally:
+        for run in runs:
+            run.stop()
     assert list(plain.outcomes.values()).count("passed") > 5_000
-    assert way == "current" or results[way].pooled["allocations"] > 1_000
-    found = differing(plain, results[way])
+    assert ours.pooled["allocations"] > 1_000
+    found = differing(plain, ours)
     assert [(name, *end) for name, end in found.items() if not any(known in name for known in OF_FUNCTIONS)] == []

@@ -135,32 +135,6 @@ def test_a_block_of_a_forked_child_is_its_own() -> None:
     """)
 
 
-def test_forks_while_others_measure() -> None:
-    run(
-        """
-        import os, threading, warnings
-        warnings.simplefilter("ignore", DeprecationWarning)
-        stop = False
-        def measuring():
-            while not stop:
-                with ft.use(pool), ft.measure() as m:
-                    np.ones(10**5)
-                    repr(m)
-        pool = ft.pool()
-        threads = [threading.Thread(target=measuring) for _ in range(3)]
-        for thread in threads: thread.start()
-        for _ in range(40):
-            pid = os.fork()
-            if pid == 0:
-                with ft.measure() as m: np.ones(10**5)
-                os._exit(0 if m.arrays else 1)
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        stop = True
-        for thread in threads: thread.join()
-        """
-    )
-
-
 def test_blocks_that_nobody_ends() -> None:
     run("""
         import gc

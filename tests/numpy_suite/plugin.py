@@ -1,7 +1,7 @@
 """A pytest plugin: installs firsttouch before NumPy's tests are collected, and keeps every test's outcome.
 
 FIRSTTOUCH_SUITE says how: `plain` leaves NumPy alone, `install` installs, `everything` installs and pools arrays of
-every size, `current` is that of another plugin (tests/creation); anything else is the expression of an allocator to
+every size; anything else is the expression of an allocator to
 install. FIRSTTOUCH_SUITE_OUTCOMES names the file for the outcomes.
 """
 
@@ -26,7 +26,7 @@ def _install() -> None:
 
     if WAY == "everything":
         _firsttouch.set_small_limit(1)
-    firsttouch.install("process" if WAY in ("install", "everything", "current") else WAY)
+    firsttouch.install("process" if WAY in ("install", "everything") else WAY)
 
 
 if WAY != "plain":
