@@ -109,6 +109,7 @@ def test_6_any_thread_may_free(allocator: ft.Allocator) -> None:
     assert not wrong
 
 
+@pytest.mark.linux("fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # pytest's own threads, if there are any
 def test_6_fork_is_safe(allocator: ft.Allocator) -> None:
     arrays = [written(allocator, size, seed) for seed, size in enumerate(SIZES)]

@@ -111,6 +111,7 @@ def test_memory_is_lent_until_the_last_array_is_gone() -> None:
     lent.extend(b"more")
 
 
+@pytest.mark.linux("fork")
 def test_shared_memory_is_closed_in_a_forked_child() -> None:
     printed = run(
         """

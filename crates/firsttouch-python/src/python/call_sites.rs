@@ -46,8 +46,8 @@ struct SeenCode {
 
 static SEEN: Mutex<Option<SeenCode>> = Mutex::new(None);
 
-/// The folders of installed packages, wherever they are.
-const PACKAGES: [&str; 2] = ["/site-packages/", "/dist-packages/"];
+/// The folders of installed packages, wherever they are; the last is Windows'.
+const PACKAGES: [&str; 3] = ["/site-packages/", "/dist-packages/", r"\site-packages\"];
 
 /// Where code lies that is not the program's.
 struct Folders {
@@ -68,7 +68,7 @@ impl Folders {
             let folder = |name: &str| -> PyResult<String> {
                 let modules = py.import(Name("sys"))?.getattr(Name("modules"))?; // all are loaded, or being loaded, by now
                 let file = text(&modules.get_item(name)?.getattr(Name("__file__"))?)?;
-                Ok(file[..=file.rfind('/').unwrap_or_default()].to_owned())
+                Ok(file[..file.rfind(std::path::is_separator).map_or(file.len(), |at| at + 1)].to_owned())
             };
             let hidden = ["numpy", "firsttouch"].into_iter().filter_map(|name| folder(name).ok()).collect();
             Self { hidden, standard: folder("os").ok() }
