@@ -3,6 +3,7 @@
 On Windows it leaves out what is about something that Windows does not have, and says what and why at the end.
 """
 
+import gc
 import signal
 import sys
 from collections import Counter
@@ -77,6 +78,11 @@ if sys.platform == "win32":
 def _interruptible() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in background jobs; children inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _frozen() -> None:
+    gc.freeze()  # tests collect often, and need not look at what was there before them
 
 
 @pytest.fixture(autouse=True)

@@ -35,6 +35,7 @@ import numpy as np
 import firsttouch as ft
 from tests.handlers.swapped import swap
 
+gc.freeze()  # what is there by now is not looked at again
 pool = ft.pool()
 tracked = ft.tracked(ft.pool())
 
