@@ -52,4 +52,5 @@ def test_the_experiment_judges_every_bar(monkeypatch: pytest.MonkeyPatch) -> Non
         "**Time**",
         "**Peak resident memory**, of the default's",
         "**Resident two seconds after the last free**, MiB",
+        "**Time and memory together**, of preloaded pool, divided by the row's: geometric means",
     ]
