@@ -283,7 +283,7 @@ def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: St
         (
             (0.4, 0.9),
             "certain",
-            "pooled memory would save between 400 ms and 900 ms of 6.00 s of processor time, 6.7 % to 15 %",
+            "pooled memory would save between 400 ms and 900 ms of 6.00 s of processor time, 6.7 to 15.0 %",
         ),
         (
             (-0.01, 0.4),

@@ -41,6 +41,12 @@ def share(part: float, whole: float) -> str:
     return f"{percent:.{decimals}f} %".replace("100.0", "100")
 
 
+def shares(low: float, high: float, whole: float) -> str:
+    """Format a range of parts as percentages, both with one decimal if the lower is below 10 %: "36 to 94 %"."""
+    decimals = 0 if low >= whole / 10 else 1
+    return f"{100 * low / whole:.{decimals}f} to {100 * high / whole:.{decimals}f} %"
+
+
 def count(number: int, noun: str) -> str:
     """Format a count with its noun: "1 array", "1,200 arrays"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -121,7 +121,7 @@ class Summary:
         most, all_of_it = units.seconds(high), f"of {units.seconds(self.processor)} of processor time"
         share = units.share(high, self.processor)
         if self.facts["verdict"] == "certain":
-            part = f"between {units.seconds(low)} and {most} {all_of_it}, {units.share(low, self.processor)} to {share}"
+            part = f"between {units.seconds(low)} and {most} {all_of_it}, {units.shares(low, high, self.processor)}"
             return f"pooled memory would save {part}" + (f": firsttouch run {program}" if program else "")
         if self.facts["verdict"] == "perhaps":
             return f"pooled memory may save up to {most} {all_of_it}, {share}; firsttouch compare tells"
