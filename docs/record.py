@@ -17,7 +17,7 @@ COMMANDS = {
     "advise": "firsttouch advise heat.py",
     "why": "firsttouch why heat.py",
     "overrun": "firsttouch run --allocator 'guarded()' overrun.py",
-    "info": "firsttouch info",
+    "info": "firsttouch --info",
 }
 
 

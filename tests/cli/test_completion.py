@@ -1,4 +1,4 @@
-"""`firsttouch completion SHELL`: what a shell then offers."""
+"""`firsttouch --completion SHELL`: what a shell then offers."""
 
 import shutil
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.cli.main import COMMANDS
+from firsttouch.tools.cli.main import ABOUT, COMMANDS
 
 from .conftest import Start
 
@@ -19,7 +19,7 @@ def _offered(firsttouch: Start, tmp_path: Path, request: pytest.FixtureRequest) 
     shell = request.param
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    done = firsttouch("completion", shell)
+    done = firsttouch("--completion", shell)
     assert (done.returncode, done.stderr) == (0, "")
     script = tmp_path / "script"
     script.write_text(done.stdout)
@@ -43,14 +43,16 @@ def _offered(firsttouch: Start, tmp_path: Path, request: pytest.FixtureRequest) 
 def test_commands_and_options_are_offered(offered: object) -> None:
     assert callable(offered)
     assert offered("") == set(COMMANDS)
-    assert offered("comp") == {"compare", "completion"}
+    assert offered("comp") == {"compare"}
+    assert set(ABOUT) <= offered("--")
+    assert "--json" in offered("--info", "--")
     assert offered("run", "--de") == {"--decay"}
     assert {"--json", "--html", "--quiet"} <= offered("advise", "--")
     assert "--decay" not in offered("advise", "--")
 
 
 def test_zsh_loads_the_script_of_bash(firsttouch: Start) -> None:
-    zsh, bash = firsttouch("completion", "zsh").stdout, firsttouch("completion", "bash").stdout
+    zsh, bash = firsttouch("--completion", "zsh").stdout, firsttouch("--completion", "bash").stdout
     assert zsh.endswith(bash)
     if shutil.which("zsh") is not None:
         done = subprocess.run(

@@ -39,7 +39,7 @@ def planted(write: Write, firsttouch: Start, tmp_path: Path) -> Callable[[], Non
     "words",
     [
         ["advise", "one.ft"],
-        ["info", "-q"],
+        ["--info", "-q"],
         ["compare", "--runs", "1", "--allocator", "mimalloc()", "-q", "--", "true"],
         ["run", "-q", "--allocator", "pool()", "-c", "pass"],
     ],
@@ -55,7 +55,7 @@ def test_modules_of_the_current_folder_are_not_run(
 
 def test_nor_by_python_m_once_it_is_ours(firsttouch: Start, write: Write, tmp_path: Path) -> None:
     write("argparse.py", PLANTED)
-    assert firsttouch("info", "-q").returncode == 0
+    assert firsttouch("--info", "-q").returncode == 0
     assert not (tmp_path / "ran").exists()
 
 

@@ -1,4 +1,4 @@
-"""`firsttouch info`, and the machine as everything here sees it: on this one, and on trees of files made here."""
+"""`firsttouch --info`, and the machine as everything here sees it: on this one, and on trees of files made here."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def meaning(root: Path) -> str:
 
 def test_a_block_for_each_topic_and_files(firsttouch: Start, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
-    done = firsttouch("info", "--json", "info.json", "--html", "info.html")
+    done = firsttouch("--info", "--json", "info.json", "--html", "info.html")
     assert (done.returncode, done.stderr) == (0, "")
     heads = [line for line in done.stdout.splitlines() if line and not line.startswith(" ")]
     assert heads == [*look(), "what it means"]
@@ -51,8 +51,8 @@ def test_a_block_for_each_topic_and_files(firsttouch: Start, tmp_path: Path) -> 
     assert found["kernel"]["kernel"] == os.uname().release
     assert found["limits"]["overcommit"] == int(Path("/proc/sys/vm/overcommit_memory").read_text())
     assert os.uname().release in (tmp_path / "info.html").read_text()
-    assert firsttouch("info", "-q").stdout.startswith("what it means\n")
-    assert json.loads(firsttouch("info", "--json", "-").stdout)["pages"] == found["pages"]
+    assert firsttouch("--info", "-q").stdout.startswith("what it means\n")
+    assert json.loads(firsttouch("--info", "--json", "-").stdout)["pages"] == found["pages"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_settings_of_malloc_are_explained(
 
 def test_limits_are_inherited_and_explained(firsttouch: Start) -> None:
     limit = 64 << 30
-    done = firsttouch("info", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    done = firsttouch("--info", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
     assert "address space           64 GiB" in done.stdout
     assert "ulimit -v is 64 GiB" in done.stdout
 

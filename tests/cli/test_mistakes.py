@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from firsttouch.tools.cli import files
-from firsttouch.tools.cli.main import COMMANDS, main
+from firsttouch.tools.cli.main import ABOUT, COMMANDS, main
 
 from .conftest import Start, clean_environment, start
 
@@ -58,8 +58,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["trace", "--outptu", "x.ft", "script.py"], "did you mean --output?"),
     (["trace", "--xx\udcff", "script.py"], "trace: "),
     (["compare", "--run", "3", "script.py"], "did you mean --runs?"),
-    (["info", "--jsn", "-"], "did you mean --json?"),
-    (["info", "more"], "unexpected argument more"),
+    (["--info", "--jsn", "-"], "did you mean --json?"),
+    (["--info", "more"], "unexpected argument more"),
     (["bench", "triad", "--qick"], "did you mean --quick?"),
     (["bench", "zero"], "did you mean zeros?"),
     (["bench", "nothing"], "unknown experiment 'nothing': there are zeros, touch"),
@@ -116,7 +116,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["run", "--json", "/proc/report.json", "script.py"], "No such file or directory"),
     (["run", "--html", "script.py", "other.py"], "--html takes a file to write"),
     (["run", "--html", "x.html", "--json", "x-%p.json", "script.py"], "--html is for one process"),
-    (["info", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: no such directory"),
+    (["--info", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: no such directory"),
     (["advise", "--json", "", "script.py"], "advise: --json needs a file name"),
     (["advise", "--json", "no/such.json", "script.py"], "no such directory"),
     (["trace", "-o", "script.py", "-c", "1"], "-o takes a file to write"),
@@ -230,13 +230,13 @@ def test_a_package_that_is_missing(python: Start, package: str, command: str) ->
 
 @pytest.mark.parametrize(("end", "said"), [("| true", ""), ("> /dev/full", "No space left on device")])
 def test_output_that_goes_nowhere(end: str, said: str) -> None:
-    command = f"{sys.executable} -m firsttouch info {end}"
+    command = f"{sys.executable} -m firsttouch --info {end}"
     done = subprocess.run(["bash", "-c", command], env=clean_environment(), capture_output=True, text=True, check=False)
     assert said in done.stderr
     assert done.stderr.count("\n") == (1 if said else 0)
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("command", ["", *COMMANDS, *ABOUT])
 def test_help_has_examples_and_fits_a_terminal(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

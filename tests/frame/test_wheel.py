@@ -69,7 +69,7 @@ def test_both_licences_travel_along(installed: Distribution) -> None:
     assert mit.startswith("MIT License\n")
 
 
-@pytest.mark.parametrize("words", [["-c", "import firsttouch"], ["-m", "firsttouch", "info"]])
+@pytest.mark.parametrize("words", [["-c", "import firsttouch"], ["-m", "firsttouch", "--info"]])
 def test_a_package_without_its_native_module_says_so(tmp_path: Path, words: list[str]) -> None:
     """As in a checkout that is not built, or in a zip archive."""
     for package in ("firsttouch", "_firsttouch_start"):

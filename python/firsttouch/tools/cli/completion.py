@@ -1,4 +1,4 @@
-"""`firsttouch completion SHELL`: the script that completes commands and options in a shell."""
+"""`firsttouch --completion SHELL`: the script that completes commands and options in a shell."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import importlib
 import shlex
 from collections.abc import Sequence
 
-from firsttouch.tools.cli.main import COMMANDS
+from firsttouch.tools.cli.main import ABOUT, COMMANDS
 from firsttouch.tools.cli.parser import Parser
 
-_USAGE = "firsttouch completion bash | zsh | fish"
+_USAGE = "firsttouch --completion bash | zsh | fish"
 
 _DESCRIPTION = """\
 Print the script that lets a shell complete the commands and options of firsttouch.
@@ -17,9 +17,9 @@ Print the script that lets a shell complete the commands and options of firsttou
 
 _EXAMPLES = """\
 for example:
-  firsttouch completion bash >> ~/.bashrc
-  firsttouch completion zsh >> ~/.zshrc
-  firsttouch completion fish > ~/.config/fish/completions/firsttouch.fish
+  firsttouch --completion bash >> ~/.bashrc
+  firsttouch --completion zsh >> ~/.zshrc
+  firsttouch --completion fish > ~/.config/fish/completions/firsttouch.fish
 """
 
 _BASH = """\
@@ -27,6 +27,7 @@ _firsttouch() {{
     local options=''
     COMPREPLY=()
     case "$COMP_CWORD:${{COMP_WORDS[1]}}" in
+        1:-*) options='{about}' ;;
         1:*) options='{commands}' ;;
 {cases}
     esac
@@ -39,7 +40,7 @@ _CASE = "        *:{command}) options='{options}' ;;"
 _ZSH = "autoload -Uz compinit bashcompinit && compinit && bashcompinit\n"
 
 _FISH = "complete -c firsttouch -n '__fish_seen_subcommand_from {command}' {names}{value} -d {help}"
-_FISH_COMMAND = "complete -c firsttouch -n __fish_use_subcommand -f -a {command} -d {help}"
+_FISH_FIRST = "complete -c firsttouch -n __fish_use_subcommand {what} -d {help}"
 
 
 def main(words: Sequence[str]) -> int:
@@ -49,14 +50,15 @@ def main(words: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser("completion", _DESCRIPTION, _USAGE, _EXAMPLES)
+    parser = Parser("--completion", _DESCRIPTION, _USAGE, _EXAMPLES)
     parser.add_argument("shell", choices=sorted(_SCRIPTS), metavar="SHELL", help="bash, zsh or fish")
     return parser
 
 
 def _parsers() -> dict[str, Parser]:
-    """Return the parser of each command."""
-    return {name: importlib.import_module(f"firsttouch.tools.cli.{name}")._parser() for name in COMMANDS}
+    """Return the parser of each command, and of what stands in its place."""
+    modules = {name: f"firsttouch.tools.cli.{name.removeprefix('--')}" for name in (*COMMANDS, *ABOUT)}
+    return {name: importlib.import_module(module)._parser() for name, module in modules.items()}
 
 
 def _bash() -> str:
@@ -64,11 +66,13 @@ def _bash() -> str:
         _CASE.format(command=command, options=" ".join(name for option in parser.options() for name in option.names))
         for command, parser in _parsers().items()
     ]
-    return _BASH.format(commands=" ".join(COMMANDS), cases="\n".join(cases))
+    return _BASH.format(commands=" ".join(COMMANDS), about=" ".join(ABOUT), cases="\n".join(cases))
 
 
 def _fish() -> str:
-    lines = [_FISH_COMMAND.format(command=name, help=shlex.quote(text)) for name, text in COMMANDS.items()]
+    first = {f"-f -a {name}": text for name, text in COMMANDS.items()}
+    first |= {f"-l {name.removeprefix('--')}": text for name, text in ABOUT.items()}
+    lines = [_FISH_FIRST.format(what=what, help=shlex.quote(text)) for what, text in first.items()]
     for command, parser in _parsers().items():
         for option in parser.options():
             names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)

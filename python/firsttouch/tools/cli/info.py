@@ -1,4 +1,4 @@
-"""`firsttouch info`: the memory configuration of this machine."""
+"""`firsttouch --info`: the memory configuration of this machine."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ kernel features, the loaded malloc, and memory limits. Conclusions for arrays fo
 
 _EXAMPLES = """\
 for example:
-  firsttouch info
-  firsttouch info --json -
-  MALLOC_TRIM_THRESHOLD_=65536 firsttouch info      as a program would see it
+  firsttouch --info
+  firsttouch --info --json -
+  MALLOC_TRIM_THRESHOLD_=65536 firsttouch --info      as a program would see it
 """
 
 
 def main(words: Sequence[str]) -> int:
     """Collect the figures, and print or write them."""
-    out = output.checked(_parser().parse(words), "info")
+    out = output.checked(_parser().parse(words), "--info")
     found, meaning = look()
     if out.prints:
         print(text(found, meaning, quiet=out.quiet), end="")
     from firsttouch.tools.measuring.report import Page, Table
 
     tables = [Table(topic, ("", ""), list(machine.shown(topic, facts))) for topic, facts in found.items()]
-    out.save(lambda: found | {"meaning": meaning}, Page("firsttouch info", meaning, tables))
+    out.save(lambda: found | {"meaning": meaning}, Page("firsttouch --info", meaning, tables))
     return 0
 
 
 def _parser() -> Parser:
-    parser = Parser("info", _DESCRIPTION, "firsttouch info [options]", _EXAMPLES)
+    parser = Parser("--info", _DESCRIPTION, "firsttouch --info [options]", _EXAMPLES)
     output.add(parser)
     return parser
 

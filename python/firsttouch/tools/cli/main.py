@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": "run a NumPy program on pooled memory, and report on it",
-    "why": "say what the memory of a program or a running process is, by line",
+    "why": "say what a program's or a process's memory is, by line",
     "trace": "record a program's array allocations, for advise",
     "advise": "estimate what pooled memory would save a program, and where",
     "compare": "run a program under several allocators, and say which is fastest",
-    "info": "show how this machine manages memory, and what that means",
     "bench": "run classic experiments on zeroing, first touch and zero pages",
-    "completion": "print the script that completes commands and options in a shell",
+}
+#: What stands in the place of a command, and is about this machine or installation.
+ABOUT = {
+    "--info": "show how this machine manages memory, and what that means",
+    "--completion": "print the script that completes commands and options in a shell",
 }
 
 _HELP = """\
@@ -33,8 +36,11 @@ Decide where the memory of NumPy's arrays comes from.
 commands:
 {commands}
 
-  firsttouch COMMAND --help   show help for a command
-  firsttouch --version        show the version
+instead of a command:
+{about}
+  --version     show the version
+
+firsttouch COMMAND --help shows help for a command.
 
 for example:
   firsttouch run script.py
@@ -90,8 +96,8 @@ def _dispatch(words: list[str]) -> int:
     command = words[0] if words else ""
     if command == "help" and words[1:2]:
         command, words = words[1], [words[1], "--help"]
-    if command in COMMANDS:
-        module = importlib.import_module(f"firsttouch.tools.cli.{command}")
+    if command in COMMANDS or command in ABOUT:
+        module = importlib.import_module(f"firsttouch.tools.cli.{command.removeprefix('--')}")
         status: int = module.main(words[1:])
         return status
     if command in ("-h", "--help", "help"):
@@ -108,9 +114,12 @@ def _dispatch(words: list[str]) -> int:
         raise BadUsageError(f"{command!r} is not a command; to run it, use: firsttouch run {command}")
     from firsttouch._firsttouch import did_you_mean
 
-    raise BadUsageError(f"unknown command {command!r}{did_you_mean(command, list(COMMANDS))} (try firsttouch --help)")
+    known = [*COMMANDS, *ABOUT]
+    raise BadUsageError(f"unknown command {command!r}{did_you_mean(command, known)} (try firsttouch --help)")
 
 
 def _help() -> str:
-    width = max(map(len, COMMANDS))
-    return _HELP.format(commands="\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items()))
+    def rows(words: dict[str, str]) -> str:
+        return "\n".join(f"  {name:12}  {text}" for name, text in words.items())
+
+    return _HELP.format(commands=rows(COMMANDS), about=rows(ABOUT))
