@@ -113,7 +113,7 @@ def test_the_experiment_on_nodes_is_refused() -> None:
 
 
 def test_info_reads_nothing_of_linux() -> None:
-    done = firsttouch("info", "--json", "-")
+    done = firsttouch("--info", "--json", "-")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert found["machine"]["memory_bytes"] is None
