@@ -15,8 +15,9 @@ from tests.trust.steps import ALONE, owners, scopes
 from tests.trust.steps.processes import Together
 from tests.trust.world import World
 
-FOR_EVER = (owners.swapped, scopes.install)
-"""Steps after which something is kept for ever: blocks whose allocator is gone, allocators that were installed."""
+FOR_EVER = (owners.swapped, scopes.install, scopes.suspended)
+"""Steps after which something is kept for ever: blocks whose allocator is gone, allocators that were installed, default
+buffers of a thread that nobody leaves."""
 STEPS = [step for step in ALONE if step not in FOR_EVER]
 TURN = 200
 """Steps."""
