@@ -178,19 +178,33 @@ unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
     }
 }
 
-/// At least the bytes that were asked for a live block; the largest number for one of CPython's own functions that does not
-/// tell them.
+/// At least the bytes that were asked for a live block; see [`used_behind`].
 ///
 /// # Safety
 /// It lives, or is null.
 unsafe fn used(pointer: *mut c_void) -> usize {
-    match NonNull::new(pointer.cast()) {
-        None => 0,
-        Some(address) if !address_map::is_foreign(pointer as usize) => owners::left_behind(address),
-        // SAFETY: nobody else's block.
-        Some(_) if IS_MALLOC.load(Relaxed) => unsafe { os::c_usable(pointer) },
-        Some(_) => usize::MAX,
+    let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return 0 };
+    // SAFETY: as demanded; the owner is asked of its own block, and CPython's functions of what is nobody else's.
+    unsafe {
+        if address_map::is_foreign(pointer as usize) {
+            return used_behind(pointer);
+        }
+        match owners::find(address) {
+            Owner::Nobody => used_behind(pointer), // in a slot that has blocks of ours, too
+            Owner::Segment(owner) => owner.usable_size(address),
+            Owner::Keeper(owner) => owner.usable_size(address),
+            Owner::Gone => owners::left_behind(address),
+        }
     }
+}
+
+/// The usable bytes of a block of CPython's own functions; the largest number where those do not tell.
+///
+/// # Safety
+/// It lives.
+unsafe fn used_behind(pointer: *mut c_void) -> usize {
+    // SAFETY: as demanded.
+    if IS_MALLOC.load(Relaxed) { unsafe { os::c_usable(pointer) } } else { usize::MAX }
 }
 
 unsafe extern "C" fn free_behind(_: *mut c_void, pointer: *mut c_void, _: usize) {
@@ -246,7 +260,7 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
     unsafe {
         let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
         let next = front.next();
-        let used = used(pointer);
+        let used = used_behind(pointer);
         if size < front.small() || used >= MOVED || passes() {
             return (next.realloc)(next.ctx, pointer, size);
         }
