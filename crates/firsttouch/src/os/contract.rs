@@ -2,7 +2,12 @@
 //!
 //! A platform is a module that has these functions, under these names and with these types, and four types: `Thread`,
 //! `Helper`, `ThreadPolicy` and `PageTable`. One that lacks some begins with `pub use super::unsupported::*`, which is made
-//! from this list; what it defines itself goes before that. The list is also compared with the platform when it is compiled.
+//! from this list; what it defines itself goes before that. All others call the functions that are made here.
+//!
+//! The unsafe functions demand that the range was mapped by one of these, and that nobody uses it meanwhile; what is unmapped
+//! or discarded is needed no more.
+
+#![allow(clippy::missing_safety_doc)] // as above
 
 use super::platform::{self, Helper, Thread, ThreadPolicy};
 use super::types::{Errno, Fault, Mapping, MemoryBound, Mode, Nodes, Processors, Usage};
@@ -59,10 +64,11 @@ macro_rules! contract {
             fn collapse(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Locks a range into memory.
             fn lock(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Says from which nodes absent pages come, and moves present ones there on request.
+            /// Says from which nodes absent pages come, and moves present ones there on request. The content stays.
             fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes, move_pages: bool) -> Result<(), Errno>
                 = Err(Errno::UNSUPPORTED);
-            /// Moves each page to its node.
+            /// Moves each page to its node or, without nodes, only asks. The status of a page is its node, or a negative error
+            /// number.
             fn move_pages(pages: &[usize], nodes: Option<&[i32]>, status: &mut [i32]) -> Result<(), Errno>
                 = Err(Errno::UNSUPPORTED);
             /// The policy of this thread.
@@ -92,19 +98,20 @@ macro_rules! contract {
 
             // ---- Residency: nothing here touches a page ----
 
-            /// Estimates how many pages of a range are resident. Correctness must never depend on it.
+            /// Estimates how many pages of a range, of at most 4096, are resident. Correctness must never depend on it.
             fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
-            /// The node of the page at each address, or an error number where there is none.
+            /// The node of the page at each address. A negative error number stands for none: `NOTHING_THERE` where no page is
+            /// present, `BAD_ADDRESS` for the zero page.
             fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Whether each page of a range is in memory or, for files, in the page cache.
             fn in_memory(start: usize, present: &mut [u8]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Whether the system answers that truthfully for a file.
+            /// Whether the system answers that truthfully for a file. It must still have this inode.
             fn may_ask_for_cache(path: &str, inode: u64) -> bool = false;
-            /// The mappings that overlap a range, with their details on request.
+            /// The mappings that overlap a range, in order; with their details, which are counted page by page, on request.
             fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> = Err(Errno::UNSUPPORTED);
             /// Whether any memory of the process is locked.
             fn locks_memory() -> Option<bool> = None;
-            /// Whether forked children would write to the same memory.
+            /// Whether forked children would write to the same memory; `false` where that is not known.
             fn is_shared(address: usize) -> bool = false;
 
             // ---- The machine, and the limits of the process and of its container ----
@@ -127,7 +134,7 @@ macro_rules! contract {
             fn memory_bounds() -> [Option<MemoryBound>; 4] = [None; 4];
             /// The limit on the address space of the process.
             fn address_space_limit() -> Option<usize> = None;
-            /// What is left of it.
+            /// What is left of it; `usize::MAX` where there is no limit.
             fn address_space_left() -> usize = usize::MAX;
             /// The limit on the private memory of the process.
             fn data_limit() -> Option<usize> = None;
@@ -167,12 +174,13 @@ macro_rules! contract {
                 = Err(Errno::UNSUPPORTED);
             /// Names the calling thread.
             fn name_thread(name: &CStr, task: &AtomicU32) -> () = ();
-            /// Starts a thread that does a part of its caller's work, and needs no memory of the C library either.
+            /// Starts a thread that does a part of its caller's work, until the `Helper` is dropped, and needs no memory of the C
+            /// library either.
             unsafe fn help(body: extern "C" fn(*mut c_void) -> *mut c_void, work: *mut c_void) -> Result<Helper, Errno>
                 = Err(Errno::UNSUPPORTED);
             /// Registers what is called before every fork, and after it in the parent and in the child.
             fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> () = ();
-            /// Reports a memory fault before it ends the process.
+            /// Reports the first memory fault, in a signal handler, before it ends the process.
             fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Writes to a file, in such a handler.
             fn write_in_handler(file: i32, bytes: &[u8]) -> () = ();
@@ -201,9 +209,17 @@ macro_rules! contract {
 }
 pub(super) use contract;
 
-macro_rules! compare {
+macro_rules! call {
     ($($(#[$doc:meta])* $(unsafe $($never:block)?)? fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty = $answer:expr;)*) => {
-        $(const _: $(unsafe $($never)?)? fn($($type),*) -> $output = platform::$name;)*
+        $(
+            $(#[$doc])*
+            #[inline(always)]
+            #[allow(unused_unsafe)]
+            pub $(unsafe $($never)?)? fn $name($($argument: $type),*) -> $output {
+                // SAFETY: the caller's promise, as the platform demands the same.
+                unsafe { platform::$name($($argument),*) }
+            }
+        )*
     };
 }
-contract!(compare);
+contract!(call);

@@ -30,6 +30,11 @@ use windows as platform;
 
 #[cfg(unix)]
 pub use c_library::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
+pub use contract::*;
 pub use inject::{Call, claimable_slots, fail_after, injected, shrink_slots};
-pub use platform::*;
+#[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
+pub use linux::kernel_texts; // for its fuzz target
+pub use platform::{BACKEND, Helper, PageTable, Thread, ThreadPolicy};
+#[cfg(all(windows, not(any(miri, firsttouch_no_backend))))]
+pub use platform::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
 pub use types::{Bits, Bound, Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, Usage, seen};

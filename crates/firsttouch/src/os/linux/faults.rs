@@ -16,11 +16,7 @@ static REPORT: OnceLock<fn(&Fault)> = OnceLock::new();
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// Calls `report` on the first memory fault of the process, from a signal handler; the signal then takes its previous
-/// action. Only the first call has an effect.
-///
-/// # Errors
-/// If the handler cannot be installed.
+/// The signal then takes its previous action. Only the first call has an effect.
 pub fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> {
     if REPORT.set(report).is_err() {
         return Ok(());
@@ -95,7 +91,7 @@ unsafe fn wrote(_context: *mut c_void) -> Option<bool> {
     None
 }
 
-/// Writes to a file; an error could not be reported. Async-signal-safe.
+/// An error could not be reported.
 pub fn write_in_handler(file: i32, bytes: &[u8]) {
     // SAFETY: the bytes are valid.
     unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) };

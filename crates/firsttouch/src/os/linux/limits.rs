@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 /// The memory that was available but not free when files ceased to be read.
 static RECLAIMABLE: AtomicUsize = AtomicUsize::new(0);
 
-/// Stops opening files. In a foreign program, even a short-lived descriptor may take the number that the program
-/// expects. Constant figures are read now; the others are then limited to system calls without files.
+/// In a foreign program, even a short-lived descriptor may take the number that the program expects. Constant figures are
+/// read now; the others are then limited to system calls without files.
 pub fn stop_reading_files() {
     RECLAIMABLE.store(meminfo("MemAvailable").unwrap_or(0).saturating_sub(machine().1), Relaxed);
     let _ = (memory_total(), huge_page_size(), super::process::processors());
@@ -31,7 +31,6 @@ fn meminfo(name: &str) -> Option<usize> {
     if stopped() { None } else { ask(name) }
 }
 
-/// Returns the size of a transparent huge page in bytes, or `None` if the kernel has none.
 pub fn huge_page_size() -> Option<usize> {
     static SIZE: AtomicUsize = AtomicUsize::new(1);
     if SIZE.load(Relaxed) == 1 {
@@ -41,13 +40,11 @@ pub fn huge_page_size() -> Option<usize> {
     Some(SIZE.load(Relaxed)).filter(|&size| size > 0)
 }
 
-/// Returns the current limit on the address space of the process in bytes, if any.
 pub fn address_space_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_AS)
 }
 
-/// Returns the bytes of address space that the process may still map: [`usize::MAX`] where there is no limit, zero where
-/// it is not known how many are mapped.
+/// Zero where it is not known how many bytes are mapped.
 pub fn address_space_left() -> usize {
     let left = |limit: usize| address_space().map_or(0, |used| limit.saturating_sub(used));
     address_space_limit().map_or(usize::MAX, left)
@@ -58,12 +55,14 @@ fn address_space() -> Option<usize> {
     read(c"/proc/self/statm", &mut [0; 128]).and_then(number).map(|pages| pages * page_size())
 }
 
-/// Returns the current limit on the private memory of the process in bytes, if any.
 pub fn data_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_DATA)
 }
 
-/// Returns the soft limit on the number of open file descriptors, if there is one.
+pub fn lock_limit() -> Option<usize> {
+    rlimit(libc::RLIMIT_MEMLOCK)
+}
+
 pub fn file_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_NOFILE)
 }
@@ -88,7 +87,6 @@ fn rlimit(which: Resource) -> Option<usize> {
     found
 }
 
-/// Returns the limit that explains why `size` bytes were refused with `error`.
 pub fn why_refused(size: usize, error: Errno) -> Limit {
     if error.0 == libc::EAGAIN {
         return Limit::Locked { limit: rlimit(libc::RLIMIT_MEMLOCK).unwrap_or(0) };
@@ -125,7 +123,7 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     }
 }
 
-/// Returns how many mappings a process may have (`vm.max_map_count`), as it was when first asked.
+/// `vm.max_map_count`, as it was when first asked.
 pub fn mapping_limit() -> Option<usize> {
     static LIMIT: AtomicUsize = AtomicUsize::new(0);
     if LIMIT.load(Relaxed) == 0 {
@@ -134,9 +132,8 @@ pub fn mapping_limit() -> Option<usize> {
     Some(LIMIT.load(Relaxed)).filter(|&limit| limit < usize::MAX)
 }
 
-/// Returns whether the process has almost as many mappings as it may have: whether no mapping can be made and split.
-///
-/// Nothing is read: counting mappings takes milliseconds, and a program may have all of its file descriptors open.
+/// Whether no mapping can be made and split. Nothing is read: counting mappings takes milliseconds, and a program may have
+/// all of its file descriptors open.
 pub fn mappings_are_short() -> bool {
     let page = page_size();
     // SAFETY: the mapping is new, nobody else knows it, and all of it is unmapped.
@@ -170,8 +167,7 @@ fn machine() -> (usize, usize) {
     }
 }
 
-/// Returns the memory of the machine or, if smaller, the limit of the container, in bytes, as it was when first asked:
-/// every new pool asks, and the answer takes thirty files.
+/// As it was when first asked: every new pool asks, and the answer takes thirty files.
 pub fn memory_total() -> usize {
     static TOTAL: AtomicUsize = AtomicUsize::new(0);
     if TOTAL.load(Relaxed) == 0 {
@@ -181,7 +177,6 @@ pub fn memory_total() -> usize {
     TOTAL.load(Relaxed)
 }
 
-/// Returns the resident memory of the process in bytes.
 pub fn resident() -> usize {
     let mut buffer = [0; 128];
     let pages =
@@ -189,14 +184,13 @@ pub fn resident() -> usize {
     pages.map_or(0, |pages: usize| pages * page_size())
 }
 
-/// Returns the available memory in bytes: the smaller of MemAvailable and what the memory cgroup has left.
+/// The smaller of MemAvailable and what the memory cgroup has left.
 pub fn headroom() -> usize {
     let free = meminfo("MemAvailable").unwrap_or_else(|| machine().1.saturating_add(RECLAIMABLE.load(Relaxed)));
     cgroup().map_or(free, |group| free.min(group.limit.saturating_sub(group.used)))
 }
 
-/// Returns everything that bounds the memory of the process, with what is in use of it now: by all programs where others
-/// share it. File pages that the kernel can drop are not in use.
+/// In use by all programs where others share it. File pages that the kernel can drop are not in use.
 pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
     let (total, free) = machine();
     let total = meminfo("MemTotal").unwrap_or(total);
@@ -316,8 +310,8 @@ pub(super) fn stopped() -> bool {
 
 static ASKS_NOTHING: AtomicBool = AtomicBool::new(false);
 
-/// Asks the kernel nothing from now on: neither what pages are nor what limits the process has. A program that restricts its
-/// own system calls to those that `malloc` needs may be killed for any other.
+/// Asks neither what pages are nor what limits the process has. A program that restricts its own system calls to those that
+/// `malloc` needs may be killed for any other.
 pub fn ask_nothing() {
     stop();
     ASKS_NOTHING.store(true, Relaxed);

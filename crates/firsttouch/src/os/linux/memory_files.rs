@@ -10,11 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 const MFD_NOEXEC_SEAL: c_uint = 8; // Linux 6.3
 
-/// Creates a memory file of `size` zero bytes (memfd_create(2)), on explicit huge pages of the size `huge`, if given. Its
-/// size is sealed, so that no process can truncate it under the others.
-///
-/// # Errors
-/// If the kernel refuses.
+/// memfd_create(2). Its size is sealed, so that no process can truncate it under the others.
 pub fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File, Errno> {
     let name = CString::new(name).map_err(|_| Errno::INVALID)?;
     let pages = huge.map_or(0, |page| libc::MFD_HUGETLB | page.trailing_zeros() << libc::MFD_HUGE_SHIFT);
@@ -36,10 +32,6 @@ pub fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File,
     Ok(file)
 }
 
-/// Opens the memory file `name` that another process of the same user has open as `number`, through its /proc.
-///
-/// # Errors
-/// If it has no such file, or it may not be opened.
 pub fn find_memory_file(process: u32, number: i32, name: &str, write: bool) -> Result<File, Errno> {
     let target = format!("/memfd:{name} (deleted)");
     let check = |path: &str| match std::fs::read_link(path)? {
@@ -55,23 +47,15 @@ pub fn find_memory_file(process: u32, number: i32, name: &str, write: bool) -> R
     Ok(file)
 }
 
-/// Returns the file under a number beyond those of the standard streams, which is what a clone gets.
-///
-/// # Errors
-/// If the process has no descriptor left.
+/// What a clone gets is such a number.
 pub fn beside_standard_streams(file: File) -> std::io::Result<File> {
     if file.as_raw_fd() <= libc::STDERR_FILENO { file.try_clone() } else { Ok(file) }
 }
 
-/// Returns the number by which other processes find a file of this one.
 pub fn file_number(file: &File) -> i32 {
     file.as_raw_fd()
 }
 
-/// Maps a file, shared, at a multiple of `align` (mmap(2)).
-///
-/// # Errors
-/// [`Errno::INVALID`] if the file is smaller, since accesses beyond its end raise SIGBUS; or if the kernel refuses.
 pub fn map_file(file: &File, size: usize, align: usize, write: bool, _node: Option<usize>) -> Result<usize, Errno> {
     if size as u64 > file.metadata()?.len() {
         return Err(Errno::INVALID);
@@ -99,13 +83,11 @@ pub fn map_file(file: &File, size: usize, align: usize, write: bool, _node: Opti
     mapped
 }
 
-/// Returns whether shared memory may get transparent huge pages when it asks for them.
 pub fn transparent_huge_pages_shared() -> bool {
     let setting = system_file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
     setting.is_some_and(|text| !text.contains("[never]") && !text.contains("[deny]"))
 }
 
-/// Returns unpredictable bytes, for names.
 pub fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     // SAFETY: the kernel writes at most the length of the buffer.
@@ -113,10 +95,7 @@ pub fn random() -> [u8; 16] {
     bytes
 }
 
-/// Returns the device of a file and its number there, which tell whether a descriptor has become another file's.
-///
-/// # Errors
-/// If the descriptor was closed, or the system does not tell.
+/// The device of a file, and its number there.
 pub fn file_identity(file: &File) -> Result<(u64, u64), Errno> {
     let found = file.metadata()?;
     Ok((found.dev(), found.ino()))

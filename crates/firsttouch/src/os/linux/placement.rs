@@ -51,10 +51,6 @@ fn check(result: c_long) -> Result<(), Errno> {
     if result == 0 { Ok(()) } else { Err(Errno::last()) }
 }
 
-/// Maps explicit huge pages of `page` bytes; `size` is a multiple of that (mmap(2)).
-///
-/// # Errors
-/// If the pool has too few pages, or the kernel refuses.
 pub fn map_huge(size: usize, page: usize, _node: Option<usize>) -> Result<usize, Errno> {
     let which = (page.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | which;
@@ -63,38 +59,26 @@ pub fn map_huge(size: usize, page: usize, _node: Option<usize>) -> Result<usize,
     if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
 }
 
-/// Faults in a range (madvise(2) with `MADV_POPULATE_WRITE` or, for read-only memory, `MADV_POPULATE_READ`).
-///
-/// # Errors
-/// Before Linux 5.14, or if the kernel refuses.
+/// madvise(2) with `MADV_POPULATE_WRITE` or `MADV_POPULATE_READ`, from Linux 5.14 on.
 pub fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> {
     let advice = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
     // SAFETY: the advice faults pages in and changes no content.
     check(unsafe { libc::madvise(address as *mut c_void, size, advice) }.into())
 }
 
-/// Collapses base pages into huge pages (madvise(2) with `MADV_COLLAPSE`).
-///
-/// # Errors
-/// Before Linux 6.1, or if the kernel refuses.
+/// madvise(2) with `MADV_COLLAPSE`, from Linux 6.1 on.
 pub fn collapse(address: usize, size: usize) -> Result<(), Errno> {
     // SAFETY: the advice changes page sizes, never content.
     check(unsafe { libc::madvise(address as *mut c_void, size, MADV_COLLAPSE) }.into())
 }
 
-/// Locks a range into memory (mlock(2)).
-///
-/// # Errors
-/// If the limit is exceeded, or the kernel refuses.
+/// mlock(2).
 pub fn lock(address: usize, size: usize) -> Result<(), Errno> {
     // SAFETY: locking changes no content.
     check(unsafe { libc::mlock(address as *const c_void, size) }.into())
 }
 
-/// Sets the policy of a range (mbind(2)): absent pages will come from `nodes`; with `move_pages`, present pages are moved.
-///
-/// # Errors
-/// If the kernel refuses.
+/// mbind(2).
 pub fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes, move_pages: bool) -> Result<(), Errno> {
     let (flags, mask) = match mode {
         Mode::Local => (0, null()),
@@ -107,10 +91,7 @@ pub fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes, move_pages: 
     check(unsafe { libc::syscall(libc::SYS_mbind, address, size, number(mode) | flags, mask, max, moving) })
 }
 
-/// Returns the policy of this thread (get_mempolicy(2)).
-///
-/// # Errors
-/// If the kernel refuses.
+/// get_mempolicy(2).
 pub fn thread_policy() -> Result<ThreadPolicy, Errno> {
     let (mut mode, mut nodes) = (0 as c_int, Nodes::EMPTY);
     // SAFETY: the kernel writes one number and as many bits as it is told there are.
@@ -120,10 +101,7 @@ pub fn thread_policy() -> Result<ThreadPolicy, Errno> {
     Ok(ThreadPolicy { mode, nodes })
 }
 
-/// Returns the nodes that the cpuset allows this thread (get_mempolicy(2)).
-///
-/// # Errors
-/// If the kernel refuses.
+/// get_mempolicy(2).
 pub fn allowed_nodes() -> Result<Nodes, Errno> {
     let mut nodes = Nodes::EMPTY;
     // SAFETY: as in `thread_policy`.
@@ -134,11 +112,7 @@ pub fn allowed_nodes() -> Result<Nodes, Errno> {
     Ok(nodes)
 }
 
-/// Moves each page to its node or, without nodes, only queries them (move_pages(2)). The status of a page is its node, or
-/// a negative error number.
-///
-/// # Errors
-/// If the kernel refuses.
+/// move_pages(2).
 pub fn move_pages(pages: &[usize], nodes: Option<&[c_int]>, status: &mut [c_int]) -> Result<(), Errno> {
     let targets = nodes.map_or(null(), <[c_int]>::as_ptr);
     if pages.len() > status.len() || nodes.is_some_and(|nodes| nodes.len() < pages.len()) {
@@ -152,7 +126,7 @@ pub fn move_pages(pages: &[usize], nodes: Option<&[c_int]>, status: &mut [c_int]
     if result < 0 { Err(Errno::last()) } else { Ok(()) } // positive: the number of pages not moved; their status tells why
 }
 
-/// Returns the node of the processor that runs this thread (getcpu(2)).
+/// getcpu(2).
 pub fn current_node() -> usize {
     let mut node = 0u32;
     // SAFETY: the kernel writes one number.
@@ -160,10 +134,7 @@ pub fn current_node() -> usize {
     node as usize
 }
 
-/// Returns the processors that this thread may run on (sched_getaffinity(2)).
-///
-/// # Errors
-/// If the kernel refuses.
+/// sched_getaffinity(2).
 pub fn thread_processors() -> Result<Processors, Errno> {
     let mut set = Processors::EMPTY;
     // SAFETY: the kernel writes at most the size of the set.
@@ -171,24 +142,18 @@ pub fn thread_processors() -> Result<Processors, Errno> {
     if wrote < 0 { Err(Errno::last()) } else { Ok(set) }
 }
 
-/// Sets the processors that this thread may run on (sched_setaffinity(2)).
-///
-/// # Errors
-/// If none of them may be used.
+/// sched_setaffinity(2).
 pub fn run_on_processors(set: &Processors) -> Result<(), Errno> {
     // SAFETY: the kernel reads the set.
     check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&set.0), set.0.as_ptr()) })
 }
 
-/// Reads a file below /sys or /proc. Names of processes in it need not be UTF-8.
+/// Names of processes in it need not be UTF-8.
 pub fn system_file(path: &str) -> Option<String> {
     std::fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the sizes of explicit huge pages that the machine supports, largest first.
-///
-/// # Errors
-/// If they cannot be read now, as there is no memory or no file descriptor left.
+/// Fails where they cannot be read now, as there is no memory or no file descriptor left.
 pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
     let folders = match std::fs::read_dir("/sys/kernel/mm/hugepages") {
         Ok(folders) => folders,
@@ -202,21 +167,11 @@ pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
     Ok(sizes)
 }
 
-/// Returns the number of free explicit huge pages of `page` bytes, on one node or on all.
 pub fn free_huge_pages(page: usize, node: Option<usize>) -> Option<usize> {
     let folder = node.map_or("/sys/kernel/mm".to_owned(), |node| format!("/sys/devices/system/node/node{node}"));
     system_file(&format!("{folder}/hugepages/hugepages-{}kB/free_hugepages", page >> 10))?.trim().parse().ok()
 }
 
-/// Returns whether memory may get transparent huge pages when it asks for them.
 pub fn transparent_huge_pages() -> bool {
     system_file("/sys/kernel/mm/transparent_hugepage/enabled").is_some_and(|text| !text.contains("[never]"))
-}
-
-/// Returns `RLIMIT_MEMLOCK` in bytes, if it is limited.
-pub fn lock_limit() -> Option<usize> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes one rlimit.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
-    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
 }

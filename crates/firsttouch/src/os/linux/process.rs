@@ -24,24 +24,14 @@ fn map(hint: usize, size: usize, flags: i32) -> Result<usize, Errno> {
     if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
 }
 
-/// Reserves address space for [`commit`]. Linux needs no reservation: nothing else comes to lie in the slots of a claim.
-///
-/// # Errors
-/// Never.
+/// Linux needs no reservation: nothing else comes to lie in the slots of a claim.
 pub fn reserve(_address: usize, _size: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Ends a reservation, in which nothing is committed any more.
-///
-/// # Safety
-/// It was made by [`reserve`].
 pub unsafe fn release(_address: usize) {}
 
-/// Maps `size` bytes at exactly `address` (mmap(2)).
-///
-/// # Errors
-/// If the range is in use, or the kernel refuses. Kernels before 4.17 treat the address as a hint.
+/// mmap(2) with `MAP_FIXED_NOREPLACE`. Kernels before 4.17 treat the address as a hint.
 pub fn commit(address: usize, size: usize) -> Result<usize, Errno> {
     let at = map(address, size, libc::MAP_FIXED_NOREPLACE)?;
     if at == address {
@@ -52,18 +42,10 @@ pub fn commit(address: usize, size: usize) -> Result<usize, Errno> {
     Err(Errno::EXISTS)
 }
 
-/// Maps `size` bytes at an address of the kernel's choice (mmap(2)).
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
     map(0, size, 0)
 }
 
-/// Maps `size` bytes at a multiple of `align`.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn map_aligned(size: usize, align: usize, _node: Option<usize>) -> Result<usize, Errno> {
     let spare = align - page_size();
     let at = map_anywhere(size.checked_add(spare).ok_or(Errno::NO_MEMORY)?)?;
@@ -80,25 +62,12 @@ pub fn map_aligned(size: usize, align: usize, _node: Option<usize>) -> Result<us
     Ok(start)
 }
 
-/// Unmaps a part of what was mapped, after which [`commit`] may map it again.
-///
-/// # Errors
-/// As for [`unmap`].
-///
-/// # Safety
-/// As for [`unmap`].
 pub unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> {
     // SAFETY: as demanded.
     unsafe { unmap(address, size) }
 }
 
-/// Unmaps a range (munmap(2)).
-///
-/// # Errors
-/// If the kernel refuses, as it may when a mapping would be split.
-///
-/// # Safety
-/// The range was mapped by this module, and is not used afterwards.
+/// munmap(2), which the kernel may refuse where a mapping would be split.
 pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::Unmap) {
         return Err(Errno::NO_MEMORY);
@@ -107,26 +76,13 @@ pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { libc::munmap(address as *mut c_void, size) })
 }
 
-/// Maps a range anew, so that it reads zero and keeps nothing of what was asked for it: advice, protection, locks (mmap(2)
-/// with `MAP_FIXED`).
-///
-/// # Errors
-/// If the kernel refuses; the range is then as it was.
-///
-/// # Safety
-/// As for [`unmap`].
+/// mmap(2) with `MAP_FIXED`. Where the kernel refuses, the range is as it was.
 pub unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> {
     map(address, size, libc::MAP_FIXED).map(drop) // over what this module mapped, whose owner uses it no more
 }
 
-/// Moves the pages of a range to another range, where nothing is mapped, without copying them. The first is mapped still, and
-/// reads zero (mremap(2) with `MREMAP_DONTUNMAP`, from Linux 5.7 on; of pages in several mappings from 6.17 on).
-///
-/// # Errors
-/// If the kernel refuses. The first range is then as it was, and nothing is mapped in the second one.
-///
-/// # Safety
-/// The first range was mapped by this module, and is not used meanwhile. Nobody else maps anything in the second one.
+/// mremap(2) with `MREMAP_DONTUNMAP`, from Linux 5.7 on; of pages in several mappings from 6.17 on. Nothing may be mapped at
+/// `to`, neither before nor where the kernel refuses.
 pub unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     // SAFETY: this module mapped the first range, and nobody uses either (`Heap::carry`).
@@ -147,20 +103,13 @@ pub unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> {
     }
 }
 
-/// Splits the huge pages that a range covers in part, so that discarding the range frees its part of them at once; else the
-/// kernel keeps them whole until memory runs short. (madvise(2) with `MADV_COLD` does so; a refusal changes nothing.)
+/// madvise(2) with `MADV_COLD`. Without it the kernel keeps them whole until memory runs short.
 pub fn split_huge(address: usize, size: usize) {
     // SAFETY: the advice changes no content, whatever is mapped there.
     unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_COLD) };
 }
 
-/// Discards the content of a range, which reads zero afterwards (madvise(2) with `MADV_DONTNEED`).
-///
-/// # Errors
-/// If the memory is locked, or the kernel refuses.
-///
-/// # Safety
-/// The range was mapped by this module, and its content is not needed.
+/// madvise(2) with `MADV_DONTNEED`, which locked memory refuses.
 pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::Discard) {
         return Err(Errno(libc::EINVAL));
@@ -169,13 +118,7 @@ pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_DONTNEED) })
 }
 
-/// Makes whole pages inaccessible, or accessible again (mprotect(2)).
-///
-/// # Errors
-/// If there are too many mappings, or the kernel refuses.
-///
-/// # Safety
-/// The range belongs to the caller, was mapped by this module, and is not used while it is inaccessible.
+/// mprotect(2), which fails where there are too many mappings.
 pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> {
     if injected(Call::Protect) {
         return Err(Errno::NO_MEMORY);
@@ -185,10 +128,7 @@ pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(
     check(unsafe { libc::mprotect(address as *mut c_void, size, access) })
 }
 
-/// Asks for transparent huge pages (madvise(2) with `MADV_HUGEPAGE`).
-///
-/// # Errors
-/// If the kernel refuses.
+/// madvise(2) with `MADV_HUGEPAGE`.
 pub fn advise_huge(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::AdviseHuge) {
         return Err(Errno(libc::EINVAL));
@@ -197,16 +137,13 @@ pub fn advise_huge(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_HUGEPAGE) })
 }
 
-/// Takes that advice back (madvise(2) with `MADV_NOHUGEPAGE`). The huge pages that are there stay; a refusal changes nothing.
+/// madvise(2) with `MADV_NOHUGEPAGE`. The huge pages that are there stay.
 pub fn unadvise_huge(address: usize, size: usize) {
     // SAFETY: the advice changes page sizes, never content, whatever is mapped there.
     unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_NOHUGEPAGE) };
 }
 
-/// Returns the number of resident pages of a range of at most 4096 (mincore(2)). Swapped pages may not be counted.
-///
-/// # Errors
-/// If the range is too large, or the kernel refuses.
+/// mincore(2). Swapped pages may not be counted.
 pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
     const AT_A_TIME: usize = 256; // a thread that frees may have a small stack
     if size.div_ceil(page_size()) > 4096 || injected(Call::Resident) || asks_nothing() {
@@ -223,7 +160,6 @@ pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
     Ok(there)
 }
 
-/// Returns the size of a base page in bytes.
 #[inline]
 pub fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
@@ -238,7 +174,6 @@ pub fn page_size() -> usize {
     }
 }
 
-/// Returns the number of configured processors.
 pub fn processors() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0); // the C library reads a file for each answer
     if COUNT.load(Relaxed) == 0 {
@@ -248,14 +183,13 @@ pub fn processors() -> usize {
     COUNT.load(Relaxed)
 }
 
-/// Returns the processor that runs this thread.
 #[inline]
 pub fn current_processor() -> usize {
     // SAFETY: sched_getcpu has no preconditions; it returns -1 on failure.
     (unsafe { libc::sched_getcpu() }).max(0) as usize
 }
 
-/// Sleeps while `word` is `value`, for at most `timeout` (futex(2)). May return spuriously.
+/// futex(2).
 pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
     let spec = timeout.map(|t| libc::timespec { tv_sec: t.as_secs() as _, tv_nsec: t.subsec_nanos() as _ });
     let spec_pointer = spec.as_ref().map_or(null(), std::ptr::from_ref);
@@ -264,7 +198,7 @@ pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), op, value, spec_pointer) };
 }
 
-/// Wakes one thread that sleeps on `word` (futex(2)).
+/// futex(2).
 pub fn wake(word: &AtomicU32) {
     // SAFETY: the kernel uses the address only as a key.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
@@ -276,11 +210,7 @@ pub struct Thread(libc::pthread_t, i32, &'static AtomicU32);
 // SAFETY: a pthread_t, which is a pointer in musl, names the thread in the whole process; it is only passed to libc.
 unsafe impl Send for Thread {}
 
-/// Starts a thread that runs `body` with all signals blocked, on a small stack. `body` must not use the global allocator,
-/// since glibc would reserve an arena of 64 MiB of address space for the thread; it must call [`name_thread`] with `task`.
-///
-/// # Errors
-/// If no thread can be created.
+/// A small stack. glibc would reserve an arena of 64 MiB of address space for a thread that allocates.
 pub fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, task: &'static AtomicU32) -> Result<Thread, Errno> {
     if injected(Call::Spawn) {
         return Err(Errno(libc::EAGAIN));
@@ -314,7 +244,7 @@ pub(super) fn start(
     }
 }
 
-/// Sets the name of the calling thread, and stores its number for [`Thread::join`]. A spawned thread calls this first.
+/// The number is for [`Thread::join`].
 pub fn name_thread(name: &std::ffi::CStr, task: &AtomicU32) {
     // SAFETY: the name is a C string; gettid has no preconditions.
     unsafe {
@@ -345,25 +275,23 @@ impl Thread {
     }
 }
 
-/// Registers functions to be called before every fork, and after it in the parent and in the child (pthread_atfork(3)).
+/// pthread_atfork(3).
 pub fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     // SAFETY: the library is never unloaded, so the functions stay callable.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
 
-/// Returns the function or variable of that name in the libraries that are loaded (dlsym(3)).
+/// dlsym(3).
 pub fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: the name is a C string.
     NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
 }
 
-/// Returns whether this thread is the first of the process.
 pub fn is_main_thread() -> bool {
     // SAFETY: neither has preconditions.
     unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) }
 }
 
-/// Returns a seed that differs between runs, or 0 if there is no entropy.
 pub fn seed() -> usize {
     let mut bytes = [0u8; size_of::<usize>()];
     // SAFETY: the kernel writes at most the length of the buffer.
@@ -374,17 +302,9 @@ pub fn seed() -> usize {
 /// A thread started by [`help`]. Dropping it waits until the thread has ended.
 pub struct Helper(libc::pthread_t);
 
-/// Starts a thread that runs `body` on `work`, with all signals blocked, on a small stack.
-///
 /// A thread of the standard library needs memory of the C library when it begins, for thread-local data, and glibc ends
 /// the process where there is none. This one needs none, as long as `body` allocates nothing and uses no thread-local
 /// data of this library.
-///
-/// # Errors
-/// If no thread can be created.
-///
-/// # Safety
-/// `body` may be called with `work` in another thread until the [`Helper`] is dropped.
 pub unsafe fn help(body: extern "C" fn(*mut c_void) -> *mut c_void, work: *mut c_void) -> Result<Helper, Errno> {
     if injected(Call::Spawn) {
         return Err(Errno(libc::EAGAIN));

@@ -13,11 +13,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Queries the node of the page at each address (move_pages(2)). It is a negative error number if there is none:
-/// [`Errno::NOTHING_THERE`] if no page is present, [`Errno::BAD_ADDRESS`] for the zero page.
-///
-/// # Errors
-/// If the kernel refuses, as in some containers.
+/// move_pages(2), which some containers refuse.
 pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
     if injected(Call::NodesOfPages) || asks_nothing() {
         return Err(Errno(libc::EPERM));
@@ -25,11 +21,7 @@ pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
     move_pages(addresses, None, nodes)
 }
 
-/// Queries, for each byte of `present`, whether a page is mapped to memory or, for files, in the page cache (mincore(2)).
-/// Files that the caller may not write are always reported present.
-///
-/// # Errors
-/// If the range is not mapped, or the kernel refuses.
+/// mincore(2). Files that the caller may not write are always reported present.
 pub fn in_memory(start: usize, present: &mut [u8]) -> Result<(), Errno> {
     if injected(Call::Resident) {
         return Err(Errno(libc::EINVAL));
@@ -39,11 +31,6 @@ pub fn in_memory(start: usize, present: &mut [u8]) -> Result<(), Errno> {
     if result == 0 { Ok(()) } else { Err(Errno::last()) }
 }
 
-/// Returns the mappings that overlap a range, in the order of addresses; with their details, which the kernel counts page by
-/// page, on request.
-///
-/// # Errors
-/// If /proc cannot be read.
 pub fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> {
     if injected(Call::ReadMappings) {
         return Err(Errno(libc::EACCES));
@@ -61,7 +48,7 @@ pub fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>
     mappings.found()
 }
 
-/// Returns whether any memory of the process is locked (VmLck in /proc/self/status), if known.
+/// VmLck in /proc/self/status.
 pub fn locks_memory() -> Option<bool> {
     if injected(Call::ReadMappings) || stopped() {
         return None;
@@ -71,7 +58,6 @@ pub fn locks_memory() -> Option<bool> {
     Some(line.split_ascii_whitespace().next()? != "0")
 }
 
-/// Returns the only node with memory, if there is only one.
 pub fn only_node() -> Option<usize> {
     if injected(Call::OnlyNode) {
         return None;
@@ -79,8 +65,7 @@ pub fn only_node() -> Option<usize> {
     std::fs::read_to_string("/sys/devices/system/node/has_memory").ok()?.trim().parse().ok()
 }
 
-/// Returns whether the kernel truthfully reports the page cache of the file at `path` to this process: to the owner of the
-/// file, and to those who may write it. The file must still have this inode.
+/// It does to the owner of the file and to those who may write it.
 pub fn may_ask_for_cache(path: &str, inode: u64) -> bool {
     let (Ok(name), Ok(file)) = (CString::new(path), std::fs::metadata(path)) else { return false };
     // SAFETY: geteuid has no preconditions; faccessat reads a C string.
@@ -93,7 +78,6 @@ pub fn may_ask_for_cache(path: &str, inode: u64) -> bool {
     may && file.ino() == inode
 }
 
-/// Returns whether `address` lies in a shared mapping, which forked children write to, too; `false` if not known.
 pub fn is_shared(address: usize) -> bool {
     mappings(&(address..address + 1), false).unwrap_or_default().iter().any(|mapping| mapping.shared)
 }

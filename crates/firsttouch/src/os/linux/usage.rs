@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
 
-/// Returns what the process has used until now. An exec keeps these counts, and a fork begins new ones.
+/// An exec keeps these counts, and a fork begins new ones.
 pub fn usage() -> Usage {
     let of = |who| {
         // SAFETY: a rusage of zero bytes is valid, and the kernel writes one.
@@ -38,7 +38,7 @@ fn waited() -> Option<Duration> {
     text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Returns the resident bytes of the process, now and at the peak since its exec.
+/// The peak is that since its exec.
 pub fn resident_and_peak() -> Option<(usize, usize)> {
     let mut room = [0; 4096];
     let text = start_of("/proc/self/status", &mut room)?;
