@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from firsttouch import _firsttouch
+from firsttouch import _allocators, _firsttouch
 from firsttouch._firsttouch import SharedMapping
 from firsttouch._internal import validation
 from firsttouch._internal.validation import Huge, Policy
@@ -159,7 +159,7 @@ def shared(
     nbytes = math.prod(dims) * kind.itemsize
     if nbytes > _MAX_BYTES:
         raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
-    pages = _firsttouch.placed_pages(huge=huge, populate=populate, numa=numa, strict=strict)
+    pages = _allocators.pages(huge=huge, populate=populate, numa=numa, strict=strict)
     if order == "F" and _firsttouch.slab_axis(pages) == 0:
         raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
     mapping = SharedMapping(nbytes, pages)

@@ -68,12 +68,11 @@ def test_more_levels_than_a_stack_has_room_for() -> None:
     assert repr(allocator) in repr(again)
 
 
-@pytest.mark.parametrize("allocator", [ft.malloc(), ft.aligned(128), ft.aligned("2 MiB")], ids=repr)
-def test_install_refuses_what_it_could_not_tell_by_address(allocator: ft.Allocator) -> None:
+def test_install_refuses_what_it_could_not_tell_by_address() -> None:
     with pytest.raises(TypeError) as error:
-        ft.install(allocator)
+        ft.install(ft.malloc())
     said = str(error.value)
-    assert said.startswith(f"install() cannot take {allocator!r}: its blocks lie outside")
+    assert said.startswith("install() cannot take malloc(): its blocks lie outside")
     assert "use()" in said
     assert not ft.is_installed()
 

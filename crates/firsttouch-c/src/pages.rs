@@ -14,7 +14,7 @@ use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::pages::touch::{Job, Way, make_real};
 use firsttouch::residency::{query, summarize};
 use firsttouch::size::Bytes;
-use firsttouch::sources::PlacedPages;
+use firsttouch::sources::Pages;
 use std::ffi::{c_char, c_int, c_void};
 
 /// Up to here programs have addresses wherever processors have 47 bits of them or more. Windows gives them no others.
@@ -153,7 +153,7 @@ unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const
     status_of(|| {
         // SAFETY: null or a living handle (header).
         let allocator = unsafe { shared(handle) };
-        let Some(pages) = find::<PlacedPages>(&allocator) else {
+        let Some(pages) = find::<Pages>(&allocator) else {
             let writers = "pages() with sizes of huge pages, numa, populate, lock or strict";
             return Err(fail(
                 Status::Unsupported,

@@ -178,11 +178,11 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
             let stays = is_large(size.saturating_mul(2));
             let moved = in_pool(|| {
                 idle::before_allocation(pool);
-                let moved = if stays { pool.grow(block, size) } else { None };
+                let moved = if stays { pool.reallocate(block, Request::bytes(size)).ok() } else { None };
                 idle::after_free(pool);
                 moved
             });
-            if let Some(moved) = moved.flatten() {
+            if let Some(Block { address: moved, .. }) = moved.flatten() {
                 let grown = size.saturating_sub(asked); // the C library would move pages, too
                 glibc::freed(address as usize, asked);
                 glibc::allocated(moved.as_ptr() as usize, if grown > 0 { grown } else { size }, false);

@@ -178,7 +178,7 @@ macro_rules! constructor {
         #[pyfunction]
         #[pyo3(signature = (shape, dtype=None, order=None, *, device=None, like=None, allocator=None))]
         #[pyo3(text_signature = "(shape, dtype=None, order='C', *, device=None, like=None, allocator=None)")]
-        fn $name<'py>(
+        pub fn $name<'py>(
             py: Python<'py>,
             shape: &Bound<'py, PyAny>,
             dtype: Option<&Bound<'py, PyAny>>,
@@ -197,7 +197,7 @@ constructor!(zeros, true);
 
 /// One of these functions with its docstring, which `firsttouch.arrays` writes for all constructors.
 #[pyfunction]
-fn documented<'py>(function: &Bound<'py, PyCFunction>, doc: &str) -> PyResult<Bound<'py, PyAny>> {
+pub fn documented<'py>(function: &Bound<'py, PyCFunction>, doc: &str) -> PyResult<Bound<'py, PyAny>> {
     let name: String = function.getattr("__name__")?.extract()?;
     let signature: String = function.getattr("__text_signature__")?.extract()?;
     // A function refers to its name and its docstring for ever.
@@ -266,10 +266,4 @@ impl PyAllocator {
     ) -> PyResult<Bound<'py, PyAny>> {
         make(slf.py(), &Arguments { shape, dtype, order, device, like, allocator: Some(slf.as_any()) }, true)
     }
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(documented, module)?)?;
-    module.add_function(wrap_pyfunction!(empty, module)?)?;
-    module.add_function(wrap_pyfunction!(zeros, module)?)
 }

@@ -130,7 +130,7 @@ static LIVING: Mutex<Vec<(usize, Weak<CustomAllocator>)>> = Mutex::new(Vec::new(
 
 /// The allocator of an object with `allocate` and `deallocate`: the same while anyone has it.
 #[pyfunction]
-fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+pub fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     ensure_memory(candidate.py())?;
     if let Some(living) = living(candidate) {
         return Ok(PyAllocator::ours(living));
@@ -237,7 +237,7 @@ pub fn kept_error() -> Option<PyErr> {
 
 /// The same, for Python.
 #[pyfunction]
-fn take_error(py: Python<'_>) -> Option<Py<PyAny>> {
+pub fn take_error(py: Python<'_>) -> Option<Py<PyAny>> {
     kept_error().map(|error| error.into_value(py).into_any())
 }
 
@@ -263,7 +263,7 @@ const MAX_ROUNDS: usize = 100;
 
 /// Delivers all blocks that wait. An exception goes where exceptions without a caller go.
 #[pyfunction]
-fn deliver(py: Python<'_>) {
+pub fn deliver(py: Python<'_>) {
     if IS_DELIVERING.replace(true) {
         return; // an array that `deallocate` makes: whoever called that goes on with what waits
     }
@@ -304,10 +304,4 @@ fn give_back(returned: ReturnedBlock) {
             IS_PENDING.store(false, SeqCst);
         }
     }
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(own, module)?)?;
-    module.add_function(wrap_pyfunction!(take_error, module)?)?;
-    module.add_function(wrap_pyfunction!(deliver, module)?)
 }

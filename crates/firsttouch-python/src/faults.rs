@@ -76,14 +76,14 @@ fn say(text: fmt::Arguments<'_>) {
 
 /// Describes the first memory fault of the process in a line or two in this file, then lets the signal take its course.
 #[pyfunction]
-fn watch_faults(file: i32) -> PyResult<()> {
+pub fn watch_faults(file: i32) -> PyResult<()> {
     FILE.store(file, Relaxed);
     os::watch_faults(note).map_err(|error| PyOSError::new_err((error.0, "memory faults cannot be watched".to_owned())))
 }
 
 /// Describes the writes beyond arrays that the outermost `guarded` has found since the last call.
 #[pyfunction]
-fn overruns(allocator: &PyAllocator) -> PyResult<ToPython<Vec<String>>> {
+pub fn overruns(allocator: &PyAllocator) -> PyResult<ToPython<Vec<String>>> {
     let told = |Overrun { address, asked, at }: Overrun| {
         let behind = at.wrapping_sub(address).wrapping_sub(asked);
         let place = match (at < address, behind) {
@@ -94,9 +94,4 @@ fn overruns(allocator: &PyAllocator) -> PyResult<ToPython<Vec<String>>> {
         format!("out of bounds: something wrote {place} an array of {}", InBytes(asked))
     };
     Ok(ToPython(found::<Guarded>(allocator, "guarded")?.check().into_iter().map(told).collect()))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(overruns, module)?)?;
-    module.add_function(wrap_pyfunction!(watch_faults, module)?)
 }

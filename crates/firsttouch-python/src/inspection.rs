@@ -33,7 +33,7 @@ type Inspected = (usize, usize, bool, Vec<Figure>, Option<BTreeMap<i32, usize>>,
 
 /// What is known of an array's pages.
 #[pyfunction]
-fn inspect(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<ToPython<Inspected>> {
+pub fn inspect(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<ToPython<Inspected>> {
     let (address, ranges) = pages_of(array, "inspect")?;
     let found = py.detach(|| {
         let found = query(&ranges);
@@ -85,7 +85,7 @@ type Pages<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 
 /// States and nodes of an array's pages.
 #[pyfunction]
-fn pagemap<'py>(
+pub fn pagemap<'py>(
     py: Python<'py>,
     array: &Bound<'py, PyAny>,
     nodes: bool,
@@ -98,9 +98,4 @@ fn pagemap<'py>(
     // SAFETY: any words are valid bytes.
     let bytes = |runs: &[Run]| values::bytes(py, unsafe { runs.as_flattened().align_to().1 });
     Ok(ToPython((bytes(&states)?, bytes(&nodes)?)))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(inspect, module)?)?;
-    module.add_function(wrap_pyfunction!(pagemap, module)?)
 }

@@ -54,24 +54,55 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
 
 /// The native half of the package `firsttouch`. It needs no GIL: [`python::gil`] says how values are shared.
 #[pymodule(gil_used = false)]
-fn _firsttouch(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("BACKEND", firsttouch::os::BACKEND)?;
-    module.add("SMALL_LIMIT", firsttouch::adaptors::SMALL_LIMIT)?;
-    module.add_function(wrap_pyfunction!(register_callbacks, module)?)?;
-    python::register(module)?;
-    allocators::register(module)?;
-    custom::register(module)?;
-    handlers::register(module)?;
-    arrays::register(module)?;
-    scratch::register(module)?;
-    numba::register(module)?;
-    placement::register(module)?;
-    inspection::register(module)?;
-    sharing::register(module)?;
-    process::register(module)?;
-    faults::register(module)?;
-    report::register(module)?;
-    tools::register(module)?;
-    module.delattr("__all__") // the module is private: what is public, the package says
+mod _firsttouch {
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::tools::heaps::{live_begin, live_end, parts_of_mapping, resident_ranges};
+    #[pymodule_export]
+    use crate::{
+        allocators::allocator::{PyAllocator, has_expression, is_foreign, upstream},
+        allocators::factories::{
+            check_expression, declared, did_you_mean, evaluate_expression, from_functions, numpy_default, parse_size,
+            policy_argument, size_argument,
+        },
+        allocators::process_pool::{default_pool, shares_preloaded_pool},
+        arrays::{documented, empty, zeros},
+        custom::{deliver, own, take_error},
+        faults::{overruns, watch_faults},
+        handlers::capsules::{accepts, current, enter, enter_named, get_allocator, leave},
+        handlers::front::{arrays_only, install, is_installed, set_small_limit, uninstall},
+        inspection::{inspect, pagemap},
+        numba::{entry::NumbaBuffers, failure::numba_failure, numba_setup},
+        placement::{
+            collapse_range, current_node, expect_axis, highest_node, migrate_range, numa_nodes, origin_of, receipt_of,
+            slab_axis, touch_range,
+        },
+        process::{fail_calls, last_failure, set_memory_bound, shrink_slots, stats, trim, trim_c_library},
+        python::values::fail_allocation,
+        register_callbacks,
+        report::{ReportStart, report},
+        scratch::buffer::{FixedBuffer, PyBuffer, ScratchBuffer},
+        scratch::decorator::Scratch,
+        scratch::default_buffers::{home, home_buffer, home_enter, home_leave},
+        scratch::scope::PyScope,
+        sharing::{SharedMapping, shared_arrived, shared_wait_until_opened},
+        tools::machine::{headroom, memory_bounds},
+        tools::profile::ProfileRegion,
+        tools::trace::{trace_begin, trace_end, trace_summary},
+    };
+
+    use crate::python::values::UnsupportedError;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("BACKEND", firsttouch::os::BACKEND)?;
+        module.add("SMALL_LIMIT", firsttouch::adaptors::SMALL_LIMIT)?;
+        module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
+        crate::python::begin(module.py())?;
+        crate::allocators::factories::begin(module)?;
+        crate::process::register_at_fork(module)?;
+        module.delattr("__all__") // the module is private: what is public, the package says
+    }
 }

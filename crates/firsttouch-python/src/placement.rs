@@ -15,7 +15,7 @@ use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::pages::receipt::{self, Reason, Receipt};
 use firsttouch::pages::touch::{self, Job, Way};
 use firsttouch::size::Bytes;
-use firsttouch::sources::PlacedPages;
+use firsttouch::sources::Pages;
 use firsttouch::why::why;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -32,11 +32,11 @@ fn policy(text: &str) -> PyResult<Policy> {
 
 /// The axis that slabs of arrays from `allocator` follow, if slabs were requested.
 #[pyfunction]
-fn slab_axis(allocator: &PyAllocator) -> Option<isize> {
+pub fn slab_axis(allocator: &PyAllocator) -> Option<isize> {
     if !allocator.has_slabs() {
         return None;
     }
-    match allocator.native().and_then(find::<PlacedPages>)?.placement().policy? {
+    match allocator.native().and_then(find::<Pages>)?.placement().policy? {
         Policy::Blocked(axis) => Some(axis),
         _ => None,
     }
@@ -46,7 +46,7 @@ fn slab_axis(allocator: &PyAllocator) -> Option<isize> {
 /// `stride` bytes apart; without arguments, that the axis is unknown.
 #[pyfunction]
 #[pyo3(signature = (expected=None))]
-fn expect_axis(expected: Option<(usize, usize, usize)>) {
+pub fn expect_axis(expected: Option<(usize, usize, usize)>) {
     policy::expect_axis(expected.map(|(nbytes, stride, items)| (nbytes, Axis { stride, items })));
 }
 
@@ -74,8 +74,12 @@ pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> P
 
 /// The receipt of the block that contains `address`; `None` if there are no placed pages at the bottom of `allocator`.
 #[pyfunction]
-fn receipt_of<'py>(py: Python<'py>, allocator: &PyAllocator, address: usize) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let Some(pages) = allocator.native().and_then(find::<PlacedPages>) else { return Ok(None) };
+pub fn receipt_of<'py>(
+    py: Python<'py>,
+    allocator: &PyAllocator,
+    address: usize,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(pages) = allocator.native().and_then(find::<Pages>) else { return Ok(None) };
     pages.receipt(address).map(|(_, receipt)| receipt_dict(py, pages.placement(), &receipt)).transpose()
 }
 
@@ -84,9 +88,9 @@ type BlockOrigin = (usize, usize, bool, String);
 
 /// Why the block that begins at `address` lies there; `None` where it is neither a pool's nor of pages.
 #[pyfunction]
-fn origin_of(address: usize) -> Option<ToPython<BlockOrigin>> {
+pub fn origin_of(address: usize) -> Option<ToPython<BlockOrigin>> {
     let found = why(address)?;
-    let huge = matches!(found.origin, Origin::Credit | Origin::Precedent | Origin::Exchanged | Origin::HugePages);
+    let huge = matches!(found.origin, Origin::Credit | Origin::Precedent | Origin::Exchanged);
     Some(ToPython((found.asked, found.span.1, huge, found.origin.to_string())))
 }
 
@@ -94,7 +98,7 @@ fn origin_of(address: usize) -> Option<ToPython<BlockOrigin>> {
 
 /// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
 #[pyfunction]
-fn touch_range(
+pub fn touch_range(
     address: usize,
     nbytes: usize,
     write: bool,
@@ -144,13 +148,13 @@ fn touch_range(
 
 /// Bytes of a range that are on huge pages after this, and why the others are not.
 #[pyfunction]
-fn collapse_range(address: usize, nbytes: usize) -> PyResult<ToPython<(usize, Option<String>)>> {
+pub fn collapse_range(address: usize, nbytes: usize) -> PyResult<ToPython<(usize, Option<String>)>> {
     let (huge, why_not) = interruptible(&mut |go_on| collapse((address, nbytes), go_on))?;
     Ok(ToPython((huge, why_not.map(|reason| reason.to_string()))))
 }
 
 /// The placed pages, if freed blocks return to them at once: a block kept by a pool will serve another array.
-fn whose(native: &Arc<dyn Allocator>) -> Option<&PlacedPages> {
+fn whose(native: &Arc<dyn Allocator>) -> Option<&Pages> {
     let any: &dyn Any = native.as_ref();
     let passes = any.is::<Tracked>() || any.is::<Limited>() || any.is::<Filled>();
     any.downcast_ref().or_else(|| native.upstream().filter(|_| passes).and_then(whose))
@@ -163,7 +167,7 @@ type MovedBytes = (usize, usize, usize, usize, Option<String>);
 /// bytes that were moved, were in place, are not resident, could not be moved, and why.
 #[pyfunction]
 #[pyo3(signature = (address, nbytes, numa, axis=None, allocator=None))]
-fn migrate_range(
+pub fn migrate_range(
     address: usize,
     nbytes: usize,
     numa: &str,
@@ -190,7 +194,7 @@ type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
 
 /// Nodes that are online: number, processors, memory (total, free, available), distances.
 #[pyfunction]
-fn numa_nodes() -> ToPython<Vec<NodeRow>> {
+pub fn numa_nodes() -> ToPython<Vec<NodeRow>> {
     let row = |node: &firsttouch::numa::topology::Node| {
         let memory = node.memory.map(|memory| (memory.total, memory.free, memory.available));
         (node.number, node.processors.iter().collect(), memory, node.distances.clone())
@@ -213,7 +217,7 @@ fn numa_nodes() -> ToPython<Vec<NodeRow>> {
 /// >>> ft.placement.current_node() <= ft.placement.highest_node()
 /// True
 #[pyfunction]
-fn current_node() -> ToPython<usize> {
+pub fn current_node() -> ToPython<usize> {
     ToPython(os::current_node())
 }
 
@@ -232,19 +236,6 @@ fn current_node() -> ToPython<usize> {
 /// >>> len(ft.placement.topology().nodes) <= ft.placement.highest_node() + 1
 /// True
 #[pyfunction]
-fn highest_node() -> ToPython<usize> {
+pub fn highest_node() -> ToPython<usize> {
     ToPython(Topology::read().highest())
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(slab_axis, module)?)?;
-    module.add_function(wrap_pyfunction!(expect_axis, module)?)?;
-    module.add_function(wrap_pyfunction!(receipt_of, module)?)?;
-    module.add_function(wrap_pyfunction!(origin_of, module)?)?;
-    module.add_function(wrap_pyfunction!(touch_range, module)?)?;
-    module.add_function(wrap_pyfunction!(collapse_range, module)?)?;
-    module.add_function(wrap_pyfunction!(migrate_range, module)?)?;
-    module.add_function(wrap_pyfunction!(numa_nodes, module)?)?;
-    module.add_function(wrap_pyfunction!(current_node, module)?)?;
-    module.add_function(wrap_pyfunction!(highest_node, module)?)
 }

@@ -28,7 +28,7 @@ pub fn serving() -> Arc<dyn Allocator> {
 /// The statistics of an allocator as a dict; by default the one that serves the process.
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
-fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
+pub fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
     let stats = match allocator {
         None => serving().stats(),
         Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
@@ -44,27 +44,27 @@ fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Boun
 /// Returns the number of bytes.
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
-fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> ToPython<usize> {
+pub fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> ToPython<usize> {
     let native = allocator.map_or_else(|| Some(serving()), |wrapped| wrapped.native().cloned());
     ToPython(py.detach(|| native.map_or(0, |native| native.trim())))
 }
 
 /// Returns what the C library's heaps keep for no use to the operating system. Returns the number of bytes.
 #[pyfunction]
-fn trim_c_library(py: Python<'_>) -> usize {
+pub fn trim_c_library(py: Python<'_>) -> usize {
     py.detach(c_library::trim)
 }
 
 /// Sets the bytes of resident memory at which pools keep nothing idle; `None` for no bound.
 #[pyfunction]
 #[pyo3(signature = (nbytes))]
-fn set_memory_bound(nbytes: Option<usize>) {
+pub fn set_memory_bound(nbytes: Option<usize>) {
     purger::set_bound(nbytes);
 }
 
 /// The last request that failed: bytes asked, the limit's name, and the whole reason.
 #[pyfunction]
-fn last_failure() -> ToPython<Option<(usize, &'static str, String)>> {
+pub fn last_failure() -> ToPython<Option<(usize, &'static str, String)>> {
     let told = failure::last().zip(failure::last_reason());
     ToPython(told.map(|(error, reason)| (error.asked, error.limit_name(), reason)))
 }
@@ -101,7 +101,7 @@ extern "C" fn resume(_: *mut c_void) -> c_int {
 /// Restarts the background purger once the function that forked continues. A pending call runs in the main thread, which
 /// tells nothing of a fork in another one.
 #[pyfunction]
-fn resume_later() {
+pub fn resume_later() {
     let forked = os::is_main_thread().then(|| (frame(), Instant::now() + HOOKS));
     let _ = FORKING.try_lock().map(|mut forking| *forking = forked);
     // SAFETY: it may be called while attached.
@@ -113,7 +113,7 @@ fn resume_later() {
 /// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork, and holds the purger back
 /// until [`resume`].
 #[pyfunction]
-fn before_fork(py: Python<'_>) {
+pub fn before_fork(py: Python<'_>) {
     py.detach(purger::trim_deferred);
     if os::is_main_thread() {
         purger::MAY_RUN.store(false, Relaxed);
@@ -121,7 +121,7 @@ fn before_fork(py: Python<'_>) {
 }
 
 /// Registers both with Python as fork hooks, if the platform forks.
-fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let Ok(register_at_fork) = py.import("os")?.getattr("register_at_fork") else { return Ok(()) };
     let at_fork = PyDict::new(py);
@@ -152,7 +152,7 @@ const CALLS: [(&str, Call); 13] = [
 /// Lets `passing` of the named system calls succeed, then `failing` of them fail. No names end that.
 #[pyfunction]
 #[pyo3(signature = (names, passing=0, failing=i64::MAX / 2))]
-fn fail_calls(names: Vec<String>, passing: i64, failing: i64) -> PyResult<()> {
+pub fn fail_calls(names: Vec<String>, passing: i64, failing: i64) -> PyResult<()> {
     let find = |name: &String| {
         let found = CALLS.iter().find(|(known, _)| known == name).map(|&(_, call)| call);
         found.ok_or_else(|| PyValueError::new_err(format!("no system call {name:?} can be made to fail")))
@@ -163,17 +163,6 @@ fn fail_calls(names: Vec<String>, passing: i64, failing: i64) -> PyResult<()> {
 
 /// Limits the slots of the address space that segments may claim.
 #[pyfunction]
-fn shrink_slots(count: usize) {
+pub fn shrink_slots(count: usize) {
     os::shrink_slots(count);
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(stats, module)?)?;
-    module.add_function(wrap_pyfunction!(trim, module)?)?;
-    module.add_function(wrap_pyfunction!(trim_c_library, module)?)?;
-    module.add_function(wrap_pyfunction!(set_memory_bound, module)?)?;
-    module.add_function(wrap_pyfunction!(last_failure, module)?)?;
-    register_at_fork(module)?;
-    module.add_function(wrap_pyfunction!(fail_calls, module)?)?;
-    module.add_function(wrap_pyfunction!(shrink_slots, module)?)
 }

@@ -67,7 +67,7 @@ impl ReportStart {
 /// The report as text and as JSON. Where the preloaded library serves the process, too, it then writes none.
 #[pyfunction]
 #[pyo3(signature = (facts, start, pooled, allocator=None))]
-fn report(
+pub fn report(
     facts: &Bound<'_, PyDict>,
     start: &ReportStart,
     pooled: bool,
@@ -114,9 +114,4 @@ fn report(
         pool.leave_report();
     }
     Ok(ToPython(report.text_and_json()))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<ReportStart>()?;
-    module.add_function(wrap_pyfunction!(report, module)?)
 }

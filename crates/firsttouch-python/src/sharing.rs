@@ -9,14 +9,14 @@ use firsttouch::os::Errno;
 use firsttouch::pages::placement::Placement;
 use firsttouch::shared::{Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
 use firsttouch::size::Bytes;
-use firsttouch::sources::PlacedPages;
+use firsttouch::sources::Pages;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
 
 /// A mapping of shared memory, which lasts as long as this object.
 #[pyclass(module = "firsttouch._firsttouch", frozen, weakref)]
-struct SharedMapping(Shared);
+pub struct SharedMapping(Shared);
 
 /// Name, process, file, bytes, page, and the ticket: name of its table, the file of that, its own number.
 type HandleFields = (String, u32, i32, usize, usize, (String, i32, u64));
@@ -31,7 +31,7 @@ impl SharedMapping {
     #[new]
     fn new(py: Python<'_>, nbytes: usize, pages: &PyAllocator) -> PyResult<Self> {
         ensure_memory(py)?;
-        let placed = pages.native().and_then(find::<PlacedPages>).map(|pages| pages.placement().clone());
+        let placed = pages.native().and_then(find::<Pages>).map(|pages| pages.placement().clone());
         let placement = match placed {
             Some(placement) => placement,
             None => return Err(PyValueError::new_err(format!("{} has no placement", pages.expression()))),
@@ -120,7 +120,7 @@ fn refused(nbytes: usize, asked: &Placement, error: NotMade) -> PyErr {
 
 /// Tells the sender of a handle that it arrived, if its memory was mapped here already.
 #[pyfunction]
-fn shared_arrived(words: HandleFields) {
+pub fn shared_arrived(words: HandleFields) {
     let handle = handle(words);
     handle.ticket.give_back(handle.process);
 }
@@ -128,12 +128,6 @@ fn shared_arrived(words: HandleFields) {
 /// Waits until no handle of this process is in flight, for at most this many seconds; returns whether that was
 /// reached.
 #[pyfunction]
-fn shared_wait_until_opened(py: Python<'_>, seconds: f64) -> bool {
+pub fn shared_wait_until_opened(py: Python<'_>, seconds: f64) -> bool {
     py.detach(|| wait_until_opened(Duration::from_secs_f64(seconds)))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<SharedMapping>()?;
-    module.add_function(wrap_pyfunction!(shared_arrived, module)?)?;
-    module.add_function(wrap_pyfunction!(shared_wait_until_opened, module)?)
 }

@@ -6,7 +6,7 @@
 //! until it opens one of its own, which begins with the blocks that it inherited.
 
 use firsttouch::adaptors::{CallSites, SMALL_LIMIT};
-use firsttouch::heap::purger::{self, Purgeable};
+use firsttouch::heap::purger;
 use firsttouch::ledger::Part;
 use firsttouch::os::{self, Errno};
 use firsttouch::sync::lock::Lock;
@@ -106,7 +106,7 @@ pub fn is_open() -> bool {
 /// If the file cannot be made or mapped.
 pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     static ENTERED: AtomicBool = AtomicBool::new(false);
-    purger::enter_once(&ForkGuard, &ENTERED);
+    purger::enter_once(&TABLE, &ENTERED);
     let file = os::beside_standard_streams(os::memory_file(NAME, SIZE, None)?)?; // or it would take what the program prints
     let published = Published { at: os::map_file(&file, SIZE, 1, true, None)?, _file: file };
     let mut table = TABLE.lock();
@@ -256,20 +256,6 @@ impl Table {
             unsafe { to.copy_from_nonoverlapping(text.as_ptr(), text.len()) };
             published.header().text.store((at + text.len()) as u64, Release);
         }
-    }
-}
-
-struct ForkGuard;
-
-/// The table is locked around forks; there is nothing to purge.
-impl Purgeable for ForkGuard {
-    fn hold(&self) {
-        TABLE.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` took the lock.
-        unsafe { TABLE.release() };
     }
 }
 

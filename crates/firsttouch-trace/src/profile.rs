@@ -6,7 +6,7 @@
 
 use firsttouch::adaptors::is_pool;
 use firsttouch::allocator::Allocator;
-use firsttouch::heap::purger::{self, Purgeable};
+use firsttouch::heap::purger;
 use firsttouch::ledger::Part;
 use firsttouch::stats::Stats;
 use firsttouch::sync::lock::Lock;
@@ -285,7 +285,8 @@ impl Region {
     /// Opens a region that profiles all threads, or only the current one. If no other region is open, `prepare` is
     /// called first.
     pub fn open(only_this_thread: bool, prepare: impl FnOnce()) -> Self {
-        guard_forks();
+        static ENTERED: AtomicBool = AtomicBool::new(false);
+        purger::enter_once(&REGISTRY, &ENTERED);
         if !is_open() {
             prepare();
         }
@@ -320,26 +321,6 @@ impl Drop for Region {
         drop(registry);
         drop(closed); // outside the lock: it may hold the last reference to an allocator
     }
-}
-
-struct ForkGuard;
-
-/// The registry is locked around forks; there is nothing to purge.
-impl Purgeable for ForkGuard {
-    fn hold(&self) {
-        REGISTRY.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` took the lock.
-        unsafe { REGISTRY.release() };
-    }
-}
-
-/// Registers the fork guard, once.
-fn guard_forks() {
-    static ENTERED: AtomicBool = AtomicBool::new(false);
-    purger::enter_once(&ForkGuard, &ENTERED);
 }
 
 /// Reports that `allocator` is about to be asked for a block of `size` bytes; `None` stands for an allocator without

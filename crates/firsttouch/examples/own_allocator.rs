@@ -66,10 +66,6 @@ unsafe impl Allocator for Counted {
     fn trim(&self) -> usize {
         self.upstream.trim()
     }
-
-    fn in_segments(&self) -> bool {
-        self.upstream.in_segments()
-    }
 }
 
 fn main() {

@@ -174,11 +174,6 @@ pub unsafe trait Allocator: Any + Send + Sync {
         self.upstream().map_or_else(Stats::default, |upstream| upstream.stats())
     }
 
-    /// Whether all blocks lie in firsttouch's segments, so that their owner can be found by address alone.
-    fn in_segments(&self) -> bool {
-        self.upstream().is_some_and(|upstream| upstream.in_segments())
-    }
-
     /// The upstream, if this is an adaptor. By default an adaptor passes the queries below on to it.
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
         None

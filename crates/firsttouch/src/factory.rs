@@ -17,7 +17,7 @@ use crate::numa::policy::Policy;
 use crate::numa::topology::Topology;
 use crate::pages::placement::Page;
 use crate::size;
-use crate::spec::{ALLOCATORS, Default, Opt, OptionKind, Spec};
+use crate::spec::{self, DefaultValue, Opt, OptionKind, Spec};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +73,7 @@ const PRELOADED: [&str; 2] = ["tcmalloc", "tbbmalloc"];
 
 /// The error for a name that is neither declared nor in `others`.
 pub fn no_allocator(name: &str, others: &[&str]) -> Error {
-    let mut known: Vec<&str> = ALLOCATORS.iter().map(|spec| spec.name).chain(others.iter().copied()).collect();
+    let mut known: Vec<&str> = spec::all().map(|spec| spec.name).chain(others.iter().copied()).collect();
     known.sort_unstable_by_key(|name| name.to_lowercase());
     let near = match PRELOADED.iter().find(|&&other| name.starts_with(other)) {
         Some(other) => {
@@ -112,10 +112,10 @@ impl Spec {
         }
         for (option, &slot) in self.options.iter().zip(&slots) {
             match option.default {
-                Default::Required if slot.is_none() => {
+                DefaultValue::Required if slot.is_none() => {
                     return Err(self.refuse(&format!("missing a required argument: '{}'", option.name)));
                 }
-                Default::Needed(what) if given(slot).is_none() => {
+                DefaultValue::Needed(what) if given(slot).is_none() => {
                     return Err(Error::Type(format!("{}() needs {what}", self.name)));
                 }
                 _ => {}
@@ -149,7 +149,7 @@ pub fn bind(spec: &'static Spec, call: &[Argument]) -> Result<Arguments, Error> 
     let slots = spec.slots(call)?;
     let values = spec.options.iter().zip(&slots).map(|(option, slot)| match (slot, &option.default) {
         (Some(at), _) => option.check(&call[*at].value),
-        (None, Default::Is(value)) => Ok(value.clone()),
+        (None, DefaultValue::Is(value)) => Ok(value.clone()),
         (None, _) => Ok(Value::None), // rejected by `slots`
     });
     let values = values.collect::<Result<_, _>>()?;
@@ -230,6 +230,11 @@ impl Arguments {
         self.text("numa").map(Policy::parse).transpose().map_err(Error::Value)
     }
 
+    /// The allocator's name.
+    pub fn name(&self) -> &'static str {
+        self.spec.name
+    }
+
     /// The allocator's name for messages, like `pool()`.
     pub fn caller(&self) -> String {
         format!("{}()", self.spec.name)
@@ -283,7 +288,7 @@ enum Wrong {
 
 impl Opt {
     fn is_optional(&self) -> bool {
-        matches!(self.default, Default::Is(Value::None))
+        matches!(self.default, DefaultValue::Is(Value::None))
     }
 
     /// The normalized value of an argument.

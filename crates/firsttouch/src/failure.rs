@@ -11,7 +11,7 @@ struct Last {
 }
 
 /// The last failure, and the one before it, for [`retract`].
-struct Failures {
+pub(crate) struct Failures {
     last: Option<Last>,
     before: Option<Last>,
 }
@@ -26,7 +26,7 @@ impl Failures {
 /// How many were recorded and not taken back; changed under the lock.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-static FAILURES: Lock<Failures> = Lock::new(Failures { last: None, before: None });
+pub(crate) static FAILURES: Lock<Failures> = Lock::new(Failures { last: None, before: None });
 
 /// Records `error` as the last failure of the process.
 pub fn remember(error: AllocError) {
@@ -74,19 +74,4 @@ pub fn last() -> Option<AllocError> {
 /// The full reason of the last failure.
 pub fn last_reason() -> Option<String> {
     FAILURES.lock().last.as_ref().map(|last| last.note.as_deref().map_or_else(|| last.error.to_string(), str::to_owned))
-}
-
-/// Held around forks.
-pub(crate) fn hold() {
-    FAILURES.hold();
-}
-
-/// Ends [`hold`].
-///
-/// # Safety
-/// [`hold`] was called, as the fork handlers do.
-#[allow(unsafe_code)] // Safety: releases what `hold` acquired.
-pub(crate) unsafe fn release() {
-    // SAFETY: `hold` acquired it, as the fork handlers (`fork.rs`) do before they call this.
-    unsafe { FAILURES.release() }
 }

@@ -10,17 +10,15 @@
 //! So the thread that forks takes all locks before, and releases them after, on both sides (law 6).
 //!
 //! A new lock that is held while memory is requested or freed belongs here: what is made and dropped registers with the
-//! purger ([`Purgeable`]), and what exists once gets a line in `before` and one in `release`.
+//! purger ([`Purgeable`]), and what exists once stands in [`LOCKS`].
 
 #![allow(unsafe_code)] // Safety: `release` and `after_in_child` run only after `before`, in the thread that forked.
 
-use crate::heap::claim;
 use crate::heap::purger::{self, Purgeable};
 use crate::os;
-use crate::owners;
 use crate::sync::first::First;
 use crate::sync::lock::Lock;
-use crate::{failure, sources};
+use crate::{failure, heap, owners, sources};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// If two threads forked at once, one would wait for the purger's thread and the other would go on without it.
@@ -28,6 +26,14 @@ static FORKING: Lock<()> = Lock::new(());
 /// The forks between the first process and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static IS_INTERRUPTED: First<fn() -> bool> = First::new();
+/// The locks that exist once, in the order in which they are taken, after those of what is registered.
+static LOCKS: &[&dyn Purgeable] = &[
+    &owners::KEEPERS,
+    #[cfg(feature = "mimalloc")]
+    &sources::MIMALLOC,
+    &heap::claim::NEXT_SLOT,
+    &failure::FAILURES,
+];
 
 /// The library's constructor registers the handlers. If a first use did that, another thread could fork meanwhile, and its
 /// child would wait for ever for the end of the registration, or for a lock that was taken right after it.
@@ -59,10 +65,7 @@ extern "C" fn before() {
     let registered = || unsafe { purger::registered() };
     registered().for_each(Purgeable::trim_idle); // or the first write to it, on either side, would copy it
     registered().for_each(Purgeable::hold);
-    owners::hold();
-    sources::hold();
-    claim::hold();
-    failure::hold();
+    LOCKS.iter().for_each(|lock| lock.hold());
 }
 
 /// # Safety
@@ -70,10 +73,7 @@ extern "C" fn before() {
 unsafe fn release() {
     // SAFETY: as above; in the reverse order.
     unsafe {
-        failure::release();
-        claim::release();
-        sources::release();
-        owners::release();
+        LOCKS.iter().rev().for_each(|lock| lock.release());
         purger::registered().for_each(|what| what.release());
         purger::release();
         FORKING.release();

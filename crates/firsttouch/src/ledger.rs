@@ -8,9 +8,9 @@
 
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
-use crate::failure;
 use crate::heap::purger::{self, Purgeable};
-use crate::sync::lock::Lock;
+use crate::sync::lock::{Lock, Padded};
+use crate::{failure, heap};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr::NonNull;
@@ -40,18 +40,15 @@ impl Hasher for Spread {
 /// One shard of a [`Ledger`], by address.
 pub type Part<T> = HashMap<usize, T, BuildHasherDefault<Spread>>;
 
-#[repr(align(64))]
-struct Apart<T>(Lock<Part<T>>);
-
 /// See the module. `T` is the note of a block.
 pub struct Ledger<T: Copy + Send + 'static> {
-    parts: [Apart<T>; PARTS],
+    parts: [Padded<Lock<Part<T>>>; PARTS],
 }
 
 impl<T: Copy + Send + 'static> Ledger<T> {
     /// An empty ledger.
     pub fn new() -> Arc<Self> {
-        let ledger = Arc::new(Self { parts: std::array::from_fn(|_| Apart(Lock::new(Part::default()))) });
+        let ledger = Arc::new(Self { parts: std::array::from_fn(|_| Padded(Lock::new(Part::default()))) });
         let address: *const Self = Arc::as_ptr(&ledger);
         // SAFETY: the list stays where it is until it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
@@ -70,6 +67,7 @@ impl<T: Copy + Send + 'static> Ledger<T> {
     pub fn enter(&self, address: NonNull<u8>, asked: usize, note: T) -> Result<(), AllocError> {
         let address = address.as_ptr() as usize;
         address_map::note_outside(address);
+        heap::mark_listed(address);
         let mut part = self.part(address).lock();
         part.try_reserve(1).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
         part.insert(address, note);
@@ -143,12 +141,12 @@ impl<T: Copy + Send + 'static> Ledger<T> {
 
 impl<T: Copy + Send + 'static> Purgeable for Ledger<T> {
     fn hold(&self) {
-        self.parts.iter().for_each(|part| part.0.hold());
+        self.parts.hold();
     }
 
     unsafe fn release(&self) {
         // SAFETY: `hold` took them all.
-        self.parts.iter().for_each(|part| unsafe { part.0.release() });
+        unsafe { self.parts.release() }
     }
 }
 

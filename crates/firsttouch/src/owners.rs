@@ -1,25 +1,17 @@
 //! The owner of the block at an address.
 //!
-//! A segment names its allocator. Blocks of adaptors and of scratch buffers lie in the segments of another allocator or in
-//! none, and those of C libraries in none; these keepers list their blocks themselves, and are registered here as long as their
-//! blocks may be freed through a handler. They are registered under their ground, the allocator at the bottom of their
-//! stack, so that a lookup costs nothing more if no keeper stands on the memory at the address.
+//! A segment names its allocator. Blocks of adaptors and of scratch buffers lie in the memory of another allocator, and those of
+//! C libraries in no segment; these keepers list their blocks themselves, and are registered here as long as their blocks may be
+//! freed through a handler. What a keeper lists in a segment is marked there, so that others are found without asking anybody.
 
-use crate::address_map;
-use crate::address_map::Holder;
+use crate::address_map::{self, Holder};
 use crate::allocator::Allocator;
 use crate::heap;
 use crate::sync::lock::Lock;
+use std::cmp::Reverse;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-
-/// The ground of memory outside segments.
-const OUTSIDE: usize = 0;
-/// The height of keepers on memory of unknown origin: lent storage, C functions, Python. That may be a block of any other
-/// keeper, so these come first.
-const ON_ANYTHING: usize = 1 << 16;
-const PLACES: usize = 64;
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 
 /// The owner of a live block.
 pub enum Owner {
@@ -38,168 +30,110 @@ pub fn keeps_list(allocator: &dyn Allocator) -> bool {
     allocator.owns(NonNull::dangling()).is_some()
 }
 
-fn thin<T: ?Sized>(pointer: *const T) -> usize {
-    pointer.cast::<()>() as usize
-}
+/// The height of keepers on memory of unknown origin: lent storage, C functions, Python. That may be a block of any other
+/// keeper, so these come first.
+const ON_ANYTHING: usize = 1 << 16;
 
-/// The allocator at the bottom of a stack, as segments name it, and the height of the stack.
-fn ground_of(allocator: &dyn Allocator) -> (usize, usize) {
-    if let Some(upstream) = allocator.upstream() {
-        let (ground, height) = ground_of(&**upstream);
-        return (ground, height + 1);
-    }
-    let owns = keeps_list(allocator);
-    match (allocator.in_segments(), owns) {
-        (_, true) => (OUTSIDE, ON_ANYTHING),
-        (true, _) => (thin(allocator), 1),
-        (false, _) => (OUTSIDE, 1),
+/// The height of a stack: of two keepers that list an address, the higher one handed out the block, on memory from the lower.
+fn height(allocator: &dyn Allocator) -> usize {
+    match allocator.upstream() {
+        Some(upstream) => height(&**upstream) + 1,
+        None if keeps_list(allocator) => ON_ANYTHING,
+        None => 1,
     }
 }
 
-fn is_same(one: &Arc<dyn Allocator>, other: &Arc<dyn Allocator>) -> bool {
-    thin(Arc::as_ptr(one)) == thin(Arc::as_ptr(other))
+/// The order in which keepers are asked: the highest first. The number rises from one to the next, so that who goes through
+/// them misses none where others come and go meanwhile.
+type Place = (Reverse<usize>, u64);
+
+pub(crate) struct Keepers {
+    /// In the order of their places.
+    all: Vec<(Place, Arc<dyn Allocator>)>,
+    last: u64,
 }
 
-#[derive(Clone)]
-struct Entry {
-    keeper: Arc<dyn Allocator>,
-    ground: usize,
-    /// If two keepers list an address, the higher one handed out the block, on memory from the lower one.
-    height: usize,
-}
+/// No keeper is called under the lock.
+pub(crate) static KEEPERS: Lock<Keepers> = Lock::new(Keepers { all: Vec::new(), last: 0 });
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Keepers by a hash of their ground. No keeper is called under the lock.
-struct Place {
-    count: AtomicUsize,
-    entries: Lock<Vec<Option<Entry>>>,
-}
-
-static KEEPERS: [Place; PLACES] =
-    [const { Place { count: AtomicUsize::new(0), entries: Lock::new(Vec::new()) } }; PLACES];
-
-#[inline]
-fn place(ground: usize) -> &'static Place {
-    let hash = (ground as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &KEEPERS[(hash >> 58) as usize % PLACES]
-}
-
-impl Place {
-    #[inline]
-    fn is_empty(&self) -> bool {
-        self.count.load(Acquire) == 0
-    }
-
-    /// The entry at a position; `None` behind the last.
-    fn at(&self, position: usize) -> Option<Option<Entry>> {
-        self.entries.lock().get(position).cloned()
-    }
-
-    /// From `position` on, the first keeper on `ground` of at least this height, the position behind it, and whether
-    /// there are others.
-    fn next(&self, position: usize, ground: usize, height: usize) -> Option<(Arc<dyn Allocator>, usize, usize, bool)> {
-        let entries = self.entries.lock();
-        let mut matching = entries.iter().enumerate().skip(position).filter_map(|(at, entry)| {
-            entry.as_ref().filter(|entry| entry.ground == ground && entry.height >= height).map(|entry| (at, entry))
-        });
-        let (at, entry) = matching.next()?;
-        Some((entry.keeper.clone(), entry.height, at + 1, matching.next().is_some()))
-    }
-
-    /// The highest keeper on `ground` that lists `address`, if it is at least as high as `best`.
-    fn highest(
-        &self,
-        ground: usize,
-        address: NonNull<u8>,
-        mut best: Option<(Arc<dyn Allocator>, usize)>,
-    ) -> Option<(Arc<dyn Allocator>, usize)> {
-        if self.is_empty() {
-            return best;
-        }
-        let mut from = 0;
-        while let Some((keeper, height, behind, more)) = self.next(from, ground, best.as_ref().map_or(0, |best| best.1))
-        {
-            if keeper.owns(address) == Some(true) {
-                best = Some((keeper, height));
-            }
-            if !more {
-                break;
-            }
-            from = behind;
-        }
-        best
-    }
-
-    /// Drops the keepers that need not stay; returns how many.
-    fn sweep(&self) -> usize {
-        let positions = self.entries.lock().len();
-        // Each is dropped here, under no lock.
-        (0..positions).filter(|&position| self.take_idle(position).is_some()).count()
-    }
-
-    /// Removes the keeper at a position if it is referenced only here and has no live blocks.
-    fn take_idle(&self, position: usize) -> Option<Entry> {
-        let entry =
-            self.at(position)?.filter(|entry| Arc::strong_count(&entry.keeper) == 2 && !entry.keeper.must_stay())?;
-        let mut entries = self.entries.lock();
-        let still = entries.get_mut(position)?;
-        // The list's reference and ours: with another one, acquired meanwhile, it stays.
-        let same = |there: &mut Entry| is_same(&there.keeper, &entry.keeper) && Arc::strong_count(&entry.keeper) == 2;
-        let gone = still.take_if(same)?;
-        self.count.fetch_sub(1, Release);
-        Some(gone)
-    }
+/// The first keeper behind a place.
+fn next(behind: Option<Place>) -> Option<(Place, Arc<dyn Allocator>)> {
+    let keepers = KEEPERS.lock();
+    let at = keepers.all.partition_point(|(place, _)| Some(*place) <= behind);
+    keepers.all.get(at).cloned()
 }
 
 /// Registers a keeper, until it is no longer referenced and [`sweep`] is called.
 pub fn enter(keeper: Arc<dyn Allocator>) {
-    let (ground, height) = ground_of(&*keeper);
-    let place = place(ground);
-    let mut entries = place.entries.lock();
-    if entries.iter().flatten().any(|entry| is_same(&entry.keeper, &keeper)) {
-        drop(entries);
-        return;
+    let height = Reverse(height(&*keeper));
+    let mut keepers = KEEPERS.lock();
+    let is_same = |other: &Arc<dyn Allocator>| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&keeper));
+    if !keepers.all.iter().any(|(_, other)| is_same(other)) {
+        keepers.last += 1;
+        let place = (height, keepers.last);
+        let at = keepers.all.partition_point(|(other, _)| *other < place);
+        keepers.all.insert(at, (place, keeper.clone()));
+        COUNT.store(keepers.all.len(), Release);
     }
-    let entry = Some(Entry { keeper, ground, height });
-    match entries.iter_mut().find(|entry| entry.is_none()) {
-        Some(free) => *free = entry,
-        None => entries.push(entry),
-    }
-    place.count.fetch_add(1, Release);
+}
+
+/// Removes a keeper if it is referenced only here and by the caller; returns whether it was.
+fn leave(place: Place, keeper: &Arc<dyn Allocator>) -> bool {
+    let mut keepers = KEEPERS.lock();
+    let found = keepers.all.iter().position(|(other, _)| *other == place);
+    let Some(at) = found.filter(|_| Arc::strong_count(keeper) == 2) else { return false };
+    keepers.all.remove(at);
+    COUNT.store(keepers.all.len(), Release);
+    true
 }
 
 /// Drops the keepers that are referenced only here and have no live blocks, and then those that they referenced.
 pub fn sweep() {
-    while KEEPERS.iter().filter(|place| place.count.load(Relaxed) > 0).map(Place::sweep).sum::<usize>() > 0 {}
+    while COUNT.load(Acquire) > 0 {
+        let (mut behind, mut any) = (None, false);
+        while let Some((place, keeper)) = next(behind) {
+            behind = Some(place);
+            // The last reference goes at the end of this turn, under no lock.
+            any |= Arc::strong_count(&keeper) == 2 && !keeper.must_stay() && leave(place, &keeper);
+        }
+        if !any {
+            break;
+        }
+    }
 }
 
 /// The owner of the live block at `address`.
 #[inline]
 pub fn find(address: NonNull<u8>) -> Owner {
-    let holder = address_map::holder(address.as_ptr() as usize);
-    // Keepers on memory of unknown origin may stand on a segment, too.
-    let ground = if let Holder::Allocator(owner) = holder { thin(owner) } else { OUTSIDE };
-    if place(OUTSIDE).is_empty() && place(ground).is_empty() {
-        return without_keepers(holder);
+    if COUNT.load(Acquire) > 0
+        && !is_unlisted(address)
+        && let Some(keeper) = find_keeper(address)
+    {
+        return Owner::Keeper(keeper);
     }
-    find_keeper(address, ground).map_or_else(|| without_keepers(holder), Owner::Keeper)
-}
-
-/// The keeper of the live block at `address`, on `ground` or on memory of unknown origin.
-#[inline(never)]
-fn find_keeper(address: NonNull<u8>, ground: usize) -> Option<Arc<dyn Allocator>> {
-    let mut kept = place(OUTSIDE).highest(OUTSIDE, address, None);
-    if ground != OUTSIDE {
-        kept = place(ground).highest(ground, address, kept);
-    }
-    kept.map(|(keeper, _)| keeper)
-}
-
-#[inline]
-fn without_keepers(holder: Holder) -> Owner {
-    match holder {
+    match address_map::holder(address.as_ptr() as usize) {
         Holder::Allocator(owner) => Owner::Segment(owner),
         Holder::Gone => Owner::Gone,
         Holder::Nobody => Owner::Nobody,
+    }
+}
+
+/// Whether a live block of a segment begins at `address` that no keeper lists.
+#[inline]
+pub fn is_unlisted(address: NonNull<u8>) -> bool {
+    heap::is_unlisted(address.as_ptr() as usize)
+}
+
+#[inline(never)]
+fn find_keeper(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
+    let mut behind = None;
+    loop {
+        let (place, keeper) = next(behind)?;
+        if keeper.owns(address) == Some(true) {
+            return Some(keeper);
+        }
+        behind = Some(place);
     }
 }
 
@@ -216,19 +150,4 @@ pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
 /// The usable size of a live block in a segment, whose allocator may be [gone](Owner::Gone); 0 if it is not known.
 pub fn left_behind(address: NonNull<u8>) -> usize {
     heap::usable_at(address.as_ptr() as usize)
-}
-
-/// Takes all locks, around a fork.
-pub(crate) fn hold() {
-    KEEPERS.iter().for_each(|place| place.entries.hold());
-}
-
-/// Ends [`hold`].
-///
-/// # Safety
-/// The locks are held by it.
-#[allow(unsafe_code)] // Safety: as demanded.
-pub(crate) unsafe fn release() {
-    // SAFETY: as demanded.
-    KEEPERS.iter().for_each(|place| unsafe { place.entries.release() });
 }

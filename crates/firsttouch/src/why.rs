@@ -1,9 +1,8 @@
-//! Why a block lies where it lies: [`why`] answers for every live block in our segments, of pools and of page sources.
+//! Why a block lies where it lies: [`why`] answers for every live block of a pool.
 
 use crate::adaptors::Origin;
 use crate::address_map;
 use crate::heap;
-use crate::heap::segment::PageKind;
 use crate::size::Bytes;
 use std::fmt;
 
@@ -30,14 +29,13 @@ pub struct Why {
 pub fn why(address: usize) -> Option<Why> {
     let span = heap::span_at(address).filter(|_| heap::lives(address))?;
     let (segment, occupant) = (span.segment, span.segment.occupant(span.start));
-    let fresh = if span.kind() == PageKind::Huge { Origin::HugePages } else { Origin::BasePages };
     Some(Why {
         asked: occupant.asked(),
         usable: span.usable(),
         span: (span.address(), span.bytes()),
         unit: segment.unit(),
         segment: segment.base(),
-        origin: Origin::of(occupant.note()).unwrap_or(fresh),
+        origin: Origin::of(occupant.note())?,
         owner: address_map::owner(address).map(|owner| owner.expression()),
     })
 }

@@ -13,7 +13,6 @@ use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::address_map;
 use firsttouch::os::{Call, fail_after, huge_page_size, page_size};
-use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};
 use std::os::unix::process::CommandExt;
 
@@ -151,14 +150,14 @@ fn requests_that_fail_claim_nothing() {
 #[test]
 fn a_pool_without_a_place_of_its_own_grows_on() {
     alone("a_pool_without_a_place_of_its_own_grows_on", || {
-        let pages = Pages::new(false);
+        let pool = Pool::new(Options { huge: false, ..Options::default() });
         let mut blocks = Vec::new();
         for seed in 0..600 {
             fail_after(&[Call::Map], 0, 4); // as often as a place is tried
-            let mut block = Held::new(&*pages, Request::bytes(16 << 20)).unwrap();
+            let mut block = Held::new(&*pool, Request::bytes(16 << 20)).unwrap();
             fail_after(&[], 0, 0);
             pattern::fill(&mut block.bytes()[..page_size()], seed);
-            assert_eq!(address_map::owner(block.address()).unwrap().expression(), pages.expression());
+            assert_eq!(address_map::owner(block.address()).unwrap().expression(), pool.expression());
             blocks.push(block);
         }
         common::held::check_apart(&blocks);

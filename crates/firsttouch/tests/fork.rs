@@ -10,7 +10,7 @@ use common::process::{resident, settles, threads_called, within};
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
 use firsttouch::heap::purger;
 use firsttouch::os::huge_page_size;
-use firsttouch::sources::{Aligned, Malloc, Pages};
+use firsttouch::sources::{Calloc, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
@@ -101,10 +101,10 @@ fn sources_and_compositions_in_a_storm() {
         let options = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
         let allocators: [Arc<dyn Allocator>; 6] = [
             Pages::new(true),
-            Aligned::new(64).unwrap(),
+            Calloc::aligned(64).unwrap(),
             Pool::over(Arc::new(Malloc), options),
             Pool::over(Tracked::new(Pages::new(true)), Options::default()),
-            Pool::over(Filled::new(Aligned::new(4096).unwrap(), Some(1), Some(2)), options),
+            Pool::over(Filled::new(Calloc::aligned(4096).unwrap(), Some(1), Some(2)), options),
             Pool::over(Filled::new(guarded, Some(1), Some(2)), options),
         ];
         allocators.iter().for_each(|each| forks_in_a_storm(&**each, 25));

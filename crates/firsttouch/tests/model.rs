@@ -7,7 +7,7 @@ use common::held::{Held, check_apart};
 use common::process::{settles, within};
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Machine, Options, Pool, Side, Tracked};
 use firsttouch::os::page_size;
-use firsttouch::sources::{Aligned, Malloc, Pages};
+use firsttouch::sources::{Calloc, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -166,7 +166,7 @@ proptest! {
 
     #[test]
     fn aligned(program in programs(), shift in 6u32..22) {
-        run(&*Aligned::new(1 << shift).unwrap(), false, &program);
+        run(&*Calloc::aligned(1 << shift).unwrap(), false, &program);
     }
 }
 

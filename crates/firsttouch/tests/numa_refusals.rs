@@ -13,7 +13,7 @@ use firsttouch::os::{Call, fail_after, headroom, huge_page_size};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::sources::PlacedPages;
+use firsttouch::sources::Pages;
 use std::sync::Arc;
 
 const SIZE: usize = 8 << 20;
@@ -30,7 +30,7 @@ fn thp(strict: bool) -> Placement {
 #[test]
 fn no_memory_is_an_error_that_names_the_limit() {
     alone("no_memory_is_an_error_that_names_the_limit", || {
-        let pages = PlacedPages::new(Placement { populate: Populate::Best, ..Placement::default() });
+        let pages = Pages::placed(Placement { populate: Populate::Best, ..Placement::default() });
         fail_after(&[Call::Map], 0, i64::MAX);
         assert_eq!(pages.allocate(Request::bytes(SIZE)).unwrap_err().asked, SIZE);
         fail_after(&[], 0, 0);
@@ -41,10 +41,10 @@ fn no_memory_is_an_error_that_names_the_limit() {
 #[test]
 fn advice_that_is_refused_is_on_the_receipt() {
     alone("advice_that_is_refused_is_on_the_receipt", || {
-        let pages = PlacedPages::new(thp(false));
+        let pages = Pages::placed(thp(false));
         fail_after(&[Call::AdviseHuge], 0, i64::MAX);
         let block = pages.allocate(Request::bytes(large())).unwrap();
-        let strict = PlacedPages::new(thp(true)).allocate(Request::bytes(large())).unwrap_err();
+        let strict = Pages::placed(thp(true)).allocate(Request::bytes(large())).unwrap_err();
         fail_after(&[], 0, 0);
         assert_eq!(strict.limit, Limit::Placement);
         let (start, receipt) = pages.receipt(block.address.as_ptr() as usize + 5000).unwrap();
@@ -60,7 +60,7 @@ fn advice_that_is_refused_is_on_the_receipt() {
 #[test]
 fn a_free_never_fails() {
     alone("a_free_never_fails", || {
-        let pages = PlacedPages::new(thp(false));
+        let pages = Pages::placed(thp(false));
         let block = pages.allocate(Request::bytes(SIZE)).unwrap();
         fail_after(&[Call::Unmap], 0, i64::MAX);
         // SAFETY: it came from there, and goes back once.
@@ -72,7 +72,7 @@ fn a_free_never_fails() {
 
 #[test]
 fn more_than_is_available_is_an_error_before_anything_is_touched() {
-    let pages = PlacedPages::new(Placement { populate: Populate::Threads(2), ..Placement::default() });
+    let pages = Pages::placed(Placement { populate: Populate::Threads(2), ..Placement::default() });
     let error = pages.allocate(Request::bytes(headroom() + (1 << 30))).unwrap_err();
     // Where the kernel reckons more strictly, it speaks first.
     assert!(matches!(error.limit, Limit::Available { .. } | Limit::Memory { .. } | Limit::Commit { .. }), "{error}");
@@ -86,7 +86,7 @@ fn more_than_is_available_is_an_error_before_anything_is_touched() {
 #[test]
 fn who_stands_on_it_keeps_the_reason() {
     alone("who_stands_on_it_keeps_the_reason", || {
-        let pages = || PlacedPages::new(Placement { populate: Populate::Best, ..Placement::default() });
+        let pages = || Pages::placed(Placement { populate: Populate::Best, ..Placement::default() });
         let buffer = Buffer::growing(pages(), BufferOptions::default()).unwrap();
         let above: [Arc<dyn Allocator>; 3] =
             [Pool::over(pages(), Options::default()), Guarded::new(pages(), GuardedOptions::default()), buffer];

@@ -17,7 +17,7 @@ use firsttouch::pages::placement::{Placement, Populate};
 use firsttouch::residency::{footprint, query, summarize};
 use firsttouch::scratch::Arena;
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
+use firsttouch::sources::{Calloc, Malloc, Pages};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -113,9 +113,9 @@ fn allocators() {
     let all: [(&str, Arc<dyn Allocator>); 15] = [
         ("malloc", Arc::new(Malloc)),
         ("calloc", Calloc::new()),
-        ("aligned", Aligned::new(4096).unwrap()),
+        ("aligned", Calloc::aligned(4096).unwrap()),
         ("pages", Pages::new(true)),
-        ("placed pages", PlacedPages::new(placement)),
+        ("placed pages", Pages::placed(placement)),
         ("pool", pool()),
         ("pool over malloc", Pool::over(Arc::new(Malloc), Options::default())),
         ("tracked", Tracked::new(Arc::new(Malloc))),

@@ -10,7 +10,7 @@ use common::reentrant::Reentrant;
 use firsttouch::adaptors::{Limited, Options, Pool, Tracked, huge_min};
 use firsttouch::heap::purger;
 use firsttouch::pages::placement::{Page, Placement};
-use firsttouch::sources::{Malloc, PlacedPages};
+use firsttouch::sources::{Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn blocks_are_used_again() {
 #[test]
 fn blocks_that_the_upstream_rounds_up_are_used_again() {
     let placement = Placement { pages: vec![Page::Transparent], ..Placement::default() };
-    let pool = Pool::over(PlacedPages::new(placement), FOREVER);
+    let pool = Pool::over(Pages::placed(placement), FOREVER);
     for size in [9 * MIB / 4, 20_000] {
         Held::filled(&*pool, size, 1).give_back();
         let recycled = pool.stats().recycled;

@@ -5,7 +5,7 @@ use crate::scratch::scope::Opening;
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::numa::policy::Policy;
 use firsttouch::owners;
-use firsttouch::sources::PlacedPages;
+use firsttouch::sources::Pages;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::any::Any;
@@ -137,7 +137,7 @@ impl PyAllocator {
 
 /// Whether the placed pages at the bottom of an allocator are placed in slabs.
 pub fn has_slabs(allocator: &Arc<dyn Allocator>) -> bool {
-    find::<PlacedPages>(allocator).is_some_and(|pages| matches!(pages.placement().policy, Some(Policy::Blocked(_))))
+    find::<Pages>(allocator).is_some_and(|pages| matches!(pages.placement().policy, Some(Policy::Blocked(_))))
 }
 
 impl Drop for PyAllocator {
@@ -162,26 +162,19 @@ pub fn found<'a, T: Any>(allocator: &'a PyAllocator, name: &str) -> PyResult<&'a
 
 /// The upstream of an adaptor.
 #[pyfunction]
-fn upstream(allocator: &PyAllocator) -> Option<PyAllocator> {
+pub fn upstream(allocator: &PyAllocator) -> Option<PyAllocator> {
     allocator.native().and_then(|native| native.upstream()).cloned().map(PyAllocator::ours)
 }
 
 /// Whether it stands for another library's memory handler.
 #[pyfunction]
-fn is_foreign(allocator: &PyAllocator) -> bool {
+pub fn is_foreign(allocator: &PyAllocator) -> bool {
     allocator.is_foreign()
 }
 
 /// Whether an expression makes such an allocator, in this process or another.
 #[pyfunction]
-fn has_expression(allocator: &PyAllocator) -> bool {
+pub fn has_expression(allocator: &PyAllocator) -> bool {
     let told = |native: &Arc<dyn Allocator>| native.describe().is_expression();
     allocator.native().map_or(!allocator.is_foreign(), told)
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyAllocator>()?;
-    module.add_function(wrap_pyfunction!(is_foreign, module)?)?;
-    module.add_function(wrap_pyfunction!(has_expression, module)?)?;
-    module.add_function(wrap_pyfunction!(upstream, module)?)
 }

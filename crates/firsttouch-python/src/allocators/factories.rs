@@ -12,8 +12,8 @@ use firsttouch::description::{Argument, Description, Made, Value};
 use firsttouch::expression;
 use firsttouch::factory::{self, Arguments, Error};
 use firsttouch::size;
-use firsttouch::sources::{Functions, FunctionsTable, PlacedPages};
-use firsttouch::spec::{self, ALLOCATORS, Default, Opt, OptionKind, Spec};
+use firsttouch::sources::{Functions, FunctionsTable};
+use firsttouch::spec::{self, DefaultValue, Opt, OptionKind, Spec};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyDict, PyFloat, PyList, PyString, PyTuple};
 use std::ffi::CString;
@@ -104,19 +104,19 @@ pub fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 /// The same for Python.
 #[pyfunction]
-fn size_argument(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ToPython<usize>> {
+pub fn size_argument(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ToPython<usize>> {
     bytes(name, value).map(ToPython)
 }
 
 /// The bytes of a size in text, like `"64 KiB"`.
 #[pyfunction]
-fn parse_size(text: &str) -> PyResult<ToPython<usize>> {
+pub fn parse_size(text: &str) -> PyResult<ToPython<usize>> {
     size::parse(text).map(ToPython).map_err(PyValueError::new_err)
 }
 
 /// The canonical text of a NUMA policy of this machine.
 #[pyfunction]
-fn policy_argument<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn policy_argument<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     object(value.py(), &OptionKind::Policy.check(name, &given(value)?, false).map_err(raised)?)
 }
 
@@ -175,9 +175,9 @@ fn signature(spec: &Spec, annotated: bool) -> String {
     let parameter = |option: &Opt| {
         let (mut annotation, _) = annotations(option.kind);
         let default = match &option.default {
-            Default::Required => None,
-            Default::Needed(_) => Some(Value::None),
-            Default::Is(value) => Some(value.clone()),
+            DefaultValue::Required => None,
+            DefaultValue::Needed(_) => Some(Value::None),
+            DefaultValue::Is(value) => Some(value.clone()),
         };
         if default == Some(Value::None) && !annotation.ends_with("None") {
             annotation += " | None";
@@ -200,8 +200,8 @@ fn signature(spec: &Spec, annotated: bool) -> String {
 fn kind_in_words(option: &Opt) -> String {
     let (_, kind) = annotations(option.kind);
     match &option.default {
-        Default::Is(Value::None) => format!("{kind}, optional"),
-        Default::Is(value) => format!("{kind}, default {}", value.to_string().replace('\'', "\"")),
+        DefaultValue::Is(Value::None) => format!("{kind}, optional"),
+        DefaultValue::Is(value) => format!("{kind}, default {}", value.to_string().replace('\'', "\"")),
         _ => kind,
     }
 }
@@ -246,7 +246,7 @@ fn docstring(spec: &Spec) -> String {
 /// The functions as a module, `firsttouch._allocators`.
 fn functions<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
     let module = PyModule::new(py, "firsttouch._allocators")?;
-    for spec in ALLOCATORS {
+    for spec in spec::all() {
         let doc = format!("{}{}\n--\n\n{}", spec.name, signature(spec, false), docstring(spec));
         // A function refers to its name and its docstring for ever.
         let lasting = |text: String| CString::new(text).map(|text| &*Box::leak(text.into_boxed_c_str()));
@@ -268,13 +268,15 @@ fn functions<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
 /// A row of [`declared`].
 type Row = (&'static str, bool, &'static str, String, String);
 
-/// What is declared: name, whether it is an adaptor, what it is, and its signature, plain and annotated.
+/// What is declared, by name: name, whether it is an adaptor, what it is, and its signature, plain and annotated.
 #[pyfunction]
-fn declared() -> ToPython<Vec<Row>> {
+pub fn declared() -> ToPython<Vec<Row>> {
     let row = |spec: &'static Spec| {
         (spec.name, spec.is_adaptor(), spec.summary, signature(spec, false), signature(spec, true))
     };
-    ToPython(ALLOCATORS.iter().map(row).collect())
+    let mut rows: Vec<_> = spec::all().map(row).collect();
+    rows.sort_unstable_by_key(|(name, ..)| *name);
+    ToPython(rows)
 }
 
 // ---- Expressions: the core parses them and creates what it knows; Python creates the rest -------------------------
@@ -287,7 +289,7 @@ struct Evaluation<'a, 'py> {
 
 /// The allocator that `text` describes; `others` are the functions that the core does not know, by their names.
 #[pyfunction]
-fn evaluate_expression<'py>(text: &str, others: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+pub fn evaluate_expression<'py>(text: &str, others: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     ensure_memory(others.py())?;
     let parsed = expression::parse(text).map_err(|error| raised(error.into()))?;
     Evaluation { text: text.trim(), others }.call(&parsed)
@@ -295,7 +297,7 @@ fn evaluate_expression<'py>(text: &str, others: &Bound<'py, PyDict>) -> PyResult
 
 /// Checks the names in an expression, of allocators and arguments. The `others` that it names.
 #[pyfunction]
-fn check_expression(text: &str, others: Vec<String>) -> PyResult<ToPython<Vec<String>>> {
+pub fn check_expression(text: &str, others: Vec<String>) -> PyResult<ToPython<Vec<String>>> {
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
     let mut found = Vec::new();
     factory::check_expression(text, &others, &mut |name| found.push(name.to_owned())).map_err(raised)?;
@@ -304,7 +306,7 @@ fn check_expression(text: &str, others: Vec<String>) -> PyResult<ToPython<Vec<St
 
 /// `" (did you mean pool?)"`, or nothing where none of the known words is near.
 #[pyfunction]
-fn did_you_mean(word: &Bound<'_, PyString>, known: Vec<String>) -> ToPython<String> {
+pub fn did_you_mean(word: &Bound<'_, PyString>, known: Vec<String>) -> ToPython<String> {
     // Words of a command line may have bytes that are not UTF-8.
     ToPython(expression::did_you_mean(&word.to_string_lossy(), known.iter().map(String::as_str)))
 }
@@ -371,15 +373,6 @@ fn tuple<'py>(items: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyTuple>> {
 
 // ---- What only Python has -------------------------------------------------------------------------------------------
 
-/// Pages with a receipt, also where `pages` would make plain ones.
-#[pyfunction]
-#[pyo3(signature = (**options))]
-fn placed_pages(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<PyAllocator> {
-    ensure_memory(py)?;
-    let (_, call) = collect(&PyTuple::empty(py), options)?;
-    Ok(PyAllocator::ours(PlacedPages::new(spec::placement(&call).map_err(raised)?)))
-}
-
 /// The address of a C function or of its context.
 fn address(name: &str, object: &Bound<'_, PyAny>) -> PyResult<usize> {
     let value = given(object)?;
@@ -408,7 +401,7 @@ fn function<T: Copy>(name: &str, object: &Bound<'_, PyAny>) -> PyResult<T> {
 
 #[pyfunction]
 #[pyo3(signature = (*, malloc, free, calloc=None, context=None))]
-fn from_functions(
+pub fn from_functions(
     malloc: &Bound<'_, PyAny>,
     free: &Bound<'_, PyAny>,
     calloc: Option<&Bound<'_, PyAny>>,
@@ -429,23 +422,14 @@ fn from_functions(
 }
 
 #[pyfunction]
-fn numpy_default() -> PyAllocator {
+pub fn numpy_default() -> PyAllocator {
     PyAllocator::numpy()
 }
 
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    spec::set_call_sites(CallSites { site: call_sites::site, place: call_sites::as_text });
+/// Adds the functions of the declaration to the module.
+pub fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    firsttouch::adaptors::set_call_sites(CallSites { site: call_sites::site, place: call_sites::as_text });
     let functions = functions(module.py())?;
     module.py().import("sys")?.getattr("modules")?.set_item("firsttouch._allocators", &functions)?;
-    module.setattr("_allocators", functions)?; // as an attribute alone: `add` would make it public
-    module.add_function(wrap_pyfunction!(declared, module)?)?;
-    module.add_function(wrap_pyfunction!(evaluate_expression, module)?)?;
-    module.add_function(wrap_pyfunction!(check_expression, module)?)?;
-    module.add_function(wrap_pyfunction!(did_you_mean, module)?)?;
-    module.add_function(wrap_pyfunction!(size_argument, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_size, module)?)?;
-    module.add_function(wrap_pyfunction!(policy_argument, module)?)?;
-    module.add_function(wrap_pyfunction!(placed_pages, module)?)?;
-    module.add_function(wrap_pyfunction!(from_functions, module)?)?;
-    module.add_function(wrap_pyfunction!(numpy_default, module)?)
+    module.setattr("_allocators", functions) // as an attribute alone: `add` would make it public
 }

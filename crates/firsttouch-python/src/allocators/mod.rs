@@ -4,11 +4,3 @@ pub mod allocator;
 pub mod factories;
 pub mod process_pool;
 pub mod queries;
-
-use pyo3::prelude::*;
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    allocator::register(module)?;
-    process_pool::register(module)?;
-    factories::register(module)
-}

@@ -31,17 +31,12 @@ pub fn change_small_limit(nbytes: usize) {
 }
 
 #[pyfunction]
-fn default_pool() -> PyAllocator {
+pub fn default_pool() -> PyAllocator {
     PyAllocator::ours(process_pool().clone())
 }
 
 /// Whether the process's own pool is the preloaded library's.
 #[pyfunction]
-fn shares_preloaded_pool() -> bool {
+pub fn shares_preloaded_pool() -> bool {
     PreloadedPool::find().is_some()
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(default_pool, module)?)?;
-    module.add_function(wrap_pyfunction!(shares_preloaded_pool, module)?)
 }

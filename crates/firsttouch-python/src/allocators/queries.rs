@@ -1,5 +1,6 @@
 //! Typed queries of an allocator: whether it recognizes its blocks, and which requests it serves.
 
+use firsttouch::adaptors::Pool;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, keeps_list};
 use firsttouch::scratch::Buffer;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// C library's for everybody, and it can.
 pub fn can_tell(allocator: &dyn Allocator) -> bool {
     let any: &dyn Any = allocator;
-    allocator.in_segments() || keeps_list(allocator) || any.is::<PreloadedPool>()
+    any.is::<Pool>() || keeps_list(allocator) || any.is::<PreloadedPool>()
 }
 
 /// The size below which requests are forwarded to NumPy while `allocator` is installed: `usual`, unless it serves all.

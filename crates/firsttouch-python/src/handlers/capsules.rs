@@ -77,7 +77,7 @@ fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, 
 
 /// A pool leaves small arrays to NumPy, and so do adaptors on one; whoever names another allocator gets it for every size.
 fn small(allocator: &dyn Allocator) -> usize {
-    if allocator.small_limit() > 0 && allocator.in_segments() { small_limit() } else { 0 }
+    if allocator.small_limit() > 0 { small_limit() } else { 0 }
 }
 
 /// The same for a constructor that names an allocator: adaptors count, bound or guard what they are asked for.
@@ -196,25 +196,25 @@ fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
 
 /// Lets `allocator` serve the current context; what served it before, to be put back.
 #[pyfunction]
-fn enter<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+pub fn enter<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
     NumPy::get(py)?.set_current(&of_context(py, allocator)?)
 }
 
 /// The same for the time of one constructor that names the allocator.
 #[pyfunction]
-fn enter_named<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+pub fn enter_named<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
     NumPy::get(py)?.set_current(named(py, allocator)?)
 }
 
 /// Puts back what `enter` or `enter_named` returned; where that was a scope that ended meanwhile, what is around it.
 #[pyfunction]
-fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
     NumPy::get(before.py())?.set_current(&nearest_open(before.clone())?).map(|_| ())
 }
 
 /// The allocator of new arrays in this context.
 #[pyfunction]
-fn current(py: Python<'_>) -> PyResult<PyAllocator> {
+pub fn current(py: Python<'_>) -> PyResult<PyAllocator> {
     let numpy = NumPy::get(py)?;
     let capsule = nearest_open(numpy.current(py)?)?;
     if capsule.is(numpy.default_capsule(py)) {
@@ -239,7 +239,7 @@ fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
 /// allocate it.
 #[pyfunction]
 #[pyo3(signature = (array=None))]
-fn get_allocator(py: Python<'_>, array: Option<&Bound<'_, PyAny>>) -> PyResult<Option<PyAllocator>> {
+pub fn get_allocator(py: Python<'_>, array: Option<&Bound<'_, PyAny>>) -> PyResult<Option<PyAllocator>> {
     match array {
         None => current(py).map(Some),
         Some(array) => of_array(py, NumPy::get(py)?, array),
@@ -302,7 +302,7 @@ fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>
 
 /// Whether the memory of `array` is as `allocator` would have made it.
 #[pyfunction]
-fn accepts(py: Python<'_>, allocator: &PyAllocator, array: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn accepts(py: Python<'_>, allocator: &PyAllocator, array: &Bound<'_, PyAny>) -> PyResult<bool> {
     let numpy = NumPy::get(py)?;
     let Some(fields) = numpy.array(array) else { return Ok(false) };
     if allocator.native().is_some_and(|native| native.accepts(fields.data as usize)) {
@@ -312,13 +312,4 @@ fn accepts(py: Python<'_>, allocator: &PyAllocator, array: &Bound<'_, PyAny>) ->
     let small = allocator.native().map_or(0, |native| small_if_named(native.as_ref()));
     let is_left_to_numpy = || PyResult::Ok(array.getattr(Name("nbytes"))?.extract::<usize>()? < small);
     Ok(made == *allocator || (made == PyAllocator::numpy() && is_left_to_numpy()?))
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(enter, module)?)?;
-    module.add_function(wrap_pyfunction!(enter_named, module)?)?;
-    module.add_function(wrap_pyfunction!(leave, module)?)?;
-    module.add_function(wrap_pyfunction!(current, module)?)?;
-    module.add_function(wrap_pyfunction!(accepts, module)?)?;
-    module.add_function(wrap_pyfunction!(get_allocator, module)?)
 }

@@ -160,7 +160,12 @@ pub fn unwatch(py: Python<'_>) {
 
 #[pyfunction]
 #[pyo3(signature = (allocator=None, arrays_only=false, trim_c_library=false))]
-fn install(py: Python<'_>, allocator: Option<&PyAllocator>, arrays_only: bool, trim_c_library: bool) -> PyResult<()> {
+pub fn install(
+    py: Python<'_>,
+    allocator: Option<&PyAllocator>,
+    arrays_only: bool,
+    trim_c_library: bool,
+) -> PyResult<()> {
     ensure_memory(py)?;
     let chosen = match allocator {
         None => process_pool().clone(),
@@ -195,7 +200,7 @@ fn install(py: Python<'_>, allocator: Option<&PyAllocator>, arrays_only: bool, t
 
 /// Leaves all requests to NumPy and CPython from now on.
 #[pyfunction]
-fn uninstall(py: Python<'_>) {
+pub fn uninstall(py: Python<'_>) {
     let _lock = WATCHERS.lock(py);
     close_raw();
     if let Some(front) = FRONT.get() {
@@ -204,7 +209,7 @@ fn uninstall(py: Python<'_>) {
 }
 
 #[pyfunction]
-fn is_installed() -> bool {
+pub fn is_installed() -> bool {
     installed().is_some()
 }
 
@@ -216,18 +221,10 @@ pub fn arrays_only(py: Python<'_>) -> Option<&'static str> {
 
 /// Changes the size below which arrays stay with NumPy; for measurements.
 #[pyfunction]
-fn set_small_limit(py: Python<'_>, nbytes: usize) {
+pub fn set_small_limit(py: Python<'_>, nbytes: usize) {
     change_small_limit(nbytes);
     let _lock = WATCHERS.lock(py);
     if let Some(front) = serving() {
         front.set_small(nbytes);
     }
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(install, module)?)?;
-    module.add_function(wrap_pyfunction!(uninstall, module)?)?;
-    module.add_function(wrap_pyfunction!(is_installed, module)?)?;
-    module.add_function(wrap_pyfunction!(arrays_only, module)?)?;
-    module.add_function(wrap_pyfunction!(set_small_limit, module)?)
 }

@@ -407,7 +407,9 @@ unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: us
             }
             _ => observed::freed(pointer),
         }
-        if handler.buffer.as_ref().is_some_and(|buffer| buffer.try_deallocate(address)) {
+        if let Some(buffer) = handler.buffer.as_ref().filter(|_| !owners::is_unlisted(address))
+            && buffer.try_deallocate(address)
+        {
             return;
         }
         match owners::find(address) {

@@ -13,10 +13,3 @@ pub mod front;
 pub mod handler;
 pub mod observed;
 pub mod raw;
-
-use pyo3::prelude::*;
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    front::register(module)?;
-    capsules::register(module)
-}

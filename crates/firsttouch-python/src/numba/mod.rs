@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 
 /// Takes the address of Numba's `NRT_get_api`, and gives the addresses of the functions that compiled code calls.
 #[pyfunction]
-fn numba_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDict>> {
+pub fn numba_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDict>> {
     if !runtime::attach(get_api) {
         return Err(PyRuntimeError::new_err("Numba's runtime gave no interface (NRT_get_api)"));
     }
@@ -23,10 +23,4 @@ fn numba_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDi
         symbols.set_item(name, address)?;
     }
     Ok(symbols)
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(numba_setup, module)?)?;
-    module.add_function(wrap_pyfunction!(failure::numba_failure, module)?)?;
-    module.add_class::<entry::NumbaBuffers>()
 }

@@ -31,8 +31,7 @@ pub fn add(py: Python<'_>, functions: &Bound<'_, PyDict>) -> PyResult<()> {
     CALLBACKS.get_or_make(py, || Ok(PyDict::new(py).unbind()))?.bind(py).update(functions.as_mapping())
 }
 
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    gil::look_up(module.py())?;
+pub fn begin(py: Python<'_>) -> PyResult<()> {
     interrupts::register();
-    values::register(module)
+    gil::look_up(py)
 }

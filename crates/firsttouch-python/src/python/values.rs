@@ -276,11 +276,6 @@ pub fn ensure_memory(py: Python<'_>) -> PyResult<()> {
 /// Lets the `n`-th allocation of this module from now on fail, and with `onwards` all that follow; 0 ends that. Returns
 /// whether one was still to fail. For tests.
 #[pyfunction]
-fn fail_allocation(n: i64, onwards: bool) -> bool {
+pub fn fail_allocation(n: i64, onwards: bool) -> bool {
     inject(n, onwards)
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
-    module.add_function(wrap_pyfunction!(fail_allocation, module)?)
 }

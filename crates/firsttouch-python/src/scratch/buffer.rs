@@ -18,7 +18,7 @@ use firsttouch::adaptors::Tracked;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::failure;
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::spec;
+use firsttouch::sources::refuse_slabs;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -239,7 +239,7 @@ impl ScratchBuffer {
             None => process_pool().clone(),
             Some(given) => {
                 let upstream = factories::upstream(given, "ScratchBuffer()")?;
-                spec::refuse_slabs(&upstream, "ScratchBuffer()").map_err(raised)?;
+                refuse_slabs(&upstream, "ScratchBuffer()").map_err(raised)?;
                 upstream
             }
         };

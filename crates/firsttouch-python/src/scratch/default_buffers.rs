@@ -155,13 +155,13 @@ pub fn look_up(py: Python<'_>) -> PyResult<()> {
 
 /// The default buffer of this thread or task, of a fixed size or one that grows.
 #[pyfunction]
-fn home_buffer(py: Python<'_>, fixed: bool) -> PyResult<Bound<'_, PyBuffer>> {
+pub fn home_buffer(py: Python<'_>, fixed: bool) -> PyResult<Bound<'_, PyBuffer>> {
     DefaultBuffers::here(py)?.get().buffer(py, if fixed { Kind::Fixed } else { Kind::Growing })
 }
 
 /// Puts `buffer` in the place of the default one of this thread or task; its home, for `home_leave`.
 #[pyfunction]
-fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bound<'py, DefaultBuffers>> {
+pub fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bound<'py, DefaultBuffers>> {
     let home = DefaultBuffers::here(py)?;
     home.get().own.lock(py).instead.push(buffer.unbind());
     Ok(home)
@@ -169,23 +169,16 @@ fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResult<Bo
 
 /// What tells this thread or task from others.
 #[pyfunction]
-fn home(py: Python<'_>) -> PyResult<Bound<'_, DefaultBuffers>> {
+pub fn home(py: Python<'_>) -> PyResult<Bound<'_, DefaultBuffers>> {
     DefaultBuffers::here(py)
 }
 
 /// Ends the innermost `home_enter` of this buffer.
 #[pyfunction]
-fn home_leave(home: &Bound<'_, DefaultBuffers>, buffer: &Bound<'_, PyBuffer>) {
+pub fn home_leave(home: &Bound<'_, DefaultBuffers>, buffer: &Bound<'_, PyBuffer>) {
     let gone = {
         let mut own = home.get().own.lock(home.py());
         own.instead.iter().rposition(|other| other.is(buffer)).map(|at| own.instead.remove(at))
     };
     drop(gone);
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(home_buffer, module)?)?;
-    module.add_function(wrap_pyfunction!(home, module)?)?;
-    module.add_function(wrap_pyfunction!(home_enter, module)?)?;
-    module.add_function(wrap_pyfunction!(home_leave, module)?)
 }

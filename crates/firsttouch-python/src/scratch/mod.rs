@@ -27,12 +27,3 @@ pub fn look_up(py: Python<'_>) -> PyResult<()> {
     default_buffers::look_up(py)?;
     decorator::look_up(py)
 }
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<buffer::PyBuffer>()?;
-    module.add_class::<buffer::ScratchBuffer>()?;
-    module.add_class::<buffer::FixedBuffer>()?;
-    module.add_class::<scope::PyScope>()?;
-    module.add_class::<decorator::Scratch>()?;
-    default_buffers::register(module)
-}

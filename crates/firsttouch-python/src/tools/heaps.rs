@@ -23,7 +23,7 @@ const PAGE: usize = 4 << 10;
 
 /// Publishes the live blocks of this process from now on, with the lines that made those of at least `lines_from` bytes.
 #[pyfunction]
-fn live_begin(py: Python<'_>, lines_from: usize) -> PyResult<()> {
+pub fn live_begin(py: Python<'_>, lines_from: usize) -> PyResult<()> {
     static WATCHES: AtomicBool = AtomicBool::new(false);
     if !WATCHES.swap(true, Relaxed) {
         front::watch(py)?;
@@ -39,7 +39,7 @@ fn open(py: Python<'_>, lines_from: usize) -> PyResult<()> {
 /// Waits for a reader to look at this process a last time, for at most so many seconds. Without NumPy, nothing was published
 /// before.
 #[pyfunction]
-fn live_end(py: Python<'_>, limit: f64) -> PyResult<()> {
+pub fn live_end(py: Python<'_>, limit: f64) -> PyResult<()> {
     if !live::is_open() {
         open(py, usize::MAX)?;
     }
@@ -78,7 +78,7 @@ fn resident(process: u32, start: usize, end: usize) -> Result<Vec<Range<usize>>,
 
 /// The same for Python: pairs of numbers of 64 bits.
 #[pyfunction]
-fn resident_ranges(py: Python<'_>, process: u32, start: usize, end: usize) -> PyResult<Bound<'_, PyBytes>> {
+pub fn resident_ranges(py: Python<'_>, process: u32, start: usize, end: usize) -> PyResult<Bound<'_, PyBytes>> {
     let found = py.detach(|| resident(process, start, end)).map_err(os_error)?;
     let words: Vec<u8> = found.iter().flat_map(|range| [range.start, range.end]).flat_map(usize::to_ne_bytes).collect();
     Ok(PyBytes::new(py, &words))
@@ -131,7 +131,7 @@ impl Resident {
 
 /// A part of anonymous memory, told by a header that lies in it.
 #[derive(Clone, Copy, Default, IntoPyObject)]
-struct Part {
+pub struct Part {
     start: usize,
     size: usize,
     kind: &'static str,
@@ -225,7 +225,7 @@ fn part_at(memory: &mut Resident, start: usize) -> Option<Part> {
 /// The parts of an anonymous mapping of which is known what they are, in order. With `is_heap` it is the heap of glibc's main
 /// arena.
 #[pyfunction]
-fn parts_of_mapping(py: Python<'_>, process: u32, start: usize, end: usize, is_heap: bool) -> PyResult<Vec<Part>> {
+pub fn parts_of_mapping(py: Python<'_>, process: u32, start: usize, end: usize, is_heap: bool) -> PyResult<Vec<Part>> {
     py.detach(|| {
         let mut memory = Resident::open(process, start..end)?;
         let mut parts: Vec<Part> = Vec::new();
@@ -252,13 +252,6 @@ fn parts_of_mapping(py: Python<'_>, process: u32, start: usize, end: usize, is_h
         }
         Ok(parts)
     })
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(live_begin, module)?)?;
-    module.add_function(wrap_pyfunction!(live_end, module)?)?;
-    module.add_function(wrap_pyfunction!(resident_ranges, module)?)?;
-    module.add_function(wrap_pyfunction!(parts_of_mapping, module)?)
 }
 
 #[cfg(test)]

@@ -5,18 +5,13 @@ use pyo3::prelude::*;
 
 /// The bytes that this process may still use.
 #[pyfunction]
-fn headroom() -> usize {
+pub fn headroom() -> usize {
     os::headroom()
 }
 
 /// The limit and the use, in bytes, of the machine's memory, the control group's, the address space, and the data segment;
 /// `None` for what has no limit.
 #[pyfunction]
-fn memory_bounds() -> Vec<Option<(usize, usize)>> {
+pub fn memory_bounds() -> Vec<Option<(usize, usize)>> {
     os::memory_bounds().into_iter().map(|bound| bound.map(|bound| (bound.limit, bound.used))).collect()
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(headroom, module)?)?;
-    module.add_function(wrap_pyfunction!(memory_bounds, module)?)
 }

@@ -6,13 +6,3 @@ pub mod heaps;
 pub mod machine;
 pub mod profile;
 pub mod trace;
-
-use pyo3::prelude::*;
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    machine::register(module)?;
-    #[cfg(target_os = "linux")]
-    heaps::register(module)?;
-    trace::register(module)?;
-    profile::register(module)
-}

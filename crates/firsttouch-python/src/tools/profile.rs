@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 /// A region of the run in which arrays are counted, until it is closed.
 #[pyclass(name = "ProfileRegion", module = "firsttouch._firsttouch", frozen)]
-struct ProfileRegion(Guarded<Option<Region>>);
+pub struct ProfileRegion(Guarded<Option<Region>>);
 
 #[pymethods]
 impl ProfileRegion {
@@ -72,8 +72,4 @@ fn dict(py: Python<'_>, found: (profile::RegionCounts, Option<profile::Recycling
     dict.set_item("recycled", pools.map(|pools| pools.recycled))?;
     dict.set_item("recycled_arrays", pools.map(|pools| pools.recycled_blocks))?;
     Ok(dict.done())
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<ProfileRegion>()
 }

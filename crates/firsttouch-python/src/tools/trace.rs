@@ -39,7 +39,7 @@ static BEFORE: Mutex<Option<Usage>> = Mutex::new(None);
 
 /// Starts recording in `file` what is asked of NumPy's default handler, and of CPython's raw domain from 16 KiB on, with `facts` in its header.
 #[pyfunction]
-fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResult<()> {
+pub fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResult<()> {
     front::watch(py)?;
     let known = [
         ("firsttouch", env!("CARGO_PKG_VERSION").to_owned()),
@@ -73,7 +73,7 @@ fn create(file: PathBuf) -> io::Result<File> {
 /// where none is being written.
 #[pyfunction]
 #[pyo3(signature = (start=[0.0; 7]))]
-fn trace_end(py: Python<'_>, start: [f64; 7]) -> PyResult<Option<(u64, u64, String)>> {
+pub fn trace_end(py: Python<'_>, start: [f64; 7]) -> PyResult<Option<(u64, u64, String)>> {
     let used = used_since(start);
     let seconds = [
         ("wall", used.wall),
@@ -102,7 +102,7 @@ fn trace_end(py: Python<'_>, start: [f64; 7]) -> PyResult<Option<(u64, u64, Stri
 /// Reads a whole trace and summarizes it by line: its facts and totals, the lines that requested large blocks, what these
 /// cost, and what a pool would save of it.
 #[pyfunction]
-fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
+pub fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyResult<Bound<'py, PyDict>> {
     let price =
         py.detach(Price::measure).ok_or_else(|| PyOSError::new_err("there is no memory to measure its cost"))?;
     let opened = Interruptible(File::open(file)?);
@@ -157,10 +157,4 @@ fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> PyRes
     let lines = summary.lines.iter().filter(|line| line.count > 0).map(line_dict);
     found.set_item("lines", lines.collect::<PyResult<Vec<_>>>()?)?;
     Ok(found)
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(trace_begin, module)?)?;
-    module.add_function(wrap_pyfunction!(trace_end, module)?)?;
-    module.add_function(wrap_pyfunction!(trace_summary, module)?)
 }

@@ -4,10 +4,40 @@
 #![allow(unsafe_code)] // Safety: only unused bytes are written: of blocks just allocated, or about to be freed.
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::description::Value;
+use crate::factory::Arguments;
 use crate::failure;
 use crate::ledger::Ledger;
+use crate::spec::{DefaultValue, Made, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use std::ptr::NonNull;
 use std::sync::Arc;
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[Spec {
+    name: "filled",
+    summary: "an allocator that fills memory with a byte, which exposes reads of uninitialized or freed memory.",
+    options: &[
+        ON_A_POOL,
+        opt(
+            "on_allocate",
+            OptionKind::Byte,
+            DefaultValue::Is(Value::Integer(0xFF)),
+            "Byte written over new memory that need not be zero. ``None`` writes nothing. The default turns floats \
+             into NaN.",
+        ),
+        opt("on_free", OptionKind::Byte, NONE, "Byte written over memory that is freed. ``None`` writes nothing."),
+    ],
+    positional: 1,
+    notes: "",
+    example: "\
+>>> ft.filled().empty(3)
+array([nan, nan, nan])",
+}];
+
+pub fn make(arguments: &Arguments) -> Made {
+    let byte = |name| arguments.number(name).map(|byte| byte as u8);
+    Ok(Filled::new(arguments.upstream()?, byte("on_allocate"), byte("on_free")))
+}
 
 /// See the module. Zeroed requests stay zero. Usable bytes beyond the requested size are filled, too, so that they have
 /// the pattern when the block grows.

@@ -9,8 +9,9 @@
 
 #![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which belong to no other block.
 
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request, find};
 use crate::description::Value;
+use crate::factory::Arguments;
 use crate::failure;
 use crate::heap;
 use crate::heap::purger::{self, Purgeable};
@@ -19,13 +20,50 @@ use crate::heap::segment::huge_page;
 use crate::layout::{round_down, round_up};
 use crate::ledger::Ledger;
 use crate::os;
+use crate::sources::Pages;
+use crate::spec::{DefaultValue, Made, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[Spec {
+    name: "guarded",
+    summary: "an allocator that places each array at an inaccessible page, so that an overrun stops the process.",
+    options: &[
+        upstream("pages()", "Where memory comes from. The default is ``pages()``."),
+        opt(
+            "side",
+            OptionKind::Word(&["after", "before"]),
+            DefaultValue::Is(Value::Text(Cow::Borrowed("after"))),
+            "On which side of the array the inaccessible page lies.",
+        ),
+        opt(
+            "keep",
+            OptionKind::Size,
+            DefaultValue::Is(Value::Integer(0)),
+            "Bytes of freed arrays that stay inaccessible, so that a use after free stops the process as well.",
+        ),
+    ],
+    positional: 1,
+    notes: "Overruns are caught at once and at no cost per access, but every array takes two pages and two system \
+        calls more. Behind an array that does not end at a multiple of its alignment (64 bytes, or that of \
+        :func:`aligned` below) lies a gap, in which they are found when the array is freed.",
+    example: "\
+>>> ft.guarded(keep=\"1 MiB\").zeros(3)
+array([0., 0., 0.])",
+}];
+
+pub fn make(arguments: &Arguments) -> Made {
+    let side = if arguments.text("side") == Some("before") { Side::Before } else { Side::After };
+    let options = GuardedOptions { side, keep: arguments.number("keep").unwrap_or_default() };
+    Ok(Guarded::new(arguments.upstream()?, options))
+}
 
 /// The part of the mappings that a process may have (numerator, denominator). The rest is for threads' stacks, libraries
 /// and files, which have to be mapped, too.
@@ -350,7 +388,9 @@ impl Guarded {
         let (page, huge) = (os::page_size(), huge_page());
         let small = request.size().checked_add(page).is_some_and(|size| size < huge);
         let mut taken = self.ask(request, if small { page } else { huge })?;
-        if small && segment::is_huge(taken.0.base) {
+        // Of an upstream that is a pool over pages, too.
+        let of_pages = || find::<Pages>(&self.upstream).is_some_and(|pages| pages.is_huge(pointer(taken.0.base)));
+        if small && (segment::is_huge(taken.0.base) || of_pages()) {
             // SAFETY: it was just allocated and is not in use.
             unsafe { self.upstream.deallocate(pointer(taken.0.base)) };
             taken = self.ask(request, huge)?;

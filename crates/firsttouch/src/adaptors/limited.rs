@@ -5,16 +5,85 @@
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
+use crate::factory::{Arguments, Error};
 use crate::failure;
 use crate::ledger::Ledger;
 use crate::os::{self, Bound, MemoryBound};
 use crate::size::Bytes;
+use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use std::fmt::{self, Write};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[Spec {
+    name: "limited",
+    summary: "an allocator that raises :exc:`MemoryError` beyond a budget.",
+    options: &[
+        upstream(
+            "pool()",
+            "Where memory comes from. The default is ``pool()``; ``limited(\"auto\")`` is short for \
+             ``limited(budget=\"auto\")``.",
+        ),
+        opt(
+            "budget",
+            OptionKind::Budget,
+            DefaultValue::Needed(
+                "a budget in bytes behind its upstream, as in limited(pool(), \"4 GiB\"), or \"auto\", which at_most= bounds",
+            ),
+            "Bytes that arrays may hold at a time, more than 0. Text such as ``\"4 GiB\"`` is accepted. ``\"auto\"`` is \
+             what the machine or the container has left now, less a reserve. It must be given.",
+        ),
+        opt("at_most", OptionKind::Size, NONE, "Upper bound in bytes on what ``\"auto\"`` finds; ``repr`` shows what it found."),
+    ],
+    positional: 2,
+    notes: "\
+Bytes are counted as requested; what a pool keeps idle is not counted. Budgets nest. The :exc:`MemoryError` of \
+firsttouch's constructors states what was requested, what is in use, and which lines made the largest living blocks. \
+Under :func:`use` and :func:`install`, NumPy raises its own error; once a budget exists, that error has the same as a \
+note, which tracebacks show, and :func:`last_failure` has it as well. Lines are recorded from 1 MiB on.
+
+``\"auto\"`` is the least of what is left of the machine's memory (without swap), of the memory cgroup and all its \
+ancestors, of ``RLIMIT_AS`` and of ``RLIMIT_DATA``, when the allocator is made. The limits themselves are read again once a \
+second, as those of a container may change while it runs. From that it keeps a reserve of a sixteenth of the bound (at \
+least 64 MiB, at most 4 GiB, and at most half of what is left) for what the budget does not see: code, Python's objects, \
+small arrays, page tables, and what other programs take later. Arrays count in full, also those whose pages are never \
+touched, such as sparse ``np.zeros``. Each process has a budget of its own: bound those that grow at the same time by \
+`at_most`.",
+    example: "\
+>>> ft.limited(ft.malloc(), \"4 GiB\")
+limited(malloc(), '4 GiB')
+>>> ft.limited(ft.malloc(), \"auto\", at_most=\"1 MiB\")
+limited(malloc(), 'auto', at_most='1 MiB')",
+}];
+
+/// How the front finds the source line that makes a request.
+static CALL_SITES: OnceLock<CallSites> = OnceLock::new();
+
+/// Registers how source lines are found, for the messages of `limited`. The first is kept.
+pub fn set_call_sites(call_sites: CallSites) {
+    let _ = CALL_SITES.set(call_sites);
+}
+
+pub fn make(arguments: &Arguments) -> Made {
+    let at_most = arguments.number("at_most");
+    let is_auto = arguments.text("budget") == Some(AUTO);
+    if at_most.is_some() && !is_auto {
+        return Err(Error::Value("at_most= bounds the budget \"auto\": give it with \"auto\", or leave it out".into()));
+    }
+    if at_most == Some(0) {
+        return Err(Error::Value("at_most=0 would serve no array: give at least 1 byte".into()));
+    }
+    let upstream = arguments.upstream()?; // before the budget is read, as it may take memory
+    let budget = match arguments.number("budget") {
+        Some(bytes) => Budget::from(bytes),
+        None => Budget::found(at_most),
+    };
+    Ok(Limited::with_call_sites(upstream, budget, CALL_SITES.get().copied()))
+}
 
 /// The word that stands for [`Budget::found`] in expressions.
 pub const AUTO: &str = "auto";

@@ -3,11 +3,31 @@
 #![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::factory::Arguments;
 use crate::ledger::Ledger;
+use crate::spec::{Made, ON_A_POOL, Spec};
 use crate::stats::Stats;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[Spec {
+    name: "tracked",
+    summary: "an allocator that counts its blocks and bytes, with their peak and total, for :func:`stats`.",
+    options: &[ON_A_POOL],
+    positional: 1,
+    notes: "",
+    example: "\
+>>> tracker = ft.tracked(ft.malloc())
+>>> a = tracker.zeros(1000)
+>>> ft.stats(tracker).in_use
+8000",
+}];
+
+pub fn make(arguments: &Arguments) -> Made {
+    Ok(Tracked::new(arguments.upstream()?))
+}
 
 /// See the module.
 pub struct Tracked {

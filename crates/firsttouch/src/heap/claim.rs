@@ -39,21 +39,7 @@ pub(crate) const SLOT: usize = 1 << SLOT_SHIFT;
 const TRIES: usize = 4;
 
 /// The next slot to try; zero before the first.
-static NEXT_SLOT: Lock<usize> = Lock::new(0);
-
-/// Held around forks.
-pub(crate) fn hold() {
-    NEXT_SLOT.hold();
-}
-
-/// Ends [`hold`].
-///
-/// # Safety
-/// The lock is held by `hold`.
-pub(crate) unsafe fn release() {
-    // SAFETY: `hold` acquired it, as the fork handlers (`fork.rs`) do before they call this.
-    unsafe { NEXT_SLOT.release() }
-}
+pub(crate) static NEXT_SLOT: Lock<usize> = Lock::new(0);
 
 /// A claimed range of address space.
 #[derive(Clone, Copy)]

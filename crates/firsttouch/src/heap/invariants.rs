@@ -62,7 +62,7 @@ fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
 }
 
 fn check(heap: &Heap) {
-    for region in heap.regions().iter() {
+    for region in heap.regions.each_ref().map(|region| region.lock()) {
         let sum = region.segments().map(check_spans).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
         let Region { out, dirty, leaving, mapped, .. } = *region;
         assert_eq!((sum, leaving), ((out, dirty, mapped), 0), "used, dirty, mapped; leaving");
@@ -115,7 +115,7 @@ fn run(heap: Heap, steps: &[Step]) {
             }
             (6..=10, Some((_, span))) => {
                 spans.swap_remove(at);
-                heap.give(span, heap.epoch());
+                heap.region(span.kind()).give(span, heap.epoch());
             }
             (11, Some((_, span))) if span.len > 1 => {
                 let keep = 1 + b as u32 % (span.len - 1);
@@ -124,7 +124,8 @@ fn run(heap: Heap, steps: &[Step]) {
             }
             (12, Some((kind, span))) => {
                 let bytes = span.bytes() + b % (4 << 20);
-                if heap.extend(span, bytes, kind.pages()).is_some() {
+                let extended = heap.region(kind).extend(span, bytes, kind.pages());
+                if extended.is_some() {
                     spans[at].1.len = bytes.div_ceil(span.segment.unit()) as u32;
                 }
             }
@@ -141,13 +142,14 @@ fn run(heap: Heap, steps: &[Step]) {
                 if span.address().is_multiple_of(page) && span.bytes().is_multiple_of(page) {
                     heap.give_back(span);
                 } else {
-                    heap.give(span, heap.epoch());
+                    heap.region(span.kind()).give(span, heap.epoch());
                 }
             }
             (16, _) => {
                 let kind = if b % 2 == 0 { PageKind::Base } else { PageKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
-                if let Some(span) = heap.take_resident(kind, bytes, align) {
+                let resident = heap.region(kind).take_resident(bytes, align);
+                if let Some(span) = resident {
                     assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                     assert_eq!((span.dirty, span.segment.count_dirty(span.start, span.len)), (span.bytes(), span.len));
                     spans.push((kind, span));
@@ -175,7 +177,7 @@ fn run(heap: Heap, steps: &[Step]) {
         check(&heap);
     }
     for (_, span) in spans {
-        heap.give(span, FIRST_EPOCH);
+        heap.region(span.kind()).give(span, FIRST_EPOCH);
     }
     heap.purge(0, usize::MAX);
     check(&heap);

@@ -15,7 +15,9 @@ pub(crate) mod segment;
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
 use crate::heap::segment::Side;
-use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Occupant, PageKind, Shape, SpanState, UNMAPPED, next_epoch};
+use crate::heap::segment::{
+    CLEAN, FIRST_EPOCH, Fresh, Occupant, PageKind, Segment, Shape, SpanState, UNMAPPED, next_epoch,
+};
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
 pub use purging::map_anew;
@@ -56,8 +58,9 @@ impl std::ops::Add for Held {
 }
 
 pub(crate) struct Heap {
-    pub(crate) regions: Lock<[Region; 2]>,
-    /// Held during a purge, so that none is half done at a fork. Acquired before `regions`.
+    /// For base pages and for huge ones. No thread holds both.
+    pub(crate) regions: [Lock<Region>; 2],
+    /// Held during a purge, so that none is half done at a fork. Acquired before those of `regions`.
     pub(crate) purging: Lock<()>,
     /// The age of units that are freed now; advanced by the background purger's ticks.
     epoch: AtomicU8,
@@ -68,7 +71,7 @@ impl Heap {
     /// A heap that serves the threads of a node.
     pub(crate) fn new(node: u8) -> Self {
         Self {
-            regions: Lock::new([Region::new(Shape::small(node)), Region::new(Shape::huge(node))]),
+            regions: [Shape::small(node), Shape::huge(node)].map(|shape| Lock::new(Region::new(shape))),
             purging: Lock::new(()),
             epoch: AtomicU8::new(FIRST_EPOCH),
             owner: OnceLock::new(),
@@ -83,8 +86,8 @@ impl Heap {
         let _ = self.owner.set(Owner(owner));
     }
 
-    pub(crate) fn regions(&self) -> Guard<'_, [Region; 2]> {
-        self.regions.lock()
+    pub(crate) fn region(&self, kind: PageKind) -> Guard<'_, Region> {
+        self.regions[kind as usize].lock()
     }
 
     /// Allocates a span from the first of `sides` that has one, or from new address space; what is mapped for it comes on the
@@ -98,8 +101,7 @@ impl Heap {
         fresh: Fresh,
     ) -> Result<Span, Errno> {
         let owner = self.owner.get().ok_or(Errno::UNSUPPORTED)?.0;
-        let mut regions = self.regions.lock();
-        let region = &mut regions[kind as usize];
+        let mut region = self.region(kind);
         loop {
             if let Some(span) = region.take(bytes, align, &sides, fresh)? {
                 return Ok(span);
@@ -108,32 +110,12 @@ impl Heap {
         }
     }
 
-    /// Allocates a span from what is free and at least partly dirty.
-    pub(crate) fn take_dirty(&self, kind: PageKind, bytes: usize, align: usize) -> Result<Option<Span>, Errno> {
-        self.regions.lock()[kind as usize].take(bytes, align, &[Side::Dirty], kind.pages())
-    }
-
-    /// Allocates a span that is free and dirty from end to end.
-    pub(crate) fn take_resident(&self, kind: PageKind, bytes: usize, align: usize) -> Option<Span> {
-        self.regions.lock()[kind as usize].take_resident(bytes, align)
-    }
-
-    /// Allocates a span that is free and mapped from end to end, also where another free span fits better.
-    pub(crate) fn take_mapped(&self, kind: PageKind, bytes: usize, align: usize) -> Option<Span> {
-        self.regions.lock()[kind as usize].take_mapped(bytes, align)
-    }
-
-    /// Frees a span, as of `epoch`.
-    pub(crate) fn give(&self, span: Span, epoch: u8) {
-        self.regions.lock()[span.kind() as usize].give(span, epoch);
-    }
-
     /// Frees all but the first `keep` units of a used span.
     pub(crate) fn shrink(&self, span: Span, keep: u32) {
         let epoch = self.epoch();
-        let mut regions = self.regions.lock();
+        let mut region = self.region(span.kind());
         span.segment.cut(span.start, keep);
-        regions[span.kind() as usize].give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
+        region.give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
     }
 
     /// Moves the pages of a used span to the beginning of another one, in the same heap, and frees the first; if the system
@@ -149,8 +131,7 @@ impl Heap {
         let has_hole = segment.claim.has_slots() && unsafe { os::decommit(to.address(), from.bytes()) }.is_ok();
         // SAFETY: as above.
         let has_moved = has_hole && unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_ok();
-        let mut regions = self.regions.lock();
-        let region = &mut regions[to.kind() as usize];
+        let mut region = self.region(to.kind());
         if has_moved {
             from.segment.set_occupant(from.start, Occupant::NONE);
             from.segment.ages(from.start, from.len).fill(CLEAN);
@@ -170,21 +151,17 @@ impl Heap {
         false
     }
 
-    /// Extends a used span to `bytes` in place, by fresh memory on `fresh` pages. Returns the dirty and the clean bytes of
-    /// the addition.
-    pub(crate) fn extend(&self, span: Span, bytes: usize, fresh: Fresh) -> Option<(usize, usize)> {
-        self.regions.lock()[span.kind() as usize].extend(span, bytes, fresh)
-    }
-
     /// Unmaps idle memory at the tops of the segments, and discards its records.
     pub(crate) fn lower_tops(&self) {
-        self.regions.lock().iter_mut().for_each(Region::lower_tops);
+        self.regions.iter().for_each(|region| region.lock().lower_tops());
     }
 
     pub(crate) fn held(&self) -> Held {
-        let regions = self.regions.lock();
-        let sum = |field: fn(&Region) -> usize| regions.iter().map(field).sum();
-        Held { out: sum(|r| r.out), dirty: sum(|r| r.dirty), leaving: sum(|r| r.leaving), mapped: sum(|r| r.mapped) }
+        let of = |region: &Lock<Region>| {
+            let Region { out, dirty, leaving, mapped, .. } = *region.lock();
+            Held { out, dirty, leaving, mapped }
+        };
+        of(&self.regions[0]) + of(&self.regions[1])
     }
 
     #[inline]
@@ -200,7 +177,7 @@ impl Heap {
     /// Holds all locks of the heap, in their order, around a fork.
     pub(crate) fn hold(&self) {
         self.purging.hold();
-        self.regions.hold();
+        self.regions.iter().for_each(Lock::hold);
     }
 
     /// Ends [`Heap::hold`].
@@ -210,7 +187,7 @@ impl Heap {
     pub(crate) unsafe fn release(&self) {
         // SAFETY: `hold` acquired it, as the fork handlers (`fork.rs`) do before they call this.
         unsafe {
-            self.regions.release();
+            self.regions.iter().for_each(|region| region.release());
             self.purging.release();
         }
     }
@@ -220,9 +197,9 @@ impl Heap {
     /// # Safety
     /// The heap is not used any more.
     pub(crate) unsafe fn close(&self) {
-        let regions = self.regions.lock();
+        let regions = self.regions.each_ref().map(|region| region.lock());
         let alive = regions.iter().any(|region| region.out > 0);
-        for segment in regions.iter().flat_map(Region::segments) {
+        for segment in regions.iter().flat_map(|region| region.segments()) {
             if alive {
                 segment.area.orphan();
                 continue;
@@ -233,16 +210,35 @@ impl Heap {
     }
 }
 
-/// Whether a live block of a heap begins at `address`. A wrong address is told from a block by its requested size,
-/// which is zero for a freed span and for an address at which no span ever began.
+/// The live block of a heap that begins at `address`. A wrong address is told from a block by its requested size, which is zero
+/// for a freed span and for an address at which no span ever began.
+#[inline]
+fn occupant_at(address: usize) -> Option<(&'static Segment, u32, Occupant)> {
+    let (segment, unit) = segment::find(address)?;
+    if unit >= segment.top.get() || segment.state(unit) != SpanState::Used {
+        return None;
+    }
+    let occupant = segment.occupant(unit);
+    let begins_here = occupant.asked() != 0 && address == segment.address(unit) + occupant.offset();
+    begins_here.then_some((segment, unit, occupant))
+}
+
+/// Whether a live block of a heap begins at `address`.
 pub(crate) fn lives(address: usize) -> bool {
-    segment::find(address).is_some_and(|(segment, unit)| {
-        let begins_here = || {
-            let occupant = segment.occupant(unit);
-            occupant.asked() != 0 && address == segment.address(unit) + occupant.offset()
-        };
-        unit < segment.top.get() && segment.state(unit) == SpanState::Used && begins_here()
-    })
+    occupant_at(address).is_some()
+}
+
+/// Marks the block at `address`, if it is a heap's: a keeper lists it, or cuts it into blocks of its own.
+pub(crate) fn mark_listed(address: usize) {
+    if let Some((segment, unit, occupant)) = occupant_at(address) {
+        segment.set_occupant(unit, occupant.listed());
+    }
+}
+
+/// Whether a live block of a heap begins at `address` that was not marked.
+#[inline]
+pub(crate) fn is_unlisted(address: usize) -> bool {
+    occupant_at(address).is_some_and(|(.., occupant)| !occupant.is_listed())
 }
 
 /// The span of the live block at `address`.

@@ -11,7 +11,7 @@
 //! A bound on this process's memory may be enforced from outside, such as by a cluster's scheduler ([`set_bound`]); near it,
 //! idle memory is purged.
 
-use crate::sync::lock::Lock;
+use crate::sync::lock::{Lock, Padded, Word};
 use crate::{fork, os};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -320,6 +320,40 @@ pub trait Purgeable: Sync {
     /// # Safety
     /// The locks are held by `hold`.
     unsafe fn release(&self);
+}
+
+/// What is locked keeps nothing. Forks hold it.
+impl<T: Send, W: Word + Sync> Purgeable for Lock<T, W> {
+    fn hold(&self) {
+        self.hold();
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: as demanded.
+        unsafe { self.release() }
+    }
+}
+
+impl<P: Purgeable> Purgeable for Padded<P> {
+    fn hold(&self) {
+        self.0.hold();
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: as demanded.
+        unsafe { self.0.release() }
+    }
+}
+
+impl<P: Purgeable, const N: usize> Purgeable for [P; N] {
+    fn hold(&self) {
+        self.iter().for_each(P::hold);
+    }
+
+    unsafe fn release(&self) {
+        // SAFETY: as demanded.
+        self.iter().for_each(|each| unsafe { each.release() });
+    }
 }
 
 /// Returning idle memory to an upstream. It keeps its allocator alive; if it held the last reference, the allocator is

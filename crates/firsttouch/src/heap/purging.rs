@@ -39,21 +39,19 @@ impl Heap {
         let _purging = self.purging.lock();
         let mut gone = 0;
         for kind in [PageKind::Huge, PageKind::Base] {
-            let mut regions = self.regions();
-            for index in 0..regions[kind as usize].count {
-                let region = &mut regions[kind as usize];
+            let mut region = self.region(kind);
+            for index in 0..region.count {
                 let Some(segment) = region.segments[index] else { continue };
                 let is_part = region.has_huge || matches!(victims, Victims::IdleParts(_));
-                let mut next = victims.take_out(region, segment, self.epoch(), budget - budget.min(gone));
+                let mut next = victims.take_out(&mut region, segment, self.epoch(), budget - budget.min(gone));
                 while let Some(start) = next {
-                    drop(regions);
+                    drop(region);
                     next = segment.linked(start);
                     let run = (start, segment.span_len(start));
                     let age = give_back(segment, run, is_part, victims);
-                    regions = self.regions();
-                    let region = &mut regions[kind as usize];
+                    region = self.region(kind);
                     region.has_split |= is_part && region.shape.huge;
-                    gone += settle(region, segment, run, age);
+                    gone += settle(&mut region, segment, run, age);
                 }
             }
         }
@@ -66,13 +64,12 @@ impl Heap {
         let Span { segment, start, len, .. } = span;
         segment.set_occupant(start, Occupant::NONE);
         segment.ages(start, len).fill(FIRST_EPOCH);
-        let kind = span.kind() as usize;
-        let mut regions = self.regions();
-        regions[kind].out -= span.bytes();
-        regions[kind].leaving += span.bytes();
-        drop(regions);
+        let mut region = self.region(span.kind());
+        region.out -= span.bytes();
+        region.leaving += span.bytes();
+        drop(region);
         let age = give_back(segment, (start, len), false, Victims::Idle(0));
-        settle(&mut self.regions()[kind], segment, (start, len), age);
+        settle(&mut self.region(span.kind()), segment, (start, len), age);
     }
 }
 

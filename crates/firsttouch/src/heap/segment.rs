@@ -131,13 +131,16 @@ pub(crate) fn ticks_since(age: u8, now: u8) -> u8 {
     if now >= age { now - age } else { EPOCHS - (age - now) }
 }
 
-/// The requested size in bytes, where in the span the block begins, and a note of its allocator, packed in 64 bits.
+/// The requested size in bytes, where in the span the block begins, a note of its allocator, and whether a keeper may list it,
+/// packed in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Occupant(u64);
 
 impl Occupant {
     const ASKED_BITS: u32 = 48;
     const OFFSET_BITS: u32 = 8;
+    const NOTE_BITS: u32 = 7;
+    const LISTED: u64 = 1 << (Self::ASKED_BITS + Self::OFFSET_BITS + Self::NOTE_BITS);
     const LINE: usize = 64;
 
     /// No block.
@@ -160,9 +163,25 @@ impl Occupant {
         (self.0 >> Self::ASKED_BITS) as usize % (1 << Self::OFFSET_BITS) * Self::LINE
     }
 
-    /// The allocator's note.
+    /// The allocator's note, less than 128.
     pub(crate) fn note(self) -> u8 {
-        (self.0 >> (Self::ASKED_BITS + Self::OFFSET_BITS)) as u8
+        (self.0 >> (Self::ASKED_BITS + Self::OFFSET_BITS)) as u8 % (1 << Self::NOTE_BITS)
+    }
+
+    /// Whether a keeper may list the block, or what lies in it.
+    #[inline]
+    pub(crate) fn is_listed(self) -> bool {
+        self.0 & Self::LISTED != 0
+    }
+
+    /// The same block, which a keeper may list.
+    pub(crate) fn listed(self) -> Self {
+        Self(self.0 | Self::LISTED)
+    }
+
+    /// The same block with another size.
+    pub(crate) fn resized(self, asked: usize) -> Self {
+        Self(self.0 >> Self::ASKED_BITS << Self::ASKED_BITS | asked as u64)
     }
 
     /// The low and the high 32 bits.
@@ -738,10 +757,11 @@ mod tests {
 
     #[test]
     fn size_offset_and_note_survive_the_halves() {
-        for (asked, offset, note) in [(1, 0, 0), (u32::MAX as usize + 7, 3520, 255), ((1 << 47) - 1, 16320, 3)] {
-            let (low, high) = Occupant::new(asked, offset, note).halves();
-            let found = Occupant::from_halves(low, high);
-            assert_eq!((found.asked(), found.offset(), found.note()), (asked, offset, note));
+        for (asked, offset, note) in [(1, 0, 0), (u32::MAX as usize + 7, 3520, 127), ((1 << 47) - 1, 16320, 3)] {
+            let (low, high) = Occupant::new(1, offset, note).resized(asked).halves();
+            for found in [Occupant::from_halves(low, high), Occupant::from_halves(low, high).listed()] {
+                assert_eq!((found.asked(), found.offset(), found.note()), (asked, offset, note));
+            }
         }
     }
 

@@ -52,6 +52,12 @@ impl Default for Placement {
 }
 
 impl Placement {
+    /// Pages of this kind, and nothing else.
+    pub fn of_pages(huge: bool) -> Self {
+        let pages = if huge { vec![Page::Transparent] } else { Vec::new() };
+        Self { pages, ..Self::default() }
+    }
+
     /// The placement as `pages` with its options.
     pub fn describe(&self) -> Description {
         let huge = match self.pages.as_slice() {

@@ -7,13 +7,13 @@ use crate::adaptors::Limited;
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
-use crate::failure;
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use crate::layout::round_up;
 use crate::size::Bytes;
 use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
 use crate::sync::brief_lock::BriefLock;
+use crate::{failure, heap};
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
@@ -426,6 +426,7 @@ impl State {
     fn insert(&mut self, chunk: Chunk) {
         let at = self.chunks.partition_point(|other| other.start < chunk.start);
         address_map::note_outside_all(chunk.range());
+        heap::mark_listed(chunk.address(0));
         self.held += chunk.size;
         self.chunks.insert(at, chunk);
         self.current = at;
@@ -737,10 +738,6 @@ unsafe impl Allocator for Buffer {
     /// It counts none: its upstream's would count chunks.
     fn stats(&self) -> Stats {
         Stats::default()
-    }
-
-    fn in_segments(&self) -> bool {
-        self.upstream().is_some_and(|upstream| upstream.in_segments())
     }
 
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {

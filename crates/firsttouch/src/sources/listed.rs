@@ -7,6 +7,9 @@ use crate::ledger::Ledger;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+/// Blocks up to this size keep their end, however much they shrink.
+const KEPT_WHOLE: usize = 1 << 20;
+
 /// The functions of a library.
 ///
 /// # Safety
@@ -20,6 +23,11 @@ pub unsafe trait Library: Send + Sync + 'static {
 
     /// Describes the allocator.
     fn describe(&self) -> Description;
+
+    /// The alignment in bytes of every block, whatever less its request asks for.
+    fn alignment(&self) -> usize {
+        1
+    }
 
     /// Takes a block, null if there is none; and whether it reads zero.
     fn take(&self, request: Request) -> (*mut u8, bool);
@@ -36,13 +44,14 @@ pub unsafe trait Library: Send + Sync + 'static {
     /// `take` returned it for `given` bytes, and it was not given back.
     unsafe fn usable(&self, raw: *mut u8, given: usize) -> usize;
 
-    /// Resizes a block in place, if that is possible.
+    /// Resizes a block in place, if that is possible. It keeps its end, unless it is large and that is most of it.
     ///
     /// # Safety
     /// As for `usable`; what lies beyond `size` is not used any more.
     unsafe fn resize(&self, raw: *mut u8, given: usize, size: usize) -> bool {
         // SAFETY: as demanded.
-        size <= unsafe { self.usable(raw, given) }
+        let usable = unsafe { self.usable(raw, given) };
+        size <= usable && (size >= usable / 2 || usable <= KEPT_WHOLE)
     }
 
     /// Returns idle memory to the system.
@@ -83,6 +92,7 @@ unsafe impl<L: Library> Allocator for Listed<L> {
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        let request = request.aligned(request.align().max(self.library.alignment())).unwrap_or(request); // both were checked
         request.check().inspect_err(|&error| failure::remember(error))?;
         let (size, align) = (request.size(), request.align());
         let given = if L::ALIGNS { size } else { size + align }; // `check` left room for the alignment
@@ -142,6 +152,14 @@ unsafe impl<L: Library> Allocator for Listed<L> {
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.living.get(address).is_some())
+    }
+
+    fn accepts(&self, address: usize) -> bool {
+        self.library.alignment() > 1 && address.is_multiple_of(self.library.alignment())
+    }
+
+    fn alignment(&self) -> usize {
+        self.library.alignment()
     }
 
     fn must_stay(&self) -> bool {

@@ -2,9 +2,31 @@
 
 use super::refused;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::factory::Arguments;
 use crate::failure;
 use crate::os;
+use crate::spec::{Made, Spec};
+use crate::sync::first::First;
 use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[Spec {
+    name: "malloc",
+    summary: "an allocator on the C library's ``malloc``, aligned to 64 bytes.",
+    options: &[],
+    positional: 0,
+    notes: "For constructors and :func:`use`. :func:`install` refuses it, as its blocks cannot be recognized by address.",
+    example: "\
+>>> ft.malloc().empty(1000).ctypes.data % 64
+0",
+}];
+
+/// It has no state, so there is only one.
+pub fn make(_: &Arguments) -> Made {
+    static ONE: First<Arc<dyn Allocator>> = First::new();
+    Ok(ONE.get_or_make(|| Arc::new(Malloc)).clone())
+}
 
 /// See the module. Zeroed requests are cleared with `memset`; [`super::Calloc`] gets zeros from the system.
 #[derive(Clone, Copy, Debug, Default)]

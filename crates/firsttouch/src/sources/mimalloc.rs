@@ -6,7 +6,7 @@ use super::listed::{Library, Listed};
 use crate::allocator::{Description, Request};
 use crate::os;
 use crate::sync::first::First;
-use crate::sync::lock::Lock;
+use crate::sync::lock::{Lock, Padded};
 use libmimalloc_sys as mi;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -18,30 +18,14 @@ pub type Mimalloc = Listed<MimallocLibrary>;
 /// The library's functions.
 pub struct MimallocLibrary;
 
-#[repr(align(128))] // two cache lines, which the prefetcher loads together
-struct Apart(Lock<()>);
-
 /// Held by each thread that is inside: one of them for each processor, so that threads seldom wait for each other.
-static GATE: [Apart; 64] = [const { Apart(Lock::new(())) }; 64];
+/// A fork holds all of them.
+pub(crate) static GATE: [Padded<Lock<()>>; 64] = [const { Padded(Lock::new(())) }; 64];
 
 /// Runs `call`, which enters mimalloc.
 fn inside<T>(call: impl FnOnce() -> T) -> T {
     let _held = GATE[os::current_processor() % GATE.len()].0.lock();
     call()
-}
-
-/// Waits until no thread is inside, and keeps others out.
-pub(super) fn hold() {
-    GATE.iter().for_each(|gate| gate.0.hold());
-}
-
-/// Ends [`hold`].
-///
-/// # Safety
-/// It was called.
-pub(super) unsafe fn release() {
-    // SAFETY: as demanded.
-    GATE.iter().for_each(|gate| unsafe { gate.0.release() });
 }
 
 // At the end of the process, these would have mimalloc ask the main thread, which has left it (`Leaves`), for statistics.

@@ -1,202 +1,140 @@
-//! Anonymous memory: every block has its own pages, fresh from the system and returned at once. [`Pages`] cuts them from a heap;
-//! for [`PlacedPages`], each block is a mapping with the requested page size, NUMA policy, prefault and lock.
+//! Anonymous memory: every block is a mapping of its own, fresh from the system and returned at once, with the page size, NUMA
+//! policy, prefault and lock that were requested.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code)] // Safety: each block is a mapping of its own, which is unmapped once.
 
-use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request, find};
 use crate::description::Value;
+use crate::factory::{Arguments, Error};
 use crate::failure;
-use crate::heap;
-use crate::heap::Heap;
-use crate::heap::purger::{self, Purgeable};
-use crate::heap::segment::{Occupant, PageKind, Side, huge_page};
-use crate::layout::round_up;
 use crate::ledger::Ledger;
-use crate::numa::policy::Orders;
+use crate::numa::policy::{Orders, Policy};
 use crate::os::{self, Errno};
 use crate::pages::mapping;
 use crate::pages::mapping::{Page, page_bytes};
 use crate::pages::placement::Placement;
+use crate::pages::placement::Populate;
 use crate::pages::receipt::{Outcome, Receipt};
+use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Weak};
+
+const HUGE: Opt = opt(
+    "huge",
+    OptionKind::PageSizes,
+    NO,
+    "Page size. ``False`` means base pages, ``\"thp\"`` transparent huge pages, and a size such as ``\"2M\"`` or ``\"1G\"`` \
+     explicit huge pages. Of a sequence, the first page size that is available is used. Explicit huge pages are used \
+     where rounding up wastes at most an eighth of the block, or 2 MiB.",
+);
+const POPULATE: Opt = opt(
+    "populate",
+    OptionKind::Threads,
+    NO,
+    "Whether pages are faulted in before the constructor returns. An integer is the number of threads; ``True`` lets \
+     firsttouch choose it. Populating releases the GIL and can be interrupted by Ctrl-C.",
+);
+const LOCK: Opt = opt("lock", OptionKind::Flag, NO, "Whether pages are locked in memory (``mlock``).");
+const STRICT: Opt = opt(
+    "strict",
+    OptionKind::Flag,
+    NO,
+    "Whether a request that cannot be granted in full raises :exc:`MemoryError` instead of being recorded in the receipt.",
+);
+const NODES: &str = "Node or policy to allocate from: ``1``, ``\"bind:0-1\"`` (these nodes and no others), \
+    ``\"preferred:1\"`` (others where it has no memory left), ``\"interleave:all\"`` (page by page), ``\"local\"`` (the \
+    node of the thread that first touches a page), or ``\"blocked:0\"`` (slabs along axis 0, one for each node). A policy \
+    or cpuset imposed from outside is never widened.";
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[
+    Spec {
+        name: "numa",
+        summary: "an allocator of fresh pages from a NUMA node, or from where a policy says.",
+        options: &[opt("numa", OptionKind::Policy, DefaultValue::Required, NODES), HUGE, POPULATE, LOCK, STRICT],
+        positional: 1,
+        notes: "It is :func:`pages` with its `numa` first. firsttouch's constructors know shape and order, and place the \
+        slabs of ``\"blocked:1\"`` along axis 1; under :func:`install` and :func:`use` only the number of bytes is known, \
+        and slabs are of bytes, which is axis 0 in C order: the receipt says so for other axes. Where the nodes of \
+        ``bind`` have no memory left, the kernel ends a process; ``preferred`` uses others.",
+        example: "\
+>>> ft.receipt(ft.numa(0).zeros(10**6)).numa
+'bind:0'",
+    },
+    Spec {
+        name: "pages",
+        summary: "an allocator that maps fresh pages for every array and unmaps them when the array is freed.",
+        options: &[HUGE, POPULATE, LOCK, opt("numa", OptionKind::Policy, NONE, NODES), STRICT],
+        positional: 1,
+        notes: "Mapping and faulting in new pages costs more than the arithmetic on most temporaries; put a :func:`pool` on \
+        top for arrays that come and go. Arrays raise :exc:`MemoryError` where more is to be populated than is \
+        available, or where ``RLIMIT_MEMLOCK`` does not allow `lock`. :func:`receipt` tells what was granted.",
+        example: "\
+>>> a = ft.pages(huge=\"thp\", populate=True).zeros(10**6)
+>>> ft.receipt(a).populated
+True",
+    },
+];
+
+pub fn make(arguments: &Arguments) -> Made {
+    Ok(Pages::placed(placement_of(arguments)?))
+}
+
+fn placement_of(arguments: &Arguments) -> Result<Placement, Error> {
+    let populate = match arguments.value("populate") {
+        Value::Flag(true) => Populate::Best,
+        Value::Integer(threads) => Populate::Threads(*threads as usize),
+        _ => Populate::No,
+    };
+    let page = |value: &Value| match value {
+        Value::Text(text) => Page::parse(text).map_err(Error::Value),
+        _ => Ok(Page::Base), // counts only after others
+    };
+    let pages = match arguments.value("huge") {
+        Value::Several(sizes) => sizes.iter().map(page).collect::<Result<_, _>>()?,
+        one @ Value::Text(_) => vec![page(one)?],
+        _ => Vec::new(),
+    };
+    let (lock, strict) = (arguments.is_set("lock"), arguments.is_set("strict"));
+    Ok(Placement { pages, populate, lock, policy: arguments.policy()?, strict })
+}
+
+/// Refuses slabs as the upstream of what `caller` makes, if that reuses blocks, as pools and scratch buffers do.
+///
+/// # Errors
+/// For slabs: a reused block would lie on the nodes of another array's slabs.
+pub fn refuse_slabs(upstream: &Arc<dyn Allocator>, caller: &str) -> Result<(), Error> {
+    match find::<Pages>(upstream).and_then(|pages| pages.placement().policy) {
+        Some(slabs @ Policy::Blocked(_)) => Err(Error::Value(format!(
+            "{caller} cannot use numa='{slabs}': its blocks are reused for other arrays, whose slabs would lie \
+                 elsewhere; give single arrays pages(numa='{slabs}'), or {caller} pages(numa='interleave:all')"
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// A shrinking block returns its end if that is at least this large and an eighth of the block. A smaller end is kept,
 /// so that the block can grow again in place.
 const CUT_MIN: usize = 1 << 20;
 
-/// See the module. With `huge`, blocks of at least one huge page are aligned to it and advised huge.
-pub struct Pages {
-    huge: bool,
-    heap: Heap,
-}
-
-impl Pages {
-    /// Creates a source of pages.
-    pub fn new(huge: bool) -> Arc<Self> {
-        // SAFETY: it is not moved before it is dropped, which closes the heap.
-        Arc::new_cyclic(|me: &Weak<Self>| unsafe { Self::owned_by(me.as_ptr(), huge) }).entered()
-    }
-
-    /// Creates the pages of another source, which owns their segments.
-    ///
-    /// # Safety
-    /// The owner lives in an [`Arc`], is not moved, and outlives the pages.
-    pub(super) unsafe fn of(owner: *const dyn Allocator, huge: bool) -> Arc<Self> {
-        // SAFETY: the owner lives in an `Arc` and outlives the pages (`Aligned`).
-        Arc::new(unsafe { Self::owned_by(owner, huge) }).entered()
-    }
-
-    /// # Safety
-    /// The owner is not moved until the pages are dropped.
-    unsafe fn owned_by(owner: *const dyn Allocator, huge: bool) -> Self {
-        let heap = Heap::new(0);
-        // SAFETY: the owner is not moved until the pages are dropped (`of` above and `new`).
-        unsafe { heap.set_owner(owner) };
-        Self { huge, heap }
-    }
-
-    fn entered(self: Arc<Self>) -> Arc<Self> {
-        let address = Arc::as_ptr(&self);
-        // SAFETY: the source is not moved before it is dropped, which unregisters it.
-        unsafe { purger::enter(address) };
-        self
-    }
-
-    /// Whether large blocks are advised huge.
-    pub fn huge(&self) -> bool {
-        self.huge
-    }
-
-    /// The description of such a source.
-    pub(crate) fn description(huge: bool) -> Description {
-        let huge = if huge { Value::from("thp") } else { Value::Flag(false) };
-        Description::of("pages").named("huge", huge)
-    }
-
-    /// What `again` has after all free memory was given back.
-    fn emptied<T>(&self, again: impl FnOnce() -> T) -> T {
-        self.trim();
-        self.heap.unmap_clean();
-        again()
-    }
-
-    fn failed(&self, error: AllocError) -> AllocError {
-        failure::remember(error);
-        error
-    }
-}
-
-// SAFETY: spans are whole pages of their own; fresh pages read zero.
-unsafe impl Allocator for Pages {
-    fn describe(&self) -> Description {
-        Self::description(self.huge)
-    }
-
-    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        request.check().map_err(|error| self.failed(error))?;
-        let (size, align) = (request.size(), request.align());
-        let take = |kind: PageKind| {
-            let page = kind.page();
-            let whole = round_up(size, page).unwrap_or(size);
-            self.heap.take_or_grow(kind, whole, align.max(page), [Side::Clean, Side::Dirty], kind.pages())
-        };
-        let on_base_pages = || take(PageKind::Base);
-        let on_huge_pages = || take(PageKind::Huge);
-        let span = if self.huge && size >= huge_page() && os::huge_page_size().is_some() {
-            // Where whole huge pages are too much, the size itself may not be.
-            on_huge_pages().or_else(|_| self.emptied(on_huge_pages)).or_else(|_| on_base_pages())
-        } else {
-            on_base_pages().or_else(|_| self.emptied(on_base_pages))
-        };
-        let span = span.map_err(|error| self.failed(heap::refused(size, error)))?;
-        span.segment.set_occupant(span.start, Occupant::new(size, 0, 0));
-        // SAFETY: spans lie in mapped memory, never at zero.
-        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.address())) };
-        if request.is_zeroed() && span.dirty > 0 {
-            // SAFETY: the span was just allocated; it is dirty if the system once refused to discard its pages.
-            unsafe { address.write_bytes(0, size) };
-        }
-        Ok(Block { address, size: span.bytes(), zeroed: request.is_zeroed() || span.dirty == 0 })
-    }
-
-    unsafe fn deallocate(&self, address: NonNull<u8>) {
-        if let Some(span) = heap::span_at(address.as_ptr() as usize) {
-            self.heap.give_back(span);
-        }
-    }
-
-    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        heap::span_at(address.as_ptr() as usize).map_or(0, |span| span.bytes())
-    }
-
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some(span) = heap::span_at(address.as_ptr() as usize) else { return false };
-        if size > span.bytes() {
-            return false;
-        }
-        let page = span.kind().page();
-        let keep = size.max(1).next_multiple_of(page);
-        if span.bytes().saturating_sub(keep) >= CUT_MIN.max(span.bytes() / 8) {
-            self.heap.shrink(span, (keep >> span.segment.unit_shift()) as u32);
-            self.heap.purge(0, usize::MAX);
-        }
-        span.segment.set_occupant(span.start, Occupant::new(size, 0, 0));
-        true
-    }
-
-    fn trim(&self) -> usize {
-        self.heap.purge(0, usize::MAX)
-    }
-
-    fn stats(&self) -> Stats {
-        let held = self.heap.held();
-        let (active, idle, mapped) = (held.out, held.dirty + held.leaving, held.mapped);
-        let retained = mapped.saturating_sub(active + idle);
-        Stats { active, in_use: active, idle, mapped, retained, ..Stats::default() }
-    }
-
-    fn in_segments(&self) -> bool {
-        true
-    }
-
-    fn calls_out(&self) -> bool {
-        false
-    }
-}
-
-impl Purgeable for Pages {
-    fn hold(&self) {
-        self.heap.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` acquired them.
-        unsafe { self.heap.release() }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        purger::leave(std::ptr::from_ref(self));
-        // SAFETY: there are no other references to the source; a heap with live blocks stays open (law 8).
-        unsafe { self.heap.close() }
-    }
-}
-
 /// See the module.
-pub struct PlacedPages {
+pub struct Pages {
     placement: Placement,
     ledger: Arc<Ledger<Receipt>>,
     bytes: AtomicUsize,
 }
 
-impl PlacedPages {
+impl Pages {
+    /// Creates a source of base pages or, for blocks of at least one, of transparent huge pages.
+    pub fn new(huge: bool) -> Arc<Self> {
+        Self::placed(Placement::of_pages(huge))
+    }
+
     /// Creates a source of pages with this placement.
-    pub fn new(placement: Placement) -> Arc<Self> {
+    pub fn placed(placement: Placement) -> Arc<Self> {
         Arc::new(Self { placement, ledger: Ledger::new(), bytes: AtomicUsize::new(0) })
     }
 
@@ -216,6 +154,11 @@ impl PlacedPages {
         found
     }
 
+    /// Whether the live block at `address` may lie on huge pages.
+    pub(crate) fn is_huge(&self, address: NonNull<u8>) -> bool {
+        self.ledger.get(address).is_some_and(|receipt| receipt.page != Page::Base)
+    }
+
     /// Applies `orders` to the pages of a block that are not resident yet.
     pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
         let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };
@@ -228,7 +171,7 @@ impl PlacedPages {
 }
 
 // SAFETY: every block is a mapping of its own, which reads zero and stays until it is freed.
-unsafe impl Allocator for PlacedPages {
+unsafe impl Allocator for Pages {
     fn describe(&self) -> Description {
         self.placement.describe()
     }

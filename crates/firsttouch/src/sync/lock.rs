@@ -154,6 +154,10 @@ impl<T, W: Word> Lock<T, W> {
     }
 }
 
+/// A value in cache lines of its own: two, which the prefetcher loads together.
+#[repr(align(128))]
+pub struct Padded<T>(pub T);
+
 impl<T, W: Word> Deref for Guard<'_, T, W> {
     type Target = T;
     #[inline]

@@ -2,7 +2,7 @@
 
 use super::common::held::Held;
 use firsttouch::adaptors::{Filled, Limited, Options, Pool};
-use firsttouch::sources::{Aligned, Calloc, Malloc, Pages};
+use firsttouch::sources::{Calloc, Malloc, Pages};
 use firsttouch::{AllocError, Allocator, Block, Description, Request, Stats};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ fn upstreams() -> [Arc<dyn Allocator>; 6] {
         Pages::new(true),
         Arc::new(Malloc),
         Calloc::new(),
-        Aligned::new(64).unwrap(),
+        Calloc::aligned(64).unwrap(),
         Limited::new(Pool::new(Options::default()), 1 << 30),
     ]
 }

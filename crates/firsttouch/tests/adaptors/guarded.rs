@@ -9,7 +9,7 @@ use super::common::process::settles;
 use super::common::wild::{dies, guard_behind, read, survives, write};
 use firsttouch::adaptors::{Guarded, GuardedOptions, Limited, Options, Overrun, Pool, Side, Tracked};
 use firsttouch::os::{Call, fail_after, huge_page_size, mapping_limit, page_size};
-use firsttouch::sources::{Aligned, Malloc, Pages};
+use firsttouch::sources::{Calloc, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn upstreams() -> [Arc<dyn Allocator>; 6] {
         Pages::new(true),
         Pool::new(Options::default()),
         Arc::new(Malloc),
-        Aligned::new(page_size()).unwrap(),
+        Calloc::aligned(page_size()).unwrap(),
         Pool::over(Limited::new(Pages::new(true), 1 << 40), Options::default()),
     ]
 }
@@ -56,7 +56,7 @@ fn writing_behind_stops() {
 fn the_alignment_of_the_upstream_is_kept() {
     for align in [256, page_size(), 1 << 20] {
         for side in [Side::After, Side::Before] {
-            let guarded = guarded(Tracked::new(Aligned::new(align).unwrap()), side, 0);
+            let guarded = guarded(Tracked::new(Calloc::aligned(align).unwrap()), side, 0);
             for size in sizes() {
                 let block = Held::filled(&*guarded, size, 1);
                 assert_eq!(block.address() % align, 0, "{size} bytes, {side:?}");

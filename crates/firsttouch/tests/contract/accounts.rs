@@ -5,6 +5,8 @@ use super::common::held::Held;
 use super::common::process::settles;
 use super::sizes::up_to;
 use firsttouch::Stats;
+use firsttouch::adaptors::Pool;
+use firsttouch::allocator::find;
 use firsttouch::scratch::Buffer;
 
 fn sound(stats: &Stats) -> bool {
@@ -31,7 +33,7 @@ pub fn add_up(make: Make) {
         // Nor does every one know peaks.
         let peaks = |stats: &Stats| stats.peak_active == 0 || stats.peak_active + (1 << 20) >= stats.active;
         settles(&*allocator, |stats| !counts || sound(stats) && peaks(stats));
-        settles(&*allocator, |stats| !counts || stats.active >= asked || !allocator.in_segments());
+        settles(&*allocator, |stats| !counts || stats.active >= asked || find::<Pool>(&allocator).is_none());
         settles(&*allocator, |stats| !counts || (stats.blocks, stats.in_use) == (index + 1, asked));
         let of_all = |stats: &Stats| (stats.allocations, stats.allocated_bytes);
         settles(&*allocator, |stats| !counts || of_all(stats) == (index as u64 + 2, served));

@@ -24,7 +24,7 @@ use firsttouch::numa::policy::{Policy, Which};
 use firsttouch::os::current_processor;
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::sources::{Aligned, Calloc, Malloc, Pages, PlacedPages};
+use firsttouch::sources::{Calloc, Malloc, Pages};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ fn keeping(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
 /// Bound to whatever nodes there are, so that every call of placement is made.
 fn placed(pages: &[Page], populate: Populate) -> Arc<dyn Allocator> {
     let policy = Some(Policy::Bind(Which::All));
-    PlacedPages::new(Placement { pages: pages.to_vec(), populate, policy, ..Placement::default() })
+    Pages::placed(Placement { pages: pages.to_vec(), populate, policy, ..Placement::default() })
 }
 
 /// On a machine whose processors are on two nodes in turn.
@@ -143,9 +143,9 @@ macro_rules! contract {
 contract! {
     malloc: Arc::new(Malloc);
     calloc: Calloc::new();
-    aligned_64: Aligned::new(64).unwrap();
-    aligned_4096: Aligned::new(4096).unwrap();
-    aligned_2m: Aligned::new(2 << 20).unwrap();
+    aligned_64: Calloc::aligned(64).unwrap();
+    aligned_4096: Calloc::aligned(4096).unwrap();
+    aligned_2m: Calloc::aligned(2 << 20).unwrap();
     functions: super::c_functions::all();
     functions_two: super::c_functions::two();
     pages: Pages::new(false);
@@ -171,7 +171,7 @@ contract! {
     filled_nothing_pages: Filled::new(Pages::new(false), None, None);
     wiped_pool: wiped(pool());
     wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
-    tracked_wiped_aligned_4096: tracked(wiped(Aligned::new(4096).unwrap()));
+    tracked_wiped_aligned_4096: tracked(wiped(Calloc::aligned(4096).unwrap()));
     guarded_pages: guarded(Pages::new(false));
     guarded_pages_thp: guarded(Pages::new(true));
     guarded_pool: guarded(pool());
@@ -183,7 +183,7 @@ contract! {
     pool_malloc: over(Arc::new(Malloc));
     pool_calloc: over(Calloc::new());
     pool_limited_pages_thp: over(limited(Pages::new(true)));
-    pool_filled_aligned_2m: over(filled(Aligned::new(2 << 20).unwrap()));
+    pool_filled_aligned_2m: over(filled(Calloc::aligned(2 << 20).unwrap()));
     pool_tracked_pool: over(tracked(pool()));
     pool_guarded_pages: over(guarded(Pages::new(false)));
     tracked_pool_limited_malloc: tracked(over(limited(Arc::new(Malloc))));

@@ -5,7 +5,9 @@
 use super::Make;
 use super::common::held::Held;
 use super::sizes::up_to;
+use firsttouch::adaptors::Pool;
 use firsttouch::address_map;
+use firsttouch::allocator::find;
 use std::sync::Arc;
 
 pub fn trim_keeps_what_lives(make: Make) {
@@ -37,10 +39,7 @@ pub fn dropped_with_nothing_alive(make: Make) {
         let allocator = make();
         let block = Held::filled(&*allocator, 5 << 20, 1);
         let address = block.address();
-        assert_eq!(
-            address_map::owner(address).is_some(),
-            allocator.in_segments() || on_aligned(&allocator.expression())
-        );
+        assert_eq!(address_map::owner(address).is_some(), find::<Pool>(&allocator).is_some());
         // SAFETY: the block lives.
         let owner = unsafe { address_map::shared_owner(address) }.map(|owner| Arc::downgrade(&owner));
         block.give_back();
@@ -49,11 +48,6 @@ pub fn dropped_with_nothing_alive(make: Make) {
         let now = address_map::owner(address).map(std::ptr::from_ref);
         assert!(owner.is_none_or(|gone| now.is_none_or(|now| !std::ptr::addr_eq(now, gone.as_ptr()))));
     }
-}
-
-/// Large blocks of `aligned()` lie in segments, small ones do not.
-fn on_aligned(expression: &str) -> bool {
-    expression.contains("aligned(")
 }
 
 pub fn dropped_with_living_blocks(make: Make) {

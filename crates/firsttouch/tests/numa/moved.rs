@@ -6,7 +6,7 @@ use firsttouch::os;
 use firsttouch::pages::migration::migrate;
 use firsttouch::pages::migration::{Axis, Migration, nodes_of};
 use firsttouch::pages::placement::{Page, Placement, Populate};
-use firsttouch::sources::{Malloc, Pages, PlacedPages};
+use firsttouch::sources::{Malloc, Pages};
 
 const HUGE: usize = 2 << 20;
 
@@ -61,7 +61,7 @@ pub fn slabs() {
 pub fn huge() {
     let (all, rows) = (numbers(), 16);
     let placement = Placement { pages: vec![Page::Transparent], populate: Populate::Best, ..Placement::default() };
-    let pages = PlacedPages::new(placement);
+    let pages = Pages::placed(placement);
     let held = Held::new(&*pages, rows * HUGE);
     let node_of = |row: usize| held.pages()[row * 512] as usize;
     for (policy, axis) in [("interleave:all", None), ("blocked:0", Some(Axis { stride: HUGE, items: rows }))] {

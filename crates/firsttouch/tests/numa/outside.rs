@@ -6,7 +6,7 @@ use firsttouch::numa::policy::Policy;
 use firsttouch::numa::topology::Topology;
 use firsttouch::pages::placement::Placement;
 use firsttouch::pages::receipt::{Outcome, Reason};
-use firsttouch::sources::PlacedPages;
+use firsttouch::sources::Pages;
 use std::fs::{create_dir_all, write};
 
 /// What changes nothing of a machine that is not ours.
@@ -128,7 +128,7 @@ pub fn strict() {
         refused_by_seccomp();
         let policy = policy("interleave:all");
         let placement = Placement { policy, strict: true, ..Placement::default() };
-        let error = PlacedPages::new(placement).allocate(Request::bytes(SIZE)).unwrap_err();
+        let error = Pages::placed(placement).allocate(Request::bytes(SIZE)).unwrap_err();
         assert_eq!(error.limit, Limit::Placement);
         assert!(firsttouch::failure::last_reason().unwrap().contains("numa: the system does not permit it"));
     });

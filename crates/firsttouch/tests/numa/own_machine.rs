@@ -7,14 +7,14 @@ use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::pages::receipt::{Outcome, Reason};
 use firsttouch::residency;
-use firsttouch::sources::PlacedPages;
+use firsttouch::sources::Pages;
 use std::ffi::CString;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 /// The node of every page of an array with this axis, made by `populate`.
 fn slabs(size: usize, axis: Axis, populate: Populate) -> Vec<i32> {
-    let pages = PlacedPages::new(Placement { policy: policy("blocked:1"), populate, ..Placement::default() });
+    let pages = Pages::placed(Placement { policy: policy("blocked:1"), populate, ..Placement::default() });
     policy::expect_axis(Some((size, axis)));
     let held = Held::new(&*pages, size);
     policy::expect_axis(None);
@@ -69,7 +69,7 @@ pub fn huge_pages_from_the_pool() {
     let (small, giant) = (2 << 20, 1 << 30);
     std::fs::write("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "4").unwrap();
     let pages =
-        |pages: &[Page], strict| PlacedPages::new(Placement { pages: pages.to_vec(), strict, ..Placement::default() });
+        |pages: &[Page], strict| Pages::placed(Placement { pages: pages.to_vec(), strict, ..Placement::default() });
     let wishes = [Page::Explicit(giant), Page::Explicit(small), Page::Transparent];
     let source = pages(&wishes, false);
     let held = Held::new(&*source, 3 * small).touched();
@@ -116,7 +116,7 @@ pub fn swapped() {
     // SAFETY: the disk is ours and holds nothing.
     assert_eq!(unsafe { libc::swapon(path.as_ptr(), 0) }, 0, "{}", std::io::Error::last_os_error());
 
-    let pages = PlacedPages::new(Placement { policy: policy("local"), ..Placement::default() });
+    let pages = Pages::placed(Placement { policy: policy("local"), ..Placement::default() });
     let held = Held::new(&*pages, BYTES);
     write(held.address(), BYTES / 2, 7);
     // SAFETY: the advice lets pages leave memory and come back as they are.
@@ -141,7 +141,7 @@ pub fn swapped() {
 /// More pages than one call asks about: the same as one by one.
 pub fn nodes_of_many_pages() {
     const BYTES: usize = 14 << 20;
-    let pages = PlacedPages::new(Placement { policy: policy("interleave:all"), ..Placement::default() });
+    let pages = Pages::placed(Placement { policy: policy("interleave:all"), ..Placement::default() });
     let held = Held::new(&*pages, BYTES);
     let start = held.address();
     write(start, BYTES - (5 << 12), 1); // the last five are not there

@@ -5,7 +5,7 @@ use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::pages::receipt::{Outcome, Reason};
-use firsttouch::sources::PlacedPages;
+use firsttouch::sources::Pages;
 
 const HUGE: usize = 2 << 20;
 
@@ -68,9 +68,9 @@ fn reserve(node: usize, count: usize) {
     std::fs::write(file, count.to_string()).unwrap();
 }
 
-fn huge_on(node: usize, strict: bool) -> std::sync::Arc<PlacedPages> {
+fn huge_on(node: usize, strict: bool) -> std::sync::Arc<Pages> {
     let policy = policy(&node.to_string());
-    PlacedPages::new(Placement { pages: vec![Page::Explicit(HUGE)], policy, strict, ..Placement::default() })
+    Pages::placed(Placement { pages: vec![Page::Explicit(HUGE)], policy, strict, ..Placement::default() })
 }
 
 pub fn explicit() {
@@ -104,7 +104,7 @@ pub fn explicit_lacking() {
 pub fn transparent() {
     for node in numbers() {
         let policy = policy(&node.to_string());
-        let pages = PlacedPages::new(Placement { pages: vec![Page::Transparent], policy, ..Placement::default() });
+        let pages = Pages::placed(Placement { pages: vec![Page::Transparent], policy, ..Placement::default() });
         let held = Held::new(&*pages, SIZE).touched();
         assert_eq!(held.address() % HUGE, 0);
         all_on(&held, node);
@@ -113,7 +113,7 @@ pub fn transparent() {
 
 pub fn populated() {
     for (node, populate) in numbers().into_iter().zip([Populate::Best, Populate::Threads(3)].into_iter().cycle()) {
-        let pages = PlacedPages::new(Placement { populate, policy: policy(&node.to_string()), ..Placement::default() });
+        let pages = Pages::placed(Placement { populate, policy: policy(&node.to_string()), ..Placement::default() });
         let held = Held::new(&*pages, SIZE);
         all_on(&held, node); // nobody has touched it
         assert_eq!(pages.receipt(held.address()).unwrap().1.populate, Outcome::Granted);
@@ -123,7 +123,7 @@ pub fn populated() {
 pub fn more_than_a_node_has() {
     let node = numbers()[1];
     let placement = Placement { populate: Populate::Best, policy: policy(&node.to_string()), ..Placement::default() };
-    let error = PlacedPages::new(placement).allocate(Request::bytes(400 << 20)).unwrap_err();
+    let error = Pages::placed(placement).allocate(Request::bytes(400 << 20)).unwrap_err();
     assert!(matches!(error.limit, Limit::Available { .. }), "{error:?}");
     let reason = firsttouch::failure::last_reason().unwrap();
     assert!(reason.contains(&format!("on nodes {node}")), "{reason}");

@@ -6,7 +6,7 @@ use firsttouch::numa::topology::Topology;
 use firsttouch::os::{self, Nodes};
 use firsttouch::pages::migration::nodes_of;
 use firsttouch::pages::placement::Placement;
-use firsttouch::sources::PlacedPages;
+use firsttouch::sources::Pages;
 use std::sync::Arc;
 
 /// Bytes of the blocks: some megabytes, no multiple of anything but the page.
@@ -26,8 +26,8 @@ pub fn policy(text: &str) -> Option<Policy> {
     Some(Policy::parse(text).unwrap())
 }
 
-pub fn source(text: &str) -> Arc<PlacedPages> {
-    PlacedPages::new(Placement { policy: policy(text), ..Placement::default() })
+pub fn source(text: &str) -> Arc<Pages> {
+    Pages::placed(Placement { policy: policy(text), ..Placement::default() })
 }
 
 /// A block that goes back by itself.

@@ -10,38 +10,101 @@
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
 mod coloring;
+mod keeping;
+mod meter;
 mod nodes;
 mod policy;
 mod shard;
 mod upstream;
 mod zero;
 
+use crate::allocator::downcast;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
+use crate::factory::Arguments;
 use crate::failure;
 use crate::heap;
 use crate::heap::Heap;
 use crate::heap::growing::Span;
 use crate::heap::purger::{self, Clock, DeferredTrim, Purgeable};
-use crate::heap::purging::{self, look_at_mappings};
+use crate::heap::purging::look_at_mappings;
 use crate::heap::segment::Side;
-use crate::heap::segment::{Fresh, Occupant, PageKind, huge_page, ticks_since};
+use crate::heap::segment::{Fresh, Occupant, PageKind, huge_page};
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::round_up;
 use crate::os::{self, Errno};
-use crate::sources::Pages;
+use crate::pages::placement::Placement;
+use crate::sources::{Pages, refuse_slabs};
+use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
-use crate::sync::lock::Lock;
+use crate::sync::lock::{Lock, Padded};
+use meter::Meter;
 pub use nodes::Machine;
 use nodes::{Heaps, Place};
-use policy::{ASK_MIN, Asked, CARRY_MIN, CUT_MIN, Evidence, IDLE_SPACE, WORTH_A_SEARCH};
+use policy::{Asked, CARRY_MIN, CUT_MIN, Evidence, SHARD_MAX};
 pub use policy::{DECAY, NUMPYS_HUGE, Origin, RENEW_MIN, huge_min};
-use shard::{MAX as SHARD_MAX, Meter, Recent, Shard};
+use shard::{Recent, Shard};
 use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[Spec {
+    name: "pool",
+    summary: "a pool, which keeps freed blocks and reuses the most recently freed.",
+    options: &[
+        upstream(
+            "",
+            "Where the pool's memory comes from. The default is ``pages(huge=\"thp\")``. On :func:`pages`, a pool also \
+             splits and coalesces blocks. Pages in slabs (``numa=\"blocked:0\"``) are refused, as blocks are reused for other arrays.",
+        ),
+        opt(
+            "max_idle",
+            OptionKind::Size,
+            NONE,
+            "Bytes that may stay idle. By default the pool decides; where `decay` is set, a quarter of the memory of \
+             the machine or container.",
+        ),
+        opt(
+            "decay",
+            OptionKind::Seconds,
+            DefaultValue::Is(Value::Float(DECAY.as_secs_f64())),
+            "Seconds after which idle memory is returned to the operating system. ``None`` means never.",
+        ),
+    ],
+    positional: 1,
+    notes: "\
+Memory that stays idle saves the page faults of the next array, at the price of a larger process: `max_idle` bounds that \
+price, and `decay` limits how long it is paid. Arrays below 16 KiB are not pooled: they stay with \
+NumPy's own allocator, those of the pool's constructors included.
+
+With both at their defaults, what a pool holds, idle memory included, stays within an eighth more than the largest number of \
+bytes that were ever in use, and idle memory goes after a second. Any other value of either is obeyed literally.",
+    example: "\
+>>> ft.pool(max_idle=\"1 GiB\", decay=5.0)
+pool(max_idle='1 GiB', decay=5.0)",
+}];
+
+pub fn make(arguments: &Arguments) -> Made {
+    let decay = match arguments.value("decay") {
+        Value::Float(seconds) => Duration::try_from_secs_f64(*seconds).ok(),
+        _ => None,
+    };
+    let options = Options { max_idle: arguments.number("max_idle"), decay, ..Options::default() };
+    if *arguments.value("upstream") == Value::None {
+        return Ok(Pool::new(options));
+    }
+    let upstream = arguments.upstream()?;
+    refuse_slabs(&upstream, &arguments.caller())?;
+    // A pool over plain pages is a pool with a heap, which can split blocks, join them, and return parts.
+    let placement = downcast::<Pages>(&upstream).map(Pages::placement);
+    match [false, true].into_iter().find(|&huge| placement == Some(&Placement::of_pages(huge))) {
+        Some(huge) => Ok(Pool::new(Options { huge, ..options })),
+        None => Ok(Pool::over(upstream, options)),
+    }
+}
 
 /// The options of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,9 +137,6 @@ impl Options {
     }
 }
 
-#[repr(align(128))] // two cache lines, which the prefetcher loads together
-struct Padded(Lock<Shard>);
-
 /// Whether an allocator is a pool, over any memory.
 pub fn is_pool(allocator: &dyn Allocator) -> bool {
     let kind: &dyn Any = allocator;
@@ -90,7 +150,7 @@ pub struct Pool {
     /// Whether it serves arrays alone, or any blocks of a program.
     for_arrays: bool,
     heaps: Heaps,
-    shards: Box<[Padded]>,
+    shards: Box<[Padded<Lock<Shard>>]>,
     meter: Meter,
     clock: Clock,
     evidence: Lock<Evidence>,
@@ -249,9 +309,10 @@ impl Pool {
                 return Ok(span);
             }
         }
-        let mut idle = heap.take_dirty(kind, size, align)?;
+        let take_dirty = || heap.region(kind).take(size, align, &[Side::Dirty], kind.pages());
+        let mut idle = take_dirty()?;
         if idle.is_none() && self.flush_node(node) > 0 {
-            idle = heap.take_dirty(kind, size, align)?;
+            idle = take_dirty()?;
         }
         let mut exchanged = false;
         if idle.is_none() {
@@ -300,14 +361,14 @@ impl Pool {
             PageKind::Base => PageKind::Huge,
             PageKind::Huge => PageKind::Base,
         };
-        heap.take_resident(other, coloring::room(other.unit(), size, align), align)
+        heap.region(other).take_resident(coloring::room(other.unit(), size, align), align)
     }
 
     /// Takes a span from what is free and mapped in either region of the local heap, wherever it lies.
     fn take_mapped(&self, kind: PageKind, request: Request) -> Option<Span> {
         let (size, align) = (request.size(), request.align());
         let heap = self.heaps.at(self.heaps.here().node);
-        let of = |kind: PageKind| heap.take_mapped(kind, coloring::room(kind.unit(), size, align), align);
+        let of = |kind: PageKind| heap.region(kind).take_mapped(coloring::room(kind.unit(), size, align), align);
         let other = match kind {
             PageKind::Huge => Some(PageKind::Base),
             PageKind::Base => self.options.huge.then_some(PageKind::Huge),
@@ -422,39 +483,6 @@ impl Pool {
         heap::span_at(address.as_ptr() as usize).map_or(0, |span| span.segment.occupant(span.start).asked())
     }
 
-    /// Resizes the block at `address` to at least `size` bytes, moving it if it cannot grow in place; `None`, and the
-    /// block is unchanged, if there is no memory.
-    ///
-    /// A block that moves gets room to grow; otherwise two blocks that grow in turn would move at every step.
-    ///
-    /// # Safety
-    /// As for [`Allocator::reallocate`].
-    pub unsafe fn grow(&self, address: NonNull<u8>, size: usize) -> Option<NonNull<u8>> {
-        // SAFETY: as for `Allocator::reallocate`, a live block of this pool (`large.rs` of the preloaded library); the
-        // copy fits into both blocks, which do not overlap.
-        unsafe {
-            if self.resize_in_place(address, size) {
-                return Some(address);
-            }
-            let roomy = size.saturating_add(size / 8);
-            if let Some(to) = self
-                .carry(address, roomy, Request::bytes(size))
-                .or_else(|| self.carry(address, size, Request::bytes(size)))
-            {
-                return Some(to);
-            }
-            let old = self.usable_size(address);
-            let block = self.allocate(Request::bytes(roomy)).or_else(|_| self.allocate(Request::bytes(size)));
-            let Ok(Block { address: to, .. }) = block else {
-                // What was idle has been given back meanwhile, so there may be room to grow now.
-                return self.resize_in_place(address, size).then_some(address);
-            };
-            to.copy_from_nonoverlapping(address, old.min(size));
-            self.deallocate(address);
-            Some(to)
-        }
-    }
-
     /// Moves a large block that grows as `request` says to a span with `room` bytes, with its pages: nothing is copied, and no
     /// page is there twice. `None`, and nothing has changed, if that cannot be.
     ///
@@ -503,254 +531,6 @@ impl Pool {
     }
 }
 
-// ---- What goes back, and when
-
-impl Pool {
-    fn shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
-        self.shards.iter().map(|Padded(shard)| shard)
-    }
-
-    /// Moves the spans that the shards remember to the heaps if `old` returns `true` for their epoch.
-    fn flush(&self, old: impl Fn(u8) -> bool) {
-        for shard in self.shards() {
-            self.flush_shard(shard, &old);
-        }
-    }
-
-    /// Moves all spans that the shards of one node remember to its heap; returns their number.
-    fn flush_node(&self, node: u8) -> usize {
-        let shards = &self.shards[self.heaps.shards_of(node)];
-        shards.iter().map(|Padded(shard)| self.flush_shard(shard, &|_| true)).sum()
-    }
-
-    fn flush_shard(&self, shard: &Lock<Shard>, old: &impl Fn(u8) -> bool) -> usize {
-        let mut count = 0;
-        loop {
-            let recent = shard.lock().pop_oldest(old);
-            let Some(recent) = recent else { return count };
-            self.heaps.of(recent.span).give(recent.span, recent.epoch);
-            count += 1;
-        }
-    }
-
-    /// Moves the large spans that this processor's shard remembers to the heaps, which are about to be searched.
-    fn flush_large(&self) {
-        let large = self.shard(self.heaps.here()).lock().pop_large();
-        for Recent { span, epoch } in large.into_iter().flatten() {
-            self.heaps.of(span).give(span, epoch);
-        }
-    }
-
-    fn cached(&self) -> usize {
-        self.shards().map(|shard| shard.lock().bytes()).sum()
-    }
-
-    /// Called when `fresh` bytes of memory were taken: purges idle memory if more is held than the peak justifies, or
-    /// the machine runs short of memory.
-    fn make_room(&self, fresh: usize) {
-        self.look_at_bound();
-        let held = self.heaps.held();
-        let held = held.out + held.dirty;
-        self.meter.peak_held.fetch_max(held as isize, Relaxed);
-        let idle = held.saturating_sub(self.meter.active());
-        let shortage = self.shortage(fresh, held, idle);
-        let stuck = self.stuck.load(Relaxed);
-        if self.beyond(held).max(shortage) > 0 && idle > stuck + WORTH_A_SEARCH {
-            // With many shards, what they have not reported may be all of it.
-            self.shards().for_each(|shard| self.meter.report(&mut shard.lock().counts));
-            let idle = held.saturating_sub(self.meter.active());
-            let excess = self.beyond(held).max(shortage);
-            if excess == 0 || idle <= stuck + WORTH_A_SEARCH {
-                return;
-            }
-            self.flush(|_| true);
-            // Purges somewhat more at a time, because searching for victims is expensive.
-            let wanted = excess + policy::allowed(self.meter.most_active()) / 32;
-            let gone = self.purge_oldest(wanted);
-            // Asked anew: another thread may have purged at the same time.
-            self.stuck.store(if gone < wanted { self.idle() } else { 0 }, Relaxed);
-        }
-    }
-
-    /// Bytes by which what is held exceeds what the peak justifies.
-    fn beyond(&self, held: usize) -> usize {
-        let allowed = || policy::allowed(self.meter.most_active());
-        if self.options.is_automatic() { held.saturating_sub(allowed()) } else { 0 }
-    }
-
-    /// Bytes by which idle memory exceeds what the machine, the container or an outer bound have left, if that may be
-    /// little. The kernel's OOM killer does not wait for the background purger.
-    fn shortage(&self, fresh: usize, held: usize, idle: usize) -> usize {
-        let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
-        if unasked < ASK_MIN {
-            return 0;
-        }
-        self.unasked.store(0, Relaxed);
-        let by_bound = purger::left_of_bound().map_or(0, |left| idle.saturating_sub(left));
-        if held < self.total / 2 {
-            return by_bound;
-        }
-        let left = os::headroom().saturating_sub(self.total / 16);
-        idle.saturating_sub(left).max(by_bound)
-    }
-
-    /// Queries whether the process has a bound on its address space.
-    fn look_at_bound(&self) {
-        self.idle_space.store(os::address_space_limit().map_or(usize::MAX, |limit| limit / IDLE_SPACE), Relaxed);
-    }
-
-    /// Returns address space at once if more than `may` bytes of it are idle, because other code, which never asks us
-    /// for memory, would run out. Only then does a free make system calls.
-    #[cold]
-    fn vacate(&self, may: usize) {
-        if self.idle_space_beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
-            // Half of it at a time, because searching for victims is expensive. What could not be purged is not
-            // searched for at every free.
-            self.flush(|_| true);
-            self.purge_oldest(self.idle_space_beyond(may / 2));
-            if self.idle_space_beyond(may / 2) > 0 {
-                self.unmap_clean();
-            }
-            self.stuck_space.store(self.idle_space_beyond(may / 2), Relaxed);
-        }
-    }
-
-    /// Bytes of idle address space beyond so many.
-    fn idle_space_beyond(&self, may: usize) -> usize {
-        let held = self.heaps.held();
-        (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
-    }
-
-    /// Does the background purger's work, where it has no thread, if a tick is due.
-    #[cold]
-    pub fn tick_if_due(&self) {
-        if self.clock.is_due() {
-            self.age();
-        }
-    }
-
-    /// Ends an epoch: purges what is too old or too much.
-    fn age(&self) {
-        self.look_at_bound();
-        if self.clock.tick() {
-            self.heaps.all().for_each(Heap::tick);
-        }
-        let now = self.heaps.epoch();
-        self.flush(|epoch| ticks_since(epoch, now) >= 2);
-        if let Some(epochs) = self.clock.decay_epochs {
-            if epochs < 2 {
-                self.flush(|_| true);
-            }
-            // Parts of huge pages later, because the rest of a split one stays on base pages.
-            let parts = self.heaps.purge_parts(epochs.saturating_add(epochs / 2));
-            if self.purged(self.heaps.purge(epochs) + parts) > 0 {
-                self.lower_tops();
-            }
-        }
-        let idle = self.idle();
-        // What could not be purged may have gone since. Once a tick, or each request would search.
-        self.stuck.fetch_min(idle, Relaxed);
-        let idle_space = self.idle_space.load(Relaxed);
-        if idle_space != usize::MAX {
-            self.stuck_space.fetch_min(self.idle_space_beyond(idle_space / 2), Relaxed);
-        }
-        let limit = policy::idle_limit(self.max_idle, idle);
-        if idle > limit {
-            self.flush(|_| true);
-            self.purge_oldest(idle - limit);
-        }
-    }
-
-    /// Records and returns the bytes that the heaps returned.
-    fn purged(&self, gone: usize) -> usize {
-        self.meter.purged.fetch_add(gone as u64, Relaxed);
-        gone
-    }
-
-    /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.
-    fn purge_oldest(&self, bytes: usize) -> usize {
-        self.purged(purging::purge_oldest(self.heaps.all(), bytes))
-    }
-
-    fn unmap_clean(&self) {
-        for heap in self.heaps.all() {
-            heap.unmap_clean();
-        }
-    }
-
-    fn lower_tops(&self) {
-        self.heaps.all().for_each(Heap::lower_tops);
-    }
-
-    /// Bytes of spans that hold blocks, to within 1 MiB for each processor.
-    pub fn active(&self) -> usize {
-        self.meter.active()
-    }
-
-    /// Idle bytes.
-    pub fn idle(&self) -> usize {
-        self.heaps.held().dirty + self.cached()
-    }
-
-    /// Bytes that were taken fresh from the system.
-    pub fn taken_fresh(&self) -> usize {
-        (self.meter.first_touched_small.load(Relaxed) + self.meter.first_touched_huge.load(Relaxed)) as usize
-    }
-
-    /// Of these, bytes beyond the most that was ever held and what was renewed: they had been given back too early.
-    pub fn taken_again(&self) -> usize {
-        let once = self.meter.peak_held.load(Relaxed).max(0) as usize + self.meter.renewed.load(Relaxed) as usize;
-        self.taken_fresh().saturating_sub(once)
-    }
-
-    /// Gives back what is idle in parts of huge pages, which [`Allocator::trim`] leaves whole; bytes given back.
-    pub fn trim_parts(&self) -> usize {
-        self.purged(self.heaps.purge_parts(0))
-    }
-
-    fn gather(&self) -> Stats {
-        let mut stats = Stats::default();
-        let mut blocks = 0isize;
-        let whole = |n: &AtomicIsize| n.load(Relaxed).max(0) as usize;
-        // All shards at once: a block that one processor allocates and another frees would be counted twice, or never.
-        self.shards().for_each(Lock::hold);
-        for shard in self.shards() {
-            // SAFETY: the line above holds the lock, and no other reference is made before its release below.
-            let counts = unsafe { &mut shard.held().counts };
-            self.meter.report(counts);
-            blocks += counts.blocks;
-            stats.allocations += counts.allocations;
-            stats.recycled += counts.recycled;
-            stats.allocated_bytes += counts.allocated_bytes;
-            stats.recycled_bytes += counts.recycled_bytes;
-        }
-        stats.in_use = whole(&self.meter.in_use);
-        stats.active = whole(&self.meter.active);
-        stats.peak_in_use = whole(&self.meter.peak_in_use);
-        stats.peak_active = whole(&self.meter.peak_active);
-        // SAFETY: held above; nothing in between can panic.
-        self.shards().for_each(|shard| unsafe { shard.release() });
-        // The heaps are asked a moment later, as no lock of theirs is taken under a shard's. What they say is made to agree.
-        let heaps = self.heaps.held();
-        let idle = (heaps.out + heaps.dirty + heaps.leaving).saturating_sub(stats.active);
-        let held = stats.active + idle;
-        self.meter.peak_held.fetch_max(held.max(stats.peak_active) as isize, Relaxed);
-        Stats {
-            idle,
-            mapped: heaps.mapped.max(held),
-            retained: heaps.mapped.saturating_sub(held),
-            peak_held: whole(&self.meter.peak_held),
-            blocks: blocks.max(0) as usize,
-            first_touched_small_bytes: self.meter.first_touched_small.load(Relaxed),
-            first_touched_huge_bytes: self.meter.first_touched_huge.load(Relaxed),
-            purged_bytes: self.meter.purged.load(Relaxed),
-            refaulted_bytes: self.taken_again() as u64,
-            failures: self.meter.failures.load(Relaxed),
-            ..stats
-        }
-    }
-}
-
 /// Whether idle memory on huge pages may serve a smaller block: rounding to its units then wastes at most a quarter.
 fn serves_small(size: usize) -> bool {
     size >= 4 * PageKind::Huge.unit()
@@ -761,7 +541,7 @@ fn serves_small(size: usize) -> bool {
 // foreign code (law 5).
 unsafe impl Allocator for Pool {
     fn describe(&self) -> Description {
-        self.options.describe(Pages::description(self.options.huge))
+        self.options.describe(Placement::of_pages(self.options.huge).describe())
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
@@ -782,7 +562,7 @@ unsafe impl Allocator for Pool {
         let oldest = if stays { shard.put(recent) } else { Some(recent) };
         drop(shard);
         if let Some(Recent { span, epoch }) = oldest {
-            self.heaps.of(span).give(span, epoch);
+            self.heaps.of(span).region(span.kind()).give(span, epoch);
         }
         let idle_space = self.idle_space.load(Relaxed);
         if idle_space != usize::MAX {
@@ -795,20 +575,31 @@ unsafe impl Allocator for Pool {
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
+        let size = request.size();
         // SAFETY: a live block, as the trait demands; what is copied lies within both blocks, which do not overlap.
         unsafe {
-            if request.suits(address) {
-                let size = request.size();
-                let there = if self.resize_in_place(address, size) { Some(address) } else { None };
-                if let Some(address) = there.or_else(|| self.carry(address, size, request)) {
-                    return Ok(Block { address, size: self.usable_size(address), zeroed: false });
-                }
+            let at = |address| Block { address, size: self.usable_size(address), zeroed: false };
+            let suits = request.suits(address);
+            if suits && self.resize_in_place(address, size) {
+                return Ok(at(address));
             }
-            let old = self.usable_size(address);
-            let block = self.allocate(request.with_zeroed(false))?;
-            block.address.copy_from_nonoverlapping(address, old.min(request.size()));
+            // A block that moves gets room to grow, as two that grow in turn would move at every step. Arrays seldom grow.
+            let roomy = if self.for_arrays { size } else { size.saturating_add(size / 8) };
+            if suits && let Some(moved) = [roomy, size].into_iter().find_map(|room| self.carry(address, room, request))
+            {
+                return Ok(at(moved));
+            }
+            let request = request.with_zeroed(false);
+            let block = match self.allocate(request.with_size(roomy)).or_else(|_| self.allocate(request)) {
+                Ok(block) => block.address,
+                // What was idle has been given back meanwhile, so there may be room to grow now.
+                Err(_) if suits && self.resize_in_place(address, size) => return Ok(at(address)),
+                Err(error) => return Err(error),
+            };
+            self.resize_in_place(block, size); // the room is no part of what was asked
+            block.copy_from_nonoverlapping(address, self.usable_size(address).min(size));
             self.deallocate(address);
-            Ok(Block { zeroed: false, ..block })
+            Ok(at(block))
         }
     }
 
@@ -820,7 +611,8 @@ unsafe impl Allocator for Pool {
         if need > span.bytes() {
             let (_, pages, _) = self.pages_for(Request::bytes(size), self.for_arrays);
             self.flush_large();
-            let Some((_, clean)) = self.heaps.of(span).extend(span, need, pages) else { return false };
+            let extended = self.heaps.of(span).region(span.kind()).extend(span, need, pages);
+            let Some((_, clean)) = extended else { return false };
             (change, fresh) = ((need - span.bytes()) as isize, clean);
             huge = span
                 .segment
@@ -830,7 +622,7 @@ unsafe impl Allocator for Pool {
             self.heaps.of(span).shrink(span, (need >> span.segment.unit_shift()).max(1) as u32);
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
-        span.segment.set_occupant(span.start, Occupant::new(size, old.offset(), old.note()));
+        span.segment.set_occupant(span.start, old.resized(size));
         self.meter.note(&mut self.shard(self.heaps.here()).lock().counts, size as isize - old.asked() as isize, change);
         if fresh > 0 {
             self.taken_fresh_of(fresh, huge);
@@ -848,10 +640,6 @@ unsafe impl Allocator for Pool {
 
     fn stats(&self) -> Stats {
         self.gather()
-    }
-
-    fn in_segments(&self) -> bool {
-        true
     }
 
     fn small_limit(&self) -> usize {
@@ -912,8 +700,8 @@ mod tests {
     fn a_pool_is_not_idle_while_its_memory_goes_back() {
         let pool = Pool::new(Options::default());
         assert!(pool.is_idle());
-        pool.heaps.at(0).regions()[0].leaving = 4096; // another thread is giving it back
+        pool.heaps.at(0).region(PageKind::Base).leaving = 4096; // another thread is giving it back
         assert!(!pool.is_idle());
-        pool.heaps.at(0).regions()[0].leaving = 0;
+        pool.heaps.at(0).region(PageKind::Base).leaving = 0;
     }
 }

@@ -4,6 +4,7 @@
 //! heap, so a node's threads recycle what they took fresh. Who writes a page first decides where that lies: mostly the
 //! thread that asked for it.
 
+use super::policy::SHARDS;
 use crate::allocator::Allocator;
 use crate::heap::growing::Span;
 use crate::heap::{Heap, Held};
@@ -46,9 +47,6 @@ fn current_processor() -> usize {
     #[cfg(not(shuttle))]
     os::current_processor()
 }
-
-/// The most shards of a pool.
-const SHARDS: usize = 64;
 
 /// The node and the shard of a processor.
 #[derive(Clone, Copy)]

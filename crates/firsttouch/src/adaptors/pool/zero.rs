@@ -1,14 +1,10 @@
 //! Clears recycled memory in the cheapest way that keeps sparse memory sparse.
 
-use super::policy::{RENEW_MIN, is_filled, is_half_filled};
+use super::policy::{LOOK_MIN, RENEW_MIN, is_filled, is_half_filled};
 use crate::heap::growing::Span;
 use crate::heap::segment::{CLEAN, FIRST_EPOCH};
 use crate::layout::{round_down, round_up};
 use crate::os;
-
-/// Below this size, `memset` is always faster. Up to 1 MiB it is faster where the block is in the cache (300 KiB: 2.9 us, with the
-/// question 5.8), but of 400 sparse arrays of 300 KiB twice as much was resident as plainly.
-const LOOK_MIN: usize = 256 << 10;
 
 /// Clears the first `size` bytes of a span, all of which may be dirty. Returns the bytes that the kernel has to fault
 /// in again.

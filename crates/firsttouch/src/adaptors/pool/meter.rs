@@ -1,0 +1,144 @@
+//! What a pool counts: each processor in its shard, and the sums.
+
+use super::Pool;
+use super::policy::STEP;
+use crate::stats::Stats;
+use crate::sync::lock::Lock;
+use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
+
+/// The counts of one processor, in bytes or numbers; the pool's counts are the sums over the shards.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub allocations: u64,
+    pub recycled: u64,
+    pub allocated_bytes: u64,
+    pub recycled_bytes: u64,
+    pub blocks: isize,
+    /// Changes of the bytes in use and active that were not reported to the meter yet.
+    pub in_use: isize,
+    pub active: isize,
+    /// The highest that these were since.
+    most_in_use: isize,
+    most_active: isize,
+}
+
+/// Bytes in use, and their peak. Each shard reports when its changes add up to [`STEP`], so that processors do not contend
+/// for one counter; peaks are exact where one processor makes them, and accurate to that for each further one.
+#[derive(Default)]
+pub(super) struct Meter {
+    pub in_use: AtomicIsize,
+    pub active: AtomicIsize,
+    pub peak_in_use: AtomicIsize,
+    pub peak_active: AtomicIsize,
+    pub peak_held: AtomicIsize,
+    pub first_touched_small: AtomicU64,
+    pub first_touched_huge: AtomicU64,
+    pub purged: AtomicU64,
+    /// Bytes taken fresh in place of idle ones that did not suit the request: what the kernel clears faster, what lay on
+    /// another node, or on base pages.
+    pub renewed: AtomicU64,
+    pub failures: AtomicU64,
+}
+
+impl Meter {
+    /// Records that a block of `asked` bytes in a span of `bytes` was allocated or (if negative) freed.
+    #[inline]
+    pub(super) fn note(&self, counts: &mut Counts, asked: isize, bytes: isize) {
+        counts.in_use += asked;
+        counts.active += bytes;
+        counts.most_in_use = counts.most_in_use.max(counts.in_use);
+        counts.most_active = counts.most_active.max(counts.active);
+        if counts.active.unsigned_abs() >= STEP || counts.in_use.unsigned_abs() >= STEP {
+            self.report(counts);
+        }
+    }
+
+    /// Bytes of spans that hold blocks.
+    pub(super) fn active(&self) -> usize {
+        self.active.load(Relaxed).max(0) as usize
+    }
+
+    /// The same at their peak.
+    pub(super) fn most_active(&self) -> usize {
+        self.active().max(self.peak_active.load(Relaxed).max(0) as usize)
+    }
+
+    pub(super) fn report(&self, counts: &mut Counts) {
+        add(&self.in_use, &self.peak_in_use, counts.in_use, counts.most_in_use);
+        add(&self.active, &self.peak_active, counts.active, counts.most_active);
+        (counts.in_use, counts.most_in_use) = (0, 0);
+        (counts.active, counts.most_active) = (0, 0);
+    }
+}
+
+fn add(now: &AtomicIsize, peak: &AtomicIsize, change: isize, most: isize) {
+    let before = now.fetch_add(change, Relaxed);
+    if most > 0 {
+        peak.fetch_max(before + most, Relaxed);
+    }
+}
+
+impl Pool {
+    /// Bytes of spans that hold blocks, to within 1 MiB for each processor.
+    pub fn active(&self) -> usize {
+        self.meter.active()
+    }
+
+    /// Idle bytes.
+    pub fn idle(&self) -> usize {
+        self.heaps.held().dirty + self.cached()
+    }
+
+    /// Bytes that were taken fresh from the system.
+    pub fn taken_fresh(&self) -> usize {
+        (self.meter.first_touched_small.load(Relaxed) + self.meter.first_touched_huge.load(Relaxed)) as usize
+    }
+
+    /// Of these, bytes beyond the most that was ever held and what was renewed: they had been given back too early.
+    pub fn taken_again(&self) -> usize {
+        let once = self.meter.peak_held.load(Relaxed).max(0) as usize + self.meter.renewed.load(Relaxed) as usize;
+        self.taken_fresh().saturating_sub(once)
+    }
+
+    pub(super) fn gather(&self) -> Stats {
+        let mut stats = Stats::default();
+        let mut blocks = 0isize;
+        let whole = |n: &AtomicIsize| n.load(Relaxed).max(0) as usize;
+        // All shards at once: a block that one processor allocates and another frees would be counted twice, or never.
+        self.shards().for_each(Lock::hold);
+        for shard in self.shards() {
+            // SAFETY: the line above holds the lock, and no other reference is made before its release below.
+            let counts = unsafe { &mut shard.held().counts };
+            self.meter.report(counts);
+            blocks += counts.blocks;
+            stats.allocations += counts.allocations;
+            stats.recycled += counts.recycled;
+            stats.allocated_bytes += counts.allocated_bytes;
+            stats.recycled_bytes += counts.recycled_bytes;
+        }
+        stats.in_use = whole(&self.meter.in_use);
+        stats.active = whole(&self.meter.active);
+        stats.peak_in_use = whole(&self.meter.peak_in_use);
+        stats.peak_active = whole(&self.meter.peak_active);
+        // SAFETY: held above; nothing in between can panic.
+        self.shards().for_each(|shard| unsafe { shard.release() });
+        // The heaps are asked a moment later, as no lock of theirs is taken under a shard's. What they say is made to agree.
+        let heaps = self.heaps.held();
+        let idle = (heaps.out + heaps.dirty + heaps.leaving).saturating_sub(stats.active);
+        let held = stats.active + idle;
+        self.meter.peak_held.fetch_max(held.max(stats.peak_active) as isize, Relaxed);
+        Stats {
+            idle,
+            mapped: heaps.mapped.max(held),
+            retained: heaps.mapped.saturating_sub(held),
+            peak_held: whole(&self.meter.peak_held),
+            blocks: blocks.max(0) as usize,
+            first_touched_small_bytes: self.meter.first_touched_small.load(Relaxed),
+            first_touched_huge_bytes: self.meter.first_touched_huge.load(Relaxed),
+            purged_bytes: self.meter.purged.load(Relaxed),
+            refaulted_bytes: self.taken_again() as u64,
+            failures: self.meter.failures.load(Relaxed),
+            ..stats
+        }
+    }
+}
