@@ -438,7 +438,6 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os;
 
     fn report(plainly: Fresh, recycled: u64) -> Report {
         let pool = Stats {
@@ -463,7 +462,7 @@ mod tests {
                 .starts_with("firsttouch, process 7: nothing gained, the C library reuses this memory, too\n")
         );
         let much = report(Fresh { small: 1 << 40, huge: 0 }, 9 << 20);
-        assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / os::page_size() as u64);
+        assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / crate::os::page_size() as u64);
         let text = much.text(much.gain());
         assert!(text.lines().next().is_some_and(|line| line.ends_with(" %)") && line.contains(" s gained (")));
         assert!(text.contains("  page faults    12,345; about "), "{text}");
