@@ -1,4 +1,4 @@
-//! Creates allocators from calls of what [`spec`](crate::spec) declares, for every front: the command line, C, Julia and
+//! Creates allocators from calls of what [`spec`] declares, for every front: the command line, C, Julia and
 //! Python.
 //!
 //! [`bind`] finds the option of each argument and checks it by the kind of that option; [`Arguments::make`] creates the

@@ -10,7 +10,7 @@
 //! So the thread that forks takes all locks before, and releases them after, on both sides (law 6).
 //!
 //! A new lock that is held while memory is requested or freed belongs here: what is made and dropped registers with the
-//! purger ([`Purgeable`]), and what exists once stands in [`LOCKS`].
+//! purger ([`Purgeable`]), and what exists once stands in `LOCKS`.
 
 #![allow(unsafe_code)] // Safety: `release` and `after_in_child` run only after `before`, in the thread that forked.
 

@@ -1,5 +1,5 @@
 //! How an allocator is declared: once, in its own file, with its name, what it is, and its options with their kinds, defaults
-//! and help. Beside the declaration stands how it is made from its arguments, and each room lists its files ([`room`]).
+//! and help. Beside the declaration stands how it is made from its arguments, and each room lists its files (`room!`).
 //!
 //! All else follows: the checks of arguments and their messages, expressions on the command line, in C and in Julia, Python's
 //! functions with their signatures and docstrings, the stub, the help of commands and the reference.

@@ -189,7 +189,7 @@ impl Pool {
         self.heaps.all().for_each(Heap::lower_tops);
     }
 
-    /// Gives back what is idle in parts of huge pages, which [`Allocator::trim`] leaves whole; bytes given back.
+    /// Gives back what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes given back.
     pub fn trim_parts(&self) -> usize {
         self.purged(self.heaps.purge_parts(0))
     }

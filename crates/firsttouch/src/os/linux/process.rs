@@ -204,7 +204,7 @@ pub fn wake(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
 }
 
-/// A thread started by [`spawn`].
+/// A thread started by `spawn`.
 pub struct Thread(libc::pthread_t, i32, &'static AtomicU32);
 
 // SAFETY: a pthread_t, which is a pointer in musl, names the thread in the whole process; it is only passed to libc.
@@ -299,7 +299,7 @@ pub fn seed() -> usize {
     usize::from_ne_bytes(bytes)
 }
 
-/// A thread started by [`help`]. Dropping it waits until the thread has ended.
+/// A thread started by `help`. Dropping it waits until the thread has ended.
 pub struct Helper(libc::pthread_t);
 
 /// A thread of the standard library needs memory of the C library when it begins, for thread-local data, and glibc ends
