@@ -1,5 +1,6 @@
 """What `firsttouch why` prints and writes, and its mistakes."""
 
+import json
 import re
 import subprocess
 import sys
@@ -107,3 +108,33 @@ def test_a_plain_process_with_numpy(tmp_path: Path) -> None:
         running.communicate(b"\n")
     assert re.search(r"never written.*large blocks in use, each mapped by itself +7\d\d\.\d", said, re.DOTALL)
     assert "They belong to NumPy's arrays" in " ".join(said.split())
+
+
+def test_lines_of_code_that_is_made_and_dropped(firsttouch: Start, tmp_path: Path) -> None:
+    program = """
+        import numpy as np
+        kept = []
+        for n in range(5000):  # more instructions than are remembered
+            exec(compile("\\n" * (n % 7) + "kept.append(np.empty(8192))", f"made{n % 7}.py", "exec"))
+    """
+    (tmp_path / "plan.py").write_text(textwrap.dedent(program))
+    found = json.loads(firsttouch("why", "--json", "-", "plan.py").stdout)
+    made = {part["what"]: part["blocks"] for part in found["end"]["parts"] if part["what"].startswith("made")}
+    assert made == {f"made{n}.py:{n + 1}": len(range(n, 5000, 7)) for n in range(7)}
+
+
+ISOLATED = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+
+
+@pytest.mark.skipif(subprocess.run([*ISOLATED, "true"], capture_output=True).returncode != 0, reason="no namespaces")
+def test_a_process_with_another_number_inside(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "plan.py").write_text("import numpy as np\nkept = np.ones(10**7)\nprint(flush=True)\ninput()\n")
+    words = [*ISOLATED, sys.executable, "-m", "firsttouch", "run", "-q", "--lines", "plan.py"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=tmp_path, env=clean_environment(), stdin=pipe, stdout=pipe) as outside:
+        assert outside.stdout is not None
+        outside.stdout.readline()
+        inside = Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().strip()
+        said = firsttouch("why", "-q", inside).stdout
+        outside.communicate(b"\n")
+    assert "an array made by plan.py:2" in said

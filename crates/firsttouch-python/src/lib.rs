@@ -57,7 +57,7 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
 mod _firsttouch {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use crate::tools::heaps::{live_begin, live_end, parts_of_mapping, resident_ranges};
+    use crate::tools::heaps::{contents_of_mapping, live_begin, live_end};
     #[pymodule_export]
     use crate::{
         allocators::allocator::{PyAllocator, has_expression, is_foreign, upstream},

@@ -1,20 +1,19 @@
 //! The live blocks of the process and the lines that made them, in a memory file that other processes read: `firsttouch why`
 //! finds it among the files in `/proc/PID/fd` by its [`NAME`].
 //!
-//! The file has a `Header`, the lines as text, and a row for each block. Readers take no lock: a row without an address is
-//! free, and what changes while they read is off by a block. After a fork the file is the parent's; the child records nothing
-//! until it opens one of its own, which begins with the blocks that it inherited.
+//! The file has a `Header`, the lines as text, and a row for each block. Nobody takes a lock, nor does an atomic exchange, for a
+//! row: it follows from the block's address, and without an address it is free. What changes while readers read is off by a block.
+//! The rows are here twice, in the file and in memory of the process alone: after a fork the file is the parent's, and the child
+//! records nothing until it opens one of its own, which begins with the blocks that it inherited.
 
 use firsttouch::adaptors::{CallSites, SMALL_LIMIT};
 use firsttouch::heap::purger;
-use firsttouch::ledger::Part;
 use firsttouch::os::{self, Errno};
 use firsttouch::sync::lock::Lock;
 use firsttouch::{address_map, fork};
-use std::collections::HashMap;
 use std::fs::File;
-use std::hash::BuildHasherDefault;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
@@ -22,13 +21,16 @@ use std::time::Duration;
 /// The name of the memory file.
 pub const NAME: &str = "firsttouch-live";
 /// The first word of the file: its format.
-const MAGIC: u64 = u64::from_le_bytes(*b"FTlive\x01\0");
+const MAGIC: u64 = u64::from_le_bytes(*b"FTlive\x02\0");
 /// Where the lines begin, and where the rows do.
 const TEXT: usize = 4 << 10;
 const ROWS: usize = 1 << 20;
 /// How many blocks have room. Pages of the file exist from their first use on.
 const CAPACITY: usize = 1 << 19;
 const SIZE: usize = ROWS + CAPACITY * size_of::<Row>();
+/// Rows that a block may have. Each belongs to [`SMALL_LIMIT`] bytes of address space, in which one block can begin, and to those
+/// 8 GiB on.
+const TRIES: usize = 4;
 
 /// The first page of the file.
 #[repr(C)]
@@ -36,8 +38,6 @@ struct Header {
     magic: AtomicU64,
     /// The number of the process that writes it.
     process: AtomicU64,
-    /// Rows that were ever used.
-    rows: AtomicU64,
     /// Bytes of text: a line of it for each number of a line, from 1 on.
     text: AtomicU64,
     /// Blocks that found no room.
@@ -48,86 +48,94 @@ struct Header {
     lines_from: AtomicU64,
 }
 
-/// A block in the file: its address, or 0; its size; the number of its line, or 0, and whether it is for no array.
+/// A block: its address, or 0; its size; the number of its line, or 0, and whether it is for no array.
 type Row = [AtomicU64; 3];
 /// The bit of the line that says that a block is for no array.
 const NO_ARRAY: u64 = 1 << 62;
+/// The line of the memory that has the rows themselves.
+const OURS: u64 = NO_ARRAY - 1;
 
-/// A block in the list of this process.
+/// What is known of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveBlock {
     size: usize,
     /// The third word of its row; the call sites number the lines.
     site: u64,
-    row: usize,
 }
 
-/// The mapped file.
-struct Published {
-    /// Kept open, as readers find it among the files of the process.
-    _file: File,
-    at: usize,
-}
+/// The file, open as long as it is mapped: readers find it among the files of the process. Locked while text is added.
+static FILE: Lock<Option<File>> = Lock::new(None);
+static STATE: State = State {
+    open_in: AtomicU32::new(0),
+    has_foreign: AtomicBool::new(false),
+    lines_from: AtomicUsize::new(usize::MAX),
+    file_at: AtomicUsize::new(0),
+    own_at: AtomicUsize::new(0),
+    named: AtomicU64::new(0),
+    call_sites: OnceLock::new(),
+};
 
-struct Table {
-    published: Option<Published>,
-    blocks: Part<LiveBlock>,
-    /// Rows that were used and are free.
-    free: Vec<usize>,
-    call_sites: Option<CallSites>,
+/// What each record needs, in one line of the processor's cache.
+#[repr(align(64))]
+struct State {
+    /// One more than the forks before the process that records; 0 if none does.
+    open_in: AtomicU32,
+    /// Whether blocks were recorded that are not ours, so that the frees of such blocks have to be looked up.
+    has_foreign: AtomicBool,
+    /// From this size on the line is recorded, too.
+    lines_from: AtomicUsize,
+    /// Where the file is mapped, and where the rows of this process alone are.
+    file_at: AtomicUsize,
+    own_at: AtomicUsize,
+    /// The number of the last line in the text.
+    named: AtomicU64,
+    call_sites: OnceLock<CallSites>,
 }
-
-static TABLE: Lock<Table> = Lock::new(Table {
-    published: None,
-    blocks: HashMap::with_hasher(BuildHasherDefault::new()),
-    free: Vec::new(),
-    call_sites: None,
-});
-/// One more than the forks before the process that records; 0 if none does.
-static OPEN_IN: AtomicU32 = AtomicU32::new(0);
-/// Whether blocks were recorded that are not ours, so that the frees of such blocks have to be looked up.
-static HAS_FOREIGN: AtomicBool = AtomicBool::new(false);
-/// From this size on the line is recorded, too.
-static LINES_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// The number of the last line in the text.
-static NAMED: AtomicU64 = AtomicU64::new(0);
 
 /// Whether this process records its live blocks.
 #[inline]
 pub fn is_open() -> bool {
-    let opened = OPEN_IN.load(Relaxed);
+    let opened = STATE.open_in.load(Acquire);
     opened != 0 && opened == fork::forks() + 1
 }
 
 /// Records from now on in a memory file of this process: blocks from [`SMALL_LIMIT`] on, and of those from `lines_from` bytes
-/// on the lines.
+/// on the lines. Does nothing in a process that records already.
 ///
 /// # Errors
 /// If the file cannot be made or mapped.
 pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     static ENTERED: AtomicBool = AtomicBool::new(false);
-    purger::enter_once(&TABLE, &ENTERED);
+    purger::enter_once(&FILE, &ENTERED);
+    let mut shared = FILE.lock();
+    if is_open() {
+        return Ok(());
+    }
     let file = os::beside_standard_streams(os::memory_file(NAME, SIZE, None)?)?; // or it would take what the program prints
-    let published = Published { at: os::map_file(&file, SIZE, 1, true, None)?, _file: file };
-    let mut table = TABLE.lock();
-    if let Some(Published { at, .. }) = table.published.replace(published) {
+    let at = os::map_file(&file, SIZE, 1, true, None)?;
+    if STATE.own_at.load(Relaxed) == 0 {
+        let own = os::map_anywhere(SIZE - ROWS)?;
+        os::unadvise_huge(own, SIZE - ROWS); // few pages of it are used
+        STATE.own_at.store(own, Relaxed);
+    }
+    let parents = STATE.file_at.swap(at, Relaxed);
+    if parents != 0 {
         // SAFETY: the mapping of this process's parent, which nobody uses here.
-        unsafe { os::unmap(at, SIZE)? };
+        unsafe { os::unmap(parents, SIZE)? };
     }
-    table.call_sites = Some(call_sites);
-    table.free.clear();
-    for (address, block) in std::mem::take(&mut table.blocks) {
-        table.insert(address, block.size, block.site);
+    for (row, block) in own().iter().enumerate().filter(|(_, block)| block[0].load(Relaxed) != 0) {
+        let [address, size, site] = block;
+        publish(row, address.load(Relaxed), size.load(Relaxed), site.load(Relaxed));
     }
-    if let Some(published) = &table.published {
-        published.header().process.store(std::process::id().into(), Relaxed);
-        published.header().lines_from.store(lines_from as u64, Relaxed);
-        published.header().magic.store(MAGIC, Release); // now it may be read
-    }
-    drop(table);
-    LINES_FROM.store(lines_from, Relaxed);
-    name_sites(call_sites, NAMED.swap(0, Relaxed)); // before others may add lines
-    OPEN_IN.store(fork::forks() + 1, Relaxed);
+    *shared = Some(file);
+    drop(shared);
+    insert(STATE.own_at.load(Relaxed), SIZE - ROWS, OURS);
+    header().process.store(std::process::id().into(), Relaxed);
+    header().lines_from.store(lines_from as u64, Relaxed);
+    header().magic.store(MAGIC, Release); // now it may be read
+    STATE.lines_from.store(lines_from, Relaxed);
+    name_sites(STATE.call_sites.get_or_init(|| call_sites), STATE.named.swap(0, Relaxed)); // before others may add lines
+    STATE.open_in.store(fork::forks() + 1, Release);
     Ok(())
 }
 
@@ -136,30 +144,37 @@ pub fn on_alloc(address: usize, size: usize, is_array: bool, has_line: bool) {
     if size < SMALL_LIMIT || !is_open() {
         return;
     }
-    let wanted = has_line && size >= LINES_FROM.load(Relaxed);
-    let sites = if wanted { TABLE.lock().call_sites } else { None };
-    let site = sites.map_or(0, |sites| (sites.site)()); // without the lock: it may wait for the interpreter
-    if let Some(sites) = sites.filter(|_| site > NAMED.load(Relaxed)) {
+    let site = line(size, has_line);
+    if address_map::is_foreign(address) && !STATE.has_foreign.load(Relaxed) {
+        STATE.has_foreign.store(true, Relaxed);
+    }
+    insert(address, size, if is_array { site } else { site | NO_ARRAY });
+}
+
+/// The number of the line that asks for a block, if that is wanted and known; it is in the text then.
+fn line(size: usize, has_line: bool) -> u64 {
+    let Some(sites) = STATE.call_sites.get().filter(|_| has_line && size >= STATE.lines_from.load(Relaxed)) else {
+        return 0;
+    };
+    let site = (sites.site)();
+    if site > STATE.named.load(Relaxed) {
         name_sites(sites, site);
     }
-    if address_map::is_foreign(address) {
-        HAS_FOREIGN.store(true, Relaxed);
-    }
-    TABLE.lock().insert(address, size, if is_array { site } else { site | NO_ARRAY });
+    site
 }
 
 /// Adds the lines up to a site to the text. (Sites are numbered as they are first seen.)
 #[cold]
-fn name_sites(call_sites: CallSites, last: u64) {
+fn name_sites(call_sites: &CallSites, last: u64) {
     loop {
-        let next = NAMED.load(Relaxed) + 1;
+        let next = STATE.named.load(Relaxed) + 1;
         if next > last {
             return;
         }
         let name = (call_sites.place)(next).unwrap_or_default();
-        let table = TABLE.lock();
-        if NAMED.compare_exchange(next - 1, next, Relaxed, Relaxed).is_ok() {
-            table.add_text(&format!("{}\n", name.replace('\n', " ")));
+        let _text = FILE.lock();
+        if STATE.named.compare_exchange(next - 1, next, Relaxed, Relaxed).is_ok() {
+            add_text(STATE.file_at.load(Relaxed), &format!("{}\n", name.replace('\n', " ")));
         }
     }
 }
@@ -168,21 +183,19 @@ fn name_sites(call_sites: CallSites, last: u64) {
 /// [`on_resize_end`] needs to know.
 #[inline]
 pub fn on_free(address: usize) -> Option<LiveBlock> {
-    if !is_open() || (address_map::is_foreign(address) && !HAS_FOREIGN.load(Relaxed)) {
+    if !is_open() || (address_map::is_foreign(address) && !STATE.has_foreign.load(Relaxed)) {
         return None;
     }
-    TABLE.lock().remove(address)
+    remove(address)
 }
 
-/// Records that a resize has ended, of a block of which `before` is known; it belongs to the line that made it. If it failed,
-/// `size` is `None`, and the address the old one.
-pub fn on_resize_end(before: Option<LiveBlock>, address: usize, size: Option<usize>) {
-    match (before, size) {
-        (Some(block), size) if size.is_none_or(|size| size >= SMALL_LIMIT) && is_open() => {
-            TABLE.lock().insert(address, size.unwrap_or(block.size), block.site);
-        }
-        (None, Some(size)) => on_alloc(address, size, true, true),
-        _ => {}
+/// Records that a resize has ended, of a block that was listed; it belongs to the line that made it, or, if that is not known,
+/// to this one. If it failed, `size` is `None`, and the address the old one.
+pub fn on_resize_end(before: LiveBlock, address: usize, size: Option<usize>, has_line: bool) {
+    let size = size.unwrap_or(before.size);
+    if size >= SMALL_LIMIT && is_open() {
+        let is_known = before.site & !NO_ARRAY != 0;
+        insert(address, size, before.site | if is_known { 0 } else { line(size, has_line) });
     }
 }
 
@@ -190,93 +203,132 @@ pub fn on_resize_end(before: Option<LiveBlock>, address: usize, size: Option<usi
 pub fn wait_for_reader(limit: Duration) {
     static NEVER_WOKEN: AtomicU32 = AtomicU32::new(0);
     const STEP: Duration = Duration::from_millis(1);
-    let is_awaited = |begin: bool| {
-        let table = TABLE.lock();
-        let Some(published) = table.published.as_ref().filter(|_| is_open()) else { return false };
-        if begin {
-            published.header().ending.store(1, Release);
-        }
-        published.header().ending.load(Acquire) == 1
-    };
+    if !is_open() {
+        return;
+    }
+    header().ending.store(1, Release);
     let mut waited = Duration::ZERO;
-    while is_awaited(waited.is_zero()) && waited < limit {
+    while header().ending.load(Acquire) == 1 && waited < limit {
         os::wait(&NEVER_WOKEN, 0, Some(STEP));
         waited += STEP;
     }
 }
 
-impl Published {
-    fn header(&self) -> &Header {
-        // SAFETY: the mapping, which lives as long as this, begins with a header of atomic words.
-        unsafe { &*with_exposed_provenance::<Header>(self.at) }
-    }
-
-    fn row(&self, row: usize) -> &Row {
-        // SAFETY: `insert` gives only rows below the capacity, which lie in the mapping, of atomic words.
-        unsafe { &*with_exposed_provenance::<Row>(self.at + ROWS + row * size_of::<Row>()) }
-    }
+fn header() -> &'static Header {
+    // SAFETY: the mapping begins with a header of atomic words. Only a child's `open` unmaps it, before others use it there.
+    unsafe { &*with_exposed_provenance::<Header>(STATE.file_at.load(Relaxed)) }
 }
 
-impl Table {
-    /// Enters a block, or counts it as lost where there is no room.
-    fn insert(&mut self, address: usize, size: usize, site: u64) {
-        self.remove(address); // its free was not reported
-        let Some(published) = &self.published else { return };
-        let used = &published.header().rows;
-        let row = self.free.pop().unwrap_or_else(|| used.fetch_add(1, Release) as usize);
-        if row >= CAPACITY
-            || self.blocks.try_reserve(1).and_then(|()| self.free.try_reserve(self.blocks.len() + 1)).is_err()
-        {
-            used.fetch_min(CAPACITY as u64, Release);
-            published.header().lost.fetch_add(1, Relaxed);
-            return;
-        }
-        self.blocks.insert(address, LiveBlock { size, site, row });
-        let [to, size_to, site_to] = published.row(row);
-        size_to.store(size as u64, Relaxed);
-        site_to.store(site, Relaxed);
-        to.store(address as u64, Release);
-    }
+/// The rows in the file or those of this process alone, which begin at an address.
+fn rows(at: usize) -> &'static [Row] {
+    // SAFETY: both mappings have so many rows of atomic words from there on, and stay as long as they are used (`header`).
+    unsafe { std::slice::from_raw_parts(with_exposed_provenance::<Row>(at), CAPACITY) }
+}
 
-    fn remove(&mut self, address: usize) -> Option<LiveBlock> {
-        let removed = self.blocks.remove(&address)?;
-        self.published.as_ref()?.row(removed.row)[0].store(0, Release);
-        self.free.push(removed.row); // `insert` made room for it
-        Some(removed)
-    }
+fn own() -> &'static [Row] {
+    rows(STATE.own_at.load(Relaxed))
+}
 
-    fn add_text(&self, text: &str) {
-        let Some(published) = &self.published else { return };
-        let at = published.header().text.load(Relaxed) as usize;
-        let room = ROWS - TEXT - at;
-        let text = if text.len() <= room { text } else { "\n" }; // so that later lines keep their numbers
-        if text.len() <= room {
-            let to = with_exposed_provenance_mut::<u8>(published.at + TEXT + at);
-            // SAFETY: it ends before the rows, and readers know of it only from the next line on.
-            unsafe { to.copy_from_nonoverlapping(text.as_ptr(), text.len()) };
-            published.header().text.store((at + text.len()) as u64, Release);
-        }
+/// The rows that a block may have, in order.
+fn places(address: usize) -> impl Iterator<Item = usize> {
+    (0..TRIES).map(move |again| (address / SMALL_LIMIT + again * (CAPACITY / TRIES)) % CAPACITY)
+}
+
+/// Enters a block, or counts it as lost where there is no room. (Of two that threads enter at the same moment, 8 GiB from each
+/// other, one may get lost.)
+fn insert(address: usize, size: usize, site: u64) {
+    let (address, size) = (address as u64, size as u64);
+    let is_free = |there: u64| there == 0 || there == address; // its free was not reported
+    let Some(row) = places(address as usize).find(|&row| is_free(own()[row][0].load(Acquire))) else {
+        header().lost.fetch_add(1, Relaxed);
+        return;
+    };
+    let [word, size_word, site_word] = &own()[row];
+    word.store(address, Relaxed);
+    size_word.store(size, Relaxed);
+    site_word.store(site, Relaxed);
+    publish(row, address, size, site);
+}
+
+/// Writes a block into the file. The address comes last, as readers see the row from then on.
+fn publish(row: usize, address: u64, size: u64, site: u64) {
+    let [to, size_to, site_to] = &rows(STATE.file_at.load(Relaxed) + ROWS)[row];
+    size_to.store(size, Relaxed);
+    site_to.store(site, Relaxed);
+    to.store(address, Release);
+}
+
+fn remove(address: usize) -> Option<LiveBlock> {
+    let row = places(address).find(|&row| own()[row][0].load(Acquire) == address as u64)?;
+    let [word, size, site] = &own()[row];
+    let block = LiveBlock { size: size.load(Relaxed) as usize, site: site.load(Relaxed) };
+    rows(STATE.file_at.load(Relaxed) + ROWS)[row][0].store(0, Release);
+    word.store(0, Release); // at last: now another thread may take the row
+    Some(block)
+}
+
+/// Adds text to the file that is mapped at an address, with its lock held.
+fn add_text(file: usize, text: &str) {
+    // SAFETY: as for `header`.
+    let header = unsafe { &*with_exposed_provenance::<Header>(file) };
+    let at = header.text.load(Relaxed) as usize;
+    let room = ROWS - TEXT - at;
+    let text = if text.len() <= room { text } else { "\n" }; // so that later lines keep their numbers
+    if text.len() <= room {
+        // SAFETY: it ends before the rows, and readers know of it only from the next line on.
+        unsafe {
+            with_exposed_provenance_mut::<u8>(file + TEXT + at).copy_from_nonoverlapping(text.as_ptr(), text.len())
+        };
+        header.text.store((at + text.len()) as u64, Release);
     }
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt;
 
     #[test]
     fn lines_keep_their_numbers_where_the_text_is_full() {
         let file = os::memory_file(NAME, SIZE, None).unwrap();
         let at = os::map_file(&file, SIZE, 1, true, None).unwrap();
-        let published = Some(Published { _file: file, at });
-        let table = Table { published, blocks: Part::default(), free: Vec::new(), call_sites: None };
         let long = "x".repeat((ROWS - TEXT) / 2);
         for name in [&long, &long, "short"] {
-            table.add_text(&format!("{name}\n"));
+            add_text(at, &format!("{name}\n"));
         }
-        let length = table.published.as_ref().map_or(0, |published| published.header().text.load(Relaxed)) as usize;
-        // SAFETY: text that was just written.
-        let text = unsafe { std::slice::from_raw_parts(with_exposed_provenance::<u8>(at + TEXT), length) };
-        let lengths: Vec<usize> = str::from_utf8(text).unwrap().lines().map(str::len).collect();
+        let mut bytes = vec![0; ROWS - TEXT];
+        file.read_exact_at(&mut bytes, TEXT as u64).unwrap();
+        let text = str::from_utf8(&bytes).unwrap().trim_end_matches('\0');
+        let lengths: Vec<usize> = text.lines().map(str::len).collect();
         assert_eq!(lengths, [long.len(), 0, "short".len()]);
+    }
+
+    #[test]
+    fn blocks_have_room_wherever_they_lie() {
+        let near = (0..8).map(|at| (1 << 40) + at * SMALL_LIMIT);
+        let all: Vec<usize> =
+            (0..TRIES).flat_map(|far| near.clone().map(move |address| address + (far << 33))).collect();
+        open(CallSites { site: || 0, place: |_| None }, usize::MAX).unwrap();
+        let sizes = || all.iter().map(|&address| remove(address).map(|block| block.size)).collect::<Vec<_>>();
+        let lost = || header().lost.load(Relaxed);
+        all.iter().for_each(|&address| insert(address, address / SMALL_LIMIT, 1));
+        assert_eq!(lost(), 0);
+        insert((1 << 40) + (TRIES << 33), 1, 1); // 8 GiB on it has the same places, and they are taken
+        assert_eq!(lost(), 1);
+        assert_eq!(sizes(), all.iter().map(|address| Some(address / SMALL_LIMIT)).collect::<Vec<_>>());
+        assert_eq!(sizes(), vec![None; all.len()]);
+    }
+
+    #[test]
+    fn threads_share_the_places() {
+        open(CallSites { site: || 0, place: |_| None }, usize::MAX).unwrap();
+        let turns = |thread: usize| {
+            for turn in 0..20_000 {
+                let address = (3 << 40) + (turn % 50 * 4 + thread) * SMALL_LIMIT;
+                insert(address, turn + thread, 0);
+                assert_eq!(remove(address).map(|block| block.size), Some(turn + thread));
+            }
+        };
+        std::thread::scope(|scope| (0..4).for_each(|thread| _ = scope.spawn(move || turns(thread))));
     }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from firsttouch._internal import units
@@ -28,59 +29,44 @@ _MUCH_SHARED = 0.25
 #: A peak was missed if the process had been so much larger at some time.
 _MISSED = 1.02
 
-#: What would bring memory down, by group and part. `{size}` and `{what}` are filled in.
-_ADVICE = {
-    (resident.IDLE, None): "It goes back by itself within about a second; firsttouch.trim() gives it back at once, and"
-    " firsttouch run --max-idle limits it.",
-    (
-        resident.OBJECTS,
-        resident.LIVE,
-    ): "These are numbers, strings, tuples, dictionaries, ... up to 512 bytes each: fewer"
-    " of them, or arrays in their place, bring it down.",
-    (resident.OBJECTS, resident.GAPS_OF_OBJECTS): "Python returns it only where all objects of 1 MiB are gone: the few"
-    " that were made amid many temporary ones and live on hold it.",
-    (
-        resident.MALLOC,
-        resident.IN_USE,
-    ): "They belong to C code, or to Python's strings, lists and dictionaries beyond 512"
-    " bytes. If no Python object holds them, C code does not free them: memray run --native names it.",
-    (
-        resident.MALLOC,
-        resident.LARGE,
-    ): "They belong to bytes, lists and other large Python objects, or to C code that does"
-    " not free them: memray run --native names it.",
-    (
-        resident.MALLOC,
-        resident.GAPS,
-    ): "malloc_trim(0) of the C library returns up to {size} of it; small blocks that live"
-    " on among freed ones keep it.",
-    (resident.MALLOC, resident.TOP): "malloc_trim(0) of the C library returns up to {size} of it.",
-    (
-        resident.LIBRARIES,
-        None,
-    ): "If an import loaded it, doing without that package, or importing it later, saves it.",
-    (
-        resident.FILES,
-        None,
-    ): "These are pages of the file that were read or written through the mapping. The kernel takes"
-    " them back when memory gets scarce, so nothing needs to be done; dropping the mapping (del, close) brings it"
-    " down.",
-    (
-        resident.SHARED,
-        None,
-    ): "It is counted in each process that maps it, and exists until the last one unmaps it and its name is unlinked.",
-    (resident.STACKS, None): "Fewer threads, or less recursion in them, bring it down.",
-    (resident.OTHER, None): "The program or a library mapped it itself (mmap), without malloc: what makes it only that"
-    " library can say.",
+#: What a part of each group is called, after "is".
+_NAMED = {
+    resident.ARRAYS: "{made}",
+    resident.BUFFERS: "{made} (bytes, strings, lists, dictionaries, ...)",
+    resident.OBJECTS: "in the arenas of Python's small objects: {what}",
+    resident.MALLOC: "the C library's: {what}",
+    resident.ALLOCATORS: "held by {what}",
+    resident.LIBRARIES: "the code and data of {what}",
+    resident.FILES: "the mapped file {what}",
+    resident.SHARED: "shared memory, {what}",
+    resident.STACKS: "stacks, {what}; there are {threads}",
 }
-#: The same of what malloc has in use, where a program imported NumPy and firsttouch does not serve it.
-_PLAINLY = (
-    "They belong to NumPy's arrays, to other large Python objects, or to C code. A program that is started by"
-    " firsttouch why or firsttouch run --lines has the arrays by line."
-)
-_OF_ALLOCATORS = {
-    "Arrow's pool": "pyarrow.default_memory_pool().release_unused() returns what of it is free, and deleting tables the"
-    " rest.",
+#: What would bring memory down, by part, allocator or group. `{size}` is filled in.
+_ADVICE = {
+    resident.IDLE: "It goes back by itself within about a second; firsttouch.trim() gives it back at once, and"
+    " firsttouch run --max-idle limits it.",
+    resident.LIVE: "These are numbers, strings, tuples, dictionaries, ... up to 512 bytes each: fewer of them, or"
+    " arrays in their place, bring it down.",
+    resident.GAPS_OF_OBJECTS: "Python returns it only where all objects of 1 MiB are gone: the few that were made"
+    " amid many temporary ones and live on hold it.",
+    resident.IN_USE: "They belong to C code, or to Python's strings, lists and dictionaries beyond 512 bytes. If no"
+    " Python object holds them, C code does not free them: memray run --native names it.",
+    resident.LARGE: "They belong to bytes, lists and other large Python objects, or to C code that does not free"
+    " them: memray run --native names it.",
+    resident.GAPS: "malloc_trim(0) of the C library returns up to {size} of it; small blocks that live on among"
+    " freed ones keep it.",
+    resident.TOP: "malloc_trim(0) of the C library returns up to {size} of it.",
+    resident.LIBRARIES: "If an import loaded it, doing without that package, or importing it later, saves it.",
+    resident.FILES: "These are pages of the file that were read or written through the mapping. The kernel takes"
+    " them back when memory gets scarce, so nothing needs to be done; dropping the mapping (del,"
+    " close) brings it down.",
+    resident.SHARED: "It is counted in each process that maps it, and exists until the last one unmaps it and its"
+    " name is unlinked.",
+    resident.STACKS: "Fewer threads, or less recursion in them, bring it down.",
+    resident.OTHER: "The program or a library mapped it itself (mmap), without malloc: what makes it only that"
+    " library can say.",
+    "Arrow's pool": "pyarrow.default_memory_pool().release_unused() returns what of it is free, and deleting tables"
+    " the rest.",
     "jemalloc": "With MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0 in the environment it returns free memory at once.",
     "mimalloc": "With MIMALLOC_PURGE_DELAY=0 in the environment it returns free memory at once.",
     "tcmalloc": "With TCMALLOC_RELEASE_RATE=10 in the environment it returns free memory sooner.",
@@ -89,6 +75,11 @@ _OF_ALLOCATORS = {
     "PyTorch": "Deleting tensors brings it down.",
     "JAX": "Deleting arrays brings it down.",
 }
+#: The same of what malloc has in use, where a program imported NumPy and firsttouch does not serve it.
+_PLAINLY = (
+    "They belong to NumPy's arrays, to other large Python objects, or to C code. A program that is started by"
+    " firsttouch why or firsttouch run --lines has the arrays by line."
+)
 
 
 def _place(what: str) -> str:
@@ -105,12 +96,7 @@ def _fit(what: str, room: int) -> str:
     return f"{what[: room - 3]}..." if ", in " in what else f"...{what[3 - room :]}"
 
 
-def _resident(part: Part) -> float:
-    return part.resident
-
-
-def _untouched(part: Part) -> float:
-    return part.untouched
+_resident, _untouched = attrgetter("resident"), attrgetter("untouched")
 
 
 @dataclass
@@ -130,24 +116,8 @@ class Reasons:
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON; sizes are in bytes."""
         looks = {"peak" if self.last else "now": self.peak, "end": self.last}
-        cause = {"group": self.cause.group, "what": self.cause.what, "resident": round(self.cause.resident)}
-        found = {
-            name: {
-                "resident": round(look.resident),
-                **{name: value for name, value in asdict(look).items() if name != "parts"},
-                "parts": [
-                    {
-                        **asdict(part),
-                        "resident": round(part.resident),
-                        "untouched": round(part.untouched),
-                    }
-                    for part in look.parts
-                ],
-            }
-            for name, look in looks.items()
-            if look is not None
-        }
-        said = {"conclusion": self.sentences(), "notes": self._notes(), "cause": cause}
+        found = {name: {"resident": look.resident, **asdict(look)} for name, look in looks.items() if look}
+        said = {"conclusion": self.sentences(), "notes": self._notes(), "cause": asdict(self.cause)}
         return {"program": self.title} | said | found
 
     def page(self, most: int) -> Page:
@@ -173,14 +143,11 @@ class Reasons:
                 "Without it, or with a smaller one," if cause.blocks == 1 else "Without them, or with smaller ones,"
             )
             said.append(f"{without} it would be {size} less.{later}")
-        elif cause.group == resident.ALLOCATORS:
-            hints = [hint for name, hint in _OF_ALLOCATORS.items() if name in cause.what]
-            said.append(" ".join(hints))
+        elif cause.what in (resident.IN_USE, resident.LARGE) and self._is_plain:
+            said.append(_PLAINLY)
         else:
-            advice = _ADVICE.get((cause.group, cause.what)) or _ADVICE.get((cause.group, None), "")
-            if cause.group == resident.MALLOC and cause.what in (resident.IN_USE, resident.LARGE) and self._is_plain:
-                advice = _PLAINLY
-            said.append(advice.format(size=size))
+            hints = [_ADVICE[name] for name in cause.what.split(" or ") if name in _ADVICE]
+            said.append(" ".join(hints or [_ADVICE.get(cause.group, "")]).format(size=size))
         if cause.group == resident.IDLE:  # which is firsttouch's own, and not why the program is large
             rest = max((part for part in self.peak.parts if part is not cause), key=_resident)
             size, share = units.size(rest.resident, 1), units.share(rest.resident, total)
@@ -204,18 +171,10 @@ class Reasons:
         noun = "array" if part.group == resident.ARRAYS else "object"
         blocks = f"an {noun}" if part.blocks == 1 else units.count(part.blocks, noun)
         made = f"{blocks} made by {what}" if ":" in what else f"{blocks} {what}"
-        return {
-            resident.ARRAYS: made,
-            resident.BUFFERS: f"{made} (bytes, strings, lists, dictionaries, ...)",
-            resident.IDLE: "memory that firsttouch's pool keeps for the next arrays" if what == resident.IDLE else what,
-            resident.OBJECTS: f"in the arenas of Python's small objects: {what}",
-            resident.MALLOC: f"the C library's: {what}",
-            resident.ALLOCATORS: f"held by {what}",
-            resident.LIBRARIES: f"the code and data of {what}",
-            resident.FILES: f"the mapped file {what}",
-            resident.SHARED: f"shared memory, {what}",
-            resident.STACKS: f"stacks, {what}; there are {units.count(self.peak.threads, 'thread')}",
-        }.get(part.group, what)
+        if part.group == resident.IDLE and what == resident.IDLE:
+            return "memory that firsttouch's pool keeps for the next arrays"
+        threads = units.count(self.peak.threads, "thread")
+        return _NAMED.get(part.group, "{what}").format(made=made, what=what, threads=threads)
 
     def _notes(self) -> list[str]:
         look, notes = self.peak, list(self.peak.notes)

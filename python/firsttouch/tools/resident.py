@@ -7,10 +7,13 @@ process publishes which `firsttouch why` or `run --lines` has started (crates/fi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +37,8 @@ STACKS = "stacks of threads"
 OTHER = "mapped by the program or its libraries"
 OWN = "firsttouch's own records"
 
+#: The part of OWN.
+TABLE = "table of live blocks"
 #: Parts of MALLOC and OBJECTS.
 IN_USE, LARGE = "blocks in use", "large blocks in use, each mapped by itself"
 GAPS, TOP = "free between blocks that are in use", "free at the end of its heaps"
@@ -44,8 +49,13 @@ _POOLS = range(16 << 40, (32 if os.uname().machine == "aarch64" else 40) << 40)
 #: A mapping in /proc/PID/smaps: its addresses, access and file, and what of it is resident, in KiB.
 _MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A-Z].*\n)*?Rss: +([0-9]+)", re.MULTILINE)
 _SHARED = re.compile(rb"^Shared_(?:Clean|Dirty): +([0-9]+)", re.MULTILINE)
-#: The bit of a line that says that the block is for no array.
+#: The bit of a line that says that the block is for no array, and the line of the memory with the rows (live.rs).
 _NO_ARRAY = 1 << 62
+_OURS = _NO_ARRAY - 1
+#: The words of the table's first page, and where its lines and its rows begin.
+_HEADER, _TEXT, _ROWS, _ROW = struct.Struct("=6Q"), 4 << 10, 1 << 20, 24
+_MAGIC = int.from_bytes(b"FTlive\x02\0", "little")
+_ENDING = 4
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: A heap of a thread's arena begins at a multiple of this.
 _ARENA = 64 << 20
@@ -75,9 +85,9 @@ class Part:
 
     group: str
     what: str
-    resident: float
+    resident: int = 0
     blocks: int = 0
-    untouched: float = 0
+    untouched: int = 0
     """Allocated or mapped, but without memory behind it."""
 
 
@@ -100,11 +110,11 @@ class Look:
     notes: list[str] = field(default_factory=list[str])
 
     @property
-    def resident(self) -> float:
+    def resident(self) -> int:
         """The sum of the parts."""
         return sum(part.resident for part in self.parts)
 
-    def of(self, group: str, what: str | None = None) -> float:
+    def of(self, group: str, what: str | None = None) -> int:
         """Return the resident bytes of a group, or of a part of it."""
         return sum(part.resident for part in self.parts if part.group == group and what in (None, part.what))
 
@@ -143,22 +153,19 @@ class Process:
         self.number = number
         self._table: int | None = None
 
-    def find_table(self) -> bool:
-        """Look for the table among the files of the process; return whether there is one."""
-        if self._table is not None:
-            return True
+    def _find_table(self) -> int | None:
+        """Look for the table among the files of the process."""
         folder = f"/proc/{self.number}/fd"
-        try:
-            for name in os.listdir(folder):
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder) if self._table is None else ():
                 if os.readlink(f"{folder}/{name}").startswith("/memfd:firsttouch-live"):
                     table = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CLOEXEC)
-                    if os.pread(table, 16, 0) == b"FTlive\x01\0" + struct.pack("=Q", self.number):
+                    # Its own: a forked process has that of its parent, too, and in a container another number.
+                    if _HEADER.unpack(os.pread(table, _HEADER.size, 0))[:2] == (_MAGIC, self._status()["NSpid"]):
                         self._table = table
-                        return True
-                    os.close(table)  # that of the parent which this process was forked from
-        except OSError:
-            pass
-        return False
+                        break
+                    os.close(table)
+        return self._table
 
     def close(self) -> None:
         """Close the table."""
@@ -169,47 +176,37 @@ class Process:
     @property
     def is_ending(self) -> bool:
         """Whether the process waits for a last look before it ends."""
-        return self.find_table() and self._word(5) == 1
+        table = self._find_table()
+        return table is not None and os.pread(table, 8, 8 * _ENDING) == struct.pack("=Q", 1)
 
     def let_end(self) -> None:
         """Let it end, after that look."""
         if self._table is not None:
-            os.pwrite(self._table, struct.pack("=Q", 2), 5 * 8)
-
-    def _word(self, index: int) -> int:
-        assert self._table is not None
-        number: int = struct.unpack("=Q", os.pread(self._table, 8, index * 8))[0]
-        return number
+            os.pwrite(self._table, struct.pack("=Q", 2), 8 * _ENDING)
 
     def _blocks(self) -> tuple[Addresses, list[str], int]:
         """Return the live blocks (address, end, line), the lines, and the number of blocks that found no room.
 
         Blocks are in the order of addresses. The first line stands for unknown ones.
         """
-        if not self.find_table():
+        table = self._find_table()
+        if table is None:
             return np.zeros((0, 3), np.int64), [], 0
-        assert self._table is not None
-        used, text, lost = struct.unpack("=3Q", os.pread(self._table, 24, 16))
-        content = os.pread(self._table, used * 24, 1 << 20)
-        lines = os.pread(self._table, text, 4 << 10).decode(errors="replace").split("\n")
-        rows = np.frombuffer(content, np.int64).reshape(-1, 3)
+        _, _, text, lost, _, least = _HEADER.unpack(os.pread(table, _HEADER.size, 0))
+        rows = np.frombuffer(b"".join(_rows(table)), np.int64).reshape(-1, 3)
         rows = rows[rows[:, 0] != 0]
+        rows = rows[np.unique(rows[:, 0], return_index=True)[1]]
         rows[:, 1] += rows[:, 0]
-        least = self._word(6)
+        lines = os.pread(table, text, _TEXT).decode(errors="replace").split("\n")
         lines = [f"below {units.size(least)}", *lines[:-1], "whose line is not known"]
         rows[:, 2][(rows[:, 2] % _NO_ARRAY == 0) & (rows[:, 1] - rows[:, 0] >= least)] += len(lines) - 1
-        return rows[np.argsort(rows[:, 0])], lines, lost
+        return rows, lines, lost
 
     def _status(self) -> dict[str, int]:
-        """Return the figures of /proc/PID/status: sizes in bytes, and numbers."""
-        found: dict[str, int] = {}
+        """Return the figures of /proc/PID/status: sizes in bytes, and numbers, the last one where there are more."""
         with open(f"/proc/{self.number}/status", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                name, _, value = line.partition(":")
-                words = value.split()
-                if words and words[0].isdecimal():
-                    found[name] = int(words[0]) << (10 if words[-1] == "kB" else 0)
-        return found
+            found = re.findall(r"^(\w+):\t.*?(\d+)( kB)?$", file.read(), re.MULTILINE)
+        return {name: int(number) << (10 if unit else 0) for name, number, unit in found}
 
     def size(self) -> int:
         """Return the resident bytes, roughly; 0 if the process is gone."""
@@ -233,15 +230,20 @@ class Process:
             return []
         return [int(word) for text in texts for word in text.split()]
 
+    @property
+    def _is_elsewhere(self) -> bool:
+        """Whether it has other files than this process, as in a container."""
+        try:
+            return not os.path.samefile(f"/proc/{self.number}/root", "/")
+        except OSError:
+            return False
+
     def _mappings(self) -> tuple[list[_Mapping], int]:
         """Return the mappings in order, and how much of what is resident other processes have, too."""
         with open(f"/proc/{self.number}/smaps", "rb") as file:
             text = file.read()
-        found = _MAPPING.findall(text)
-        if not found:
-            raise ProcessLookupError(f"process {self.number} has ended")
         mappings: list[_Mapping] = []
-        for start, end, access, path, kib in found:
+        for start, end, access, path, kib in _MAPPING.findall(text):
             mapping = _Mapping(int(start, 16), int(end, 16), access.decode(), os.fsdecode(path), int(kib) << 10)
             last = mappings[-1] if mappings else None
             is_stack = len(mappings) > 1 and mappings[-2].is_guard_of(mappings[-1])
@@ -251,6 +253,8 @@ class Process:
                 last.resident += mapping.resident
             else:
                 mappings.append(mapping)
+        if not mappings:
+            raise ProcessLookupError(f"process {self.number} has ended")
         return mappings, sum(map(int, _SHARED.findall(text))) << 10
 
     def look(self) -> Look:
@@ -258,7 +262,6 @@ class Process:
         blocks, lines, lost = self._blocks()
         (mappings, shared), status = self._mappings(), self._status()
         sorting = _Sorting(self.number, blocks, lines, mappings)
-        sorting.sort()
         look = Look(
             sorting.parts(),
             counted=status.get("VmRSS", 0),
@@ -269,23 +272,25 @@ class Process:
             threads=status.get("Threads", 1),
             children={child: Process(child).size() for child in self._children()},
         )
-        if sorting.is_closed:
-            look.notes.append(
-                "the memory of the process may not be read (ptrace), so what malloc and Python hold is not told apart"
-            )
-        if lost:
-            look.notes.append(f"{lost:,} blocks found no room in the table of lines")
-        if self._table is None and sorting.has_pool:
-            look.notes.append("lines are known where firsttouch why or firsttouch run --lines starts the program")
+        notes = {
+            "the memory of the process may not be read (ptrace), so what malloc and Python hold is not told apart": (
+                sorting.is_closed
+            ),
+            f"{lost:,} blocks found no room in the table of lines": lost,
+            "lines are known where firsttouch why or firsttouch run --lines starts the program": (
+                self._table is None and sorting.has_pool
+            ),
+            "the process has other files than this one (a container): names are those that it uses": self._is_elsewhere,
+        }
+        look.notes += [note for note, applies in notes.items() if applies]
         return look
 
 
 class _Ranges:
     """Resident ranges of addresses, in order."""
 
-    def __init__(self, process: int, start: int, end: int) -> None:
-        pairs = np.frombuffer(_firsttouch.resident_ranges(process, start, end), np.int64).reshape(-1, 2)
-        self._starts, self._ends = pairs[:, 0], pairs[:, 1]
+    def __init__(self, pairs: bytes) -> None:
+        self._starts, self._ends = np.frombuffer(pairs, np.int64).reshape(-1, 2).T
         self._before = np.concatenate([[0], np.cumsum(self._ends - self._starts)])
 
     def below(self, addresses: Addresses) -> Addresses:
@@ -295,6 +300,16 @@ class _Ranges:
         return np.where(at < 0, 0, self._before[at] + inside)
 
 
+@dataclass
+class _Stretch:
+    """A stretch of a mapping, and what of it is something else of the same group: free memory."""
+
+    end: int
+    group: str
+    what: str
+    free: dict[str, int] = field(default_factory=dict[str, int])
+
+
 class _Sorting:
     """Sorts the memory of one process into parts."""
 
@@ -302,27 +317,14 @@ class _Sorting:
         self._process, self._blocks, self._lines, self._mappings = process, blocks, lines, mappings
         self._parts: dict[tuple[str, str], Part] = {}
         self._programs = {each.path for each in mappings if "x" in each.access and each.path.startswith("/")}
-        self._allocator = self._find_allocator()
+        loaded = "\n".join(self._programs)
+        self._allocator = " or ".join(
+            name for pattern, name in _ALLOCATORS.items() if re.search(pattern, loaded, re.MULTILINE)
+        )
         self.is_closed = self.has_pool = False
 
     def parts(self) -> list[Part]:
-        """Return what was found, the largest part first."""
-        return sorted(self._parts.values(), key=lambda part: -part.resident)
-
-    def _add(self, group: str, what: str, resident: float, untouched: float = 0, blocks: int = 0) -> None:
-        part = self._parts.setdefault((group, what), Part(group, what, 0))
-        part.resident += resident
-        part.untouched += untouched
-        part.blocks += blocks
-
-    def _find_allocator(self) -> str:
-        names = [
-            name for pattern, name in _ALLOCATORS.items() if any(re.search(pattern, path) for path in self._programs)
-        ]
-        return " or ".join(names)
-
-    def sort(self) -> None:
-        """Sort all mappings."""
+        """Sort all mappings; return the parts, the largest first."""
         for at, mapping in enumerate(self._mappings):
             before = self._mappings[at - 1] if at else None
             after = self._mappings[at + 1] if at + 1 < len(self._mappings) else None
@@ -333,15 +335,22 @@ class _Sorting:
                 self._add(group, what, mapping.resident, mapping.size - mapping.resident)
             else:
                 self._split(mapping, group, what, self._blocks[first:last])
+        return sorted(self._parts.values(), key=lambda part: -part.resident)
+
+    def _add(self, group: str, what: str, resident: float, untouched: float = 0, blocks: int = 0) -> None:
+        part = self._parts.setdefault((group, what), Part(group, what))
+        part.resident += round(resident)
+        part.untouched += round(untouched)
+        part.blocks += blocks
 
     def _kind(self, mapping: _Mapping, before: _Mapping | None, after: _Mapping | None) -> tuple[str, str]:
         """Return the group of a mapping, and of what is not split further also what it is."""
         path = mapping.path.removesuffix(" (deleted)")
         if path.startswith("/memfd:firsttouch-live"):
-            return OWN, "table of live blocks"
-        if mapping.access.endswith("s") or path.startswith(("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero")):
-            is_memory = path.startswith(("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero")) or not path
-            return (SHARED if is_memory else FILES), path or "without a name"
+            return OWN, TABLE
+        is_memory = path.startswith(("/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"))
+        if mapping.access.endswith("s") or is_memory:
+            return (SHARED if is_memory or not path else FILES), path or "without a name"
         if path in self._programs or path.startswith("[v"):
             return LIBRARIES, _package(path)
         if path == "[stack]":
@@ -367,66 +376,71 @@ class _Sorting:
 
     def _split(self, mapping: _Mapping, group: str, what: str, blocks: Addresses) -> None:
         """Sort the pages of a mapping into its blocks with lines, and what else lies in it."""
-        ranges = _Ranges(self._process, mapping.start, mapping.end)
-        found = float(ranges.below(np.array([mapping.end]))[0])
+        inside = mapping.path == "[heap]" if group in (MALLOC, OTHER) and mapping.resident else None
+        pairs, found = _firsttouch.contents_of_mapping(self._process, mapping.start, mapping.end, inside)
+        below = _Ranges(pairs).below
+        present = float(below(np.array([mapping.end]))[0])
         # Where the kernel does not tell the zero page, and where the process goes on meanwhile, they differ a little.
-        scale = mapping.resident / found if found else 0.0
+        scale = mapping.resident / present if present else 0.0
         starts, ends = np.maximum(blocks[:, 0], mapping.start), np.minimum(blocks[:, 1], mapping.end)
-        there = (ranges.below(ends) - ranges.below(starts)) * scale
+        there = (below(ends) - below(starts)) * scale
         for line in np.unique(blocks[:, 2]):
             mine = blocks[:, 2] == line
             resident, size = float(there[mine].sum()), float((ends - starts)[mine].sum())
             begun = int((mine & (blocks[:, 0] == starts)).sum())  # the others in a mapping before
-            group_of = BUFFERS if line & _NO_ARRAY else ARRAYS
-            self._add(group_of, self._line(int(line) % _NO_ARRAY), resident, size - resident, begun)
-        rest = self._containers(mapping, group, what)
-        edges = np.array([part[0] for part in rest])
-        inside = np.bincount(np.searchsorted(edges, starts, "right") - 1, there, len(rest))
-        for (start, end, group_of, what_of, free), of_blocks in zip(rest, inside, strict=True):
-            if start == end:
-                continue
-            resident = float(np.diff(ranges.below(np.array([start, end])))[0]) * scale - of_blocks
-            gone = min(sum(free.values()), max(resident, 0))
-            untouched = max(end - start - resident, 0) if not len(blocks) else 0
-            self._add(group_of, what_of, resident - gone, untouched)
-            for name, freed in free.items():
-                self._add(group_of, name, freed * gone / max(sum(free.values()), 1))
+            self._add(*self._line(int(line)), resident, size - resident, begun)
+        if found is None:
+            self.is_closed = True
+        stretches = [_Stretch(mapping.end, group, what)]
+        if inside is not None and found is not None:
+            stretches = self._stretches(mapping, found)
+        edges = np.array([mapping.start, *(stretch.end for stretch in stretches)])
+        of_blocks = np.bincount(np.searchsorted(edges, starts, "right") - 1, there, len(stretches))
+        for stretch, size, resident in zip(
+            stretches, np.diff(edges), np.diff(below(edges)) * scale - of_blocks, strict=True
+        ):
+            free = sum(stretch.free.values())
+            gone = min(free, max(resident, 0.0))
+            untouched = 0 if len(blocks) else max(size - resident, 0.0)
+            if size:
+                self._add(stretch.group, stretch.what, resident - gone, untouched)
+            for name, freed in stretch.free.items():
+                self._add(stretch.group, name, freed * gone / max(free, 1))
 
-    def _line(self, number: int) -> str:
-        return self._lines[number] if number < len(self._lines) else self._lines[0]
+    def _line(self, number: int) -> tuple[str, str]:
+        """Return the group of a block, and the line that made it."""
+        if number == _OURS:
+            return OWN, TABLE
+        line = number % _NO_ARRAY
+        return BUFFERS if number & _NO_ARRAY else ARRAYS, self._lines[line if line < len(self._lines) else 0]
 
-    def _containers(
-        self, mapping: _Mapping, group: str, what: str
-    ) -> list[tuple[int, int, str, str, dict[str, float]]]:
-        """Return what lies in a mapping in order: start, end, group, what, and how much of that is something else."""
-        whole = (mapping.start, mapping.end, group, what, dict[str, float]())
-        if group not in (MALLOC, OTHER) or not mapping.resident:
-            return [whole]
+    def _stretches(self, mapping: _Mapping, found: list[dict[str, Any]]) -> list[_Stretch]:
+        """Return what lies in a mapping, in order."""
+        unknown = (ALLOCATORS, self._allocator) if self._allocator else (OTHER, OTHER)
         replaced = next((name for name in _REPLACEMENTS if name in self._allocator), None)
         if mapping.path == "[heap]" and replaced is not None:
-            return [(mapping.start, mapping.end, ALLOCATORS, replaced, {})]
-        found: list[tuple[int, int, str, str, dict[str, float]]] = []
-        at = mapping.start
-        try:
-            parts = _firsttouch.parts_of_mapping(
-                self._process, mapping.start, mapping.end, is_heap=mapping.path == "[heap]"
-            )
-        except OSError:
-            self.is_closed = True
-            return [whole if group == MALLOC else (*whole[:2], *self._unknown(), {})]
-        for part in parts:
-            found.append((at, part["start"], *self._unknown(), {}))
-            start, at = part["start"], part["start"] + part["size"]
+            return [_Stretch(mapping.end, ALLOCATORS, replaced)]
+        stretches: list[_Stretch] = []
+        for part in found:
+            stretches.append(_Stretch(part["start"], *unknown))
+            end = part["start"] + part["size"]
             if part["kind"] == "objects":
-                found.append((start, at, OBJECTS, LIVE, {GAPS_OF_OBJECTS: part["free"]}))
+                stretches.append(_Stretch(end, OBJECTS, LIVE, {GAPS_OF_OBJECTS: part["free"]}))
             else:
                 what = IN_USE if part["kind"] == "heap" else LARGE
-                found.append((start, at, MALLOC, what, {GAPS: part["free"], TOP: part["top"]}))
-        return [*found, (at, mapping.end, *self._unknown(), {})]
+                stretches.append(_Stretch(end, MALLOC, what, {GAPS: part["free"], TOP: part["top"]}))
+        return [*stretches, _Stretch(mapping.end, *unknown)]
 
-    def _unknown(self) -> tuple[str, str]:
-        """Return what anonymous memory is of which nothing is known."""
-        return (ALLOCATORS, self._allocator) if self._allocator else (OTHER, OTHER)
+
+def _rows(table: int) -> Iterator[bytes]:
+    """Yield the rows of a table in the pages that exist; a row that only begins or ends in one was never used."""
+    end = _ROWS
+    with contextlib.suppress(OSError):  # nothing more exists
+        while True:
+            start = os.lseek(table, end, os.SEEK_DATA)
+            end = os.lseek(table, start, os.SEEK_HOLE)
+            start += (_ROWS - start) % _ROW
+            yield os.pread(table, (end - start) // _ROW * _ROW, start)
 
 
 def _package(path: str) -> str:
@@ -435,8 +449,3 @@ def _package(path: str) -> str:
         if folder in path:
             return path.split(folder, 1)[1].split("/")[0].removesuffix(".libs")
     return os.path.basename(path)
-
-
-def exists(number: int) -> bool:
-    """Return whether there is such a process."""
-    return os.path.exists(f"/proc/{number}/status")

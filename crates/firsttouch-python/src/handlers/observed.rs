@@ -56,14 +56,15 @@ fn gave(block: *mut c_void, size: usize) -> *mut c_void {
     block
 }
 
-/// Tells of a block that is for no array. Its line is left out where asking for a frame may collect garbage, which runs
-/// any code, while CPython resizes an object: up to 3.11.
+/// Tells of a block that is for no array.
 pub fn gave_buffer(block: *mut c_void, size: usize) {
     if live::is_open() && !block.is_null() {
         live::on_alloc(block as usize, size, false, buffers_have_lines());
     }
 }
 
+/// Whether the line that asks for what is no array may be asked for. Up to CPython 3.11 asking for a frame may collect garbage,
+/// which runs any code, while it resizes an object.
 fn buffers_have_lines() -> bool {
     static COLLECTS_LATER: OnceLock<bool> = OnceLock::new();
     // SAFETY: a constant of the running Python, which may be read by any thread.
@@ -79,10 +80,10 @@ pub fn freed_buffer(pointer: *mut c_void) {
 pub fn resize_buffer(old: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
     let listed = live::on_free(old.as_ptr() as usize);
     let moved = resize();
-    match (listed, moved.is_null()) {
-        (None, _) => gave_buffer(moved, size),
-        (listed, true) => live::on_resize_end(listed, old.as_ptr() as usize, None),
-        (listed, false) => live::on_resize_end(listed, moved as usize, Some(size)),
+    let (at, new_size) = resized(old.as_ptr() as usize, moved, size);
+    match listed {
+        Some(listed) => live::on_resize_end(listed, at, new_size, buffers_have_lines()),
+        None => gave_buffer(moved, size),
     }
     moved
 }
@@ -96,9 +97,17 @@ fn moved(old: usize, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut 
         Some(living) => profile::on_resize_end(before, old, living.size()),
         None => {}
     }
-    let (address, size) = if moved.is_null() { (old, None) } else { (moved as usize, Some(size)) };
-    live::on_resize_end(listed, address, size);
+    match (listed, resized(old, moved, size)) {
+        (Some(listed), (at, size)) => live::on_resize_end(listed, at, size, true),
+        (None, (at, Some(size))) => live::on_alloc(at, size, true, true),
+        (None, _) => {}
+    }
     moved
+}
+
+/// Where a block is after it was to be resized, and its new size, if that could be had.
+fn resized(old: usize, moved: *mut c_void, size: usize) -> (usize, Option<usize>) {
+    if moved.is_null() { (old, None) } else { (moved as usize, Some(size)) }
 }
 
 // Blocks that are for no array, while a trace is recorded, whoever serves them: those from `raw::LEAST` on. What NumPy asks of

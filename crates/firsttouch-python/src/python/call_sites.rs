@@ -4,11 +4,17 @@
 
 use crate::python::gil::{Interned, is_attached};
 use crate::python::values::Name;
+use firsttouch::heap::purger;
+use firsttouch::os;
+use firsttouch::sync::lock::Lock;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// Frames that are looked at: a program reaches an array of xarray's through some thirty.
 const DEPTH: usize = 100;
@@ -44,7 +50,8 @@ struct SeenCode {
     sites: Vec<(Place, Option<Place>)>,
 }
 
-static SEEN: Mutex<Option<SeenCode>> = Mutex::new(None);
+/// No Python runs while it is locked, nor is a reference given back.
+static SEEN: Lock<Option<SeenCode>> = Lock::new(None);
 
 /// The folders of installed packages, wherever they are; the last is Windows'.
 const PACKAGES: [&str; 3] = ["/site-packages/", "/dist-packages/", r"\site-packages\"];
@@ -103,8 +110,10 @@ fn text(name: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// Looks up now what the first call site would need.
 pub fn look_up(py: Python<'_>) {
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    purger::enter_once(&SEEN, &ENTERED);
     Folders::get(py);
-    let _ = FILE_NAME.get(py);
+    let _ = (FILE_NAME.get(py), Frames::get());
 }
 
 static FILE_NAME: Interned = Interned::new("co_filename");
@@ -114,7 +123,7 @@ fn file(code: &Bound<'_, PyAny>) -> Option<File> {
     let folders = Folders::get(code.py()); // before the lock, as it runs Python
     let name = code.getattr(FILE_NAME.get(code.py()).ok()?).ok()?;
     let name = name.cast::<PyString>().ok()?.to_string_lossy();
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = SEEN.lock();
     let seen = seen.get_or_insert_default();
     if let Some(&found) = seen.files.get(&*name) {
         return Some(found);
@@ -132,39 +141,147 @@ fn file(code: &Bound<'_, PyAny>) -> Option<File> {
 /// another interpreter, and while an exception is on its way. CPython asks for memory under locks of its own, so this waits
 /// for nobody: NumPy's text parsers, which ask without the GIL, have no line.
 pub fn site() -> u64 {
-    if !is_attached() {
-        return 0;
-    }
-    // SAFETY: this thread is attached to an interpreter, and stays so.
+    let Some(frames) = Frames::get().filter(|_| is_attached()) else { return 0 };
+    // SAFETY: this thread is attached to an interpreter, and stays so; the frame is a borrowed reference or null.
     unsafe {
+        let (py, frame) = (Python::assume_attached(), ffi::PyEval_GetFrame());
+        if frame.is_null() {
+            return 0;
+        }
+        let (_, instruction) = frames.instruction(py, frame);
+        if let Some(site @ 1..) = known(instruction) {
+            return site;
+        }
         let is_main = ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0;
-        if is_main && ffi::PyErr_Occurred().is_null() { find(Python::assume_attached()) } else { 0 }
+        let may_look = is_main && ffi::PyErr_Occurred().is_null();
+        if may_look { find(frames, &Bound::from_borrowed_ptr(py, frame.cast())) } else { 0 }
     }
 }
 
-fn find(py: Python<'_>) -> u64 {
-    // SAFETY: a borrowed reference or null; all others are owned.
-    let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
-    let mut library = None;
-    for _ in 0..DEPTH {
-        let Some(at) = &frame else { break };
-        // SAFETY: the frame lives, and the code object is a new reference.
-        let code = unsafe { Bound::from_owned_ptr(py, ffi::PyFrame_GetCode(at.as_ptr().cast()).cast()) };
-        let Some(file) = file(&code) else { break };
-        // SAFETY: the frame lives.
-        let place = || (file.number, unsafe { ffi::PyFrame_GetLineNumber(at.as_ptr().cast()) });
-        match file.code {
-            Code::Program => return note(place(), library),
-            Code::Library if library.is_none() => library = Some(place()),
-            Code::Library | Code::Hidden => {}
-        }
-        frame = at.getattr(Name("f_back")).ok().filter(|back| !back.is_none());
+type LastInstruction = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int;
+type Back = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyObject;
+
+/// CPython's functions for frames that are public, but not in the limited API.
+struct Frames {
+    /// The offset of the last instruction in its code object.
+    last_instruction: LastInstruction,
+    /// A new reference to the caller's frame, or null.
+    back: Back,
+}
+
+impl Frames {
+    fn get() -> Option<&'static Self> {
+        static FOUND: OnceLock<Option<Frames>> = OnceLock::new();
+        let look = || {
+            let [last, back] = [os::symbol(c"PyFrame_GetLasti")?, os::symbol(c"PyFrame_GetBack")?];
+            // SAFETY: they have these types from CPython 3.11 on.
+            Some(unsafe {
+                Self {
+                    last_instruction: transmute::<*mut c_void, LastInstruction>(last.as_ptr()),
+                    back: transmute::<*mut c_void, Back>(back.as_ptr()),
+                }
+            })
+        };
+        FOUND.get_or_init(look).as_ref()
     }
-    library.map_or(0, |library| note(library, None))
+
+    /// The code object of a frame, and the address of its last instruction: those lie in their code object.
+    ///
+    /// # Safety
+    /// The frame lives.
+    unsafe fn instruction<'py>(&self, py: Python<'py>, frame: *mut ffi::PyFrameObject) -> (Bound<'py, PyAny>, usize) {
+        // SAFETY: the caller's promise; the code object is a new reference.
+        unsafe {
+            let code = Bound::from_owned_ptr(py, ffi::PyFrame_GetCode(frame).cast());
+            let at = (code.as_ptr() as usize).wrapping_add_signed((self.last_instruction)(frame) as isize);
+            (code, at)
+        }
+    }
+
+    /// A frame and its callers.
+    fn from<'py>(&self, top: &Bound<'py, PyAny>) -> impl Iterator<Item = Bound<'py, PyAny>> {
+        let back = |frame: &Bound<'py, PyAny>| {
+            // SAFETY: the frame lives; a new reference or null, and then perhaps an error, for want of memory.
+            unsafe {
+                let found = (self.back)(frame.as_ptr().cast());
+                if found.is_null() {
+                    ffi::PyErr_Clear();
+                }
+                Bound::from_owned_ptr_or_opt(frame.py(), found)
+            }
+        };
+        std::iter::successors(Some(top.clone()), back).take(DEPTH)
+    }
+}
+
+/// Instructions that have asked for memory, each with its site, or 0 where it is not the program's, in a word that is read without
+/// a lock: addresses have 48 bits. They stay, and their code objects with them, whose addresses would be others' otherwise. A
+/// program may make those without end, so what finds no room is looked up each time.
+static KNOWN: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
+const SITES: u64 = 1 << 16;
+
+fn places(instruction: usize) -> impl Iterator<Item = &'static AtomicU64> {
+    let first = (instruction as u64 / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+    (0..8).map(move |next| &KNOWN[(first as usize + next) % KNOWN.len()])
+}
+
+fn known(instruction: usize) -> Option<u64> {
+    let words = places(instruction).map(|place| place.load(Relaxed)).take_while(|&word| word != 0);
+    words.into_iter().find(|word| word / SITES == instruction as u64).map(|word| word % SITES)
+}
+
+fn remember(instruction: usize, site: u64, code: Bound<'_, PyAny>) {
+    let word = instruction as u64 * SITES + site;
+    let enters = |place: &AtomicU64| place.compare_exchange(0, word, Relaxed, Relaxed).is_ok();
+    if site < SITES && places(instruction).any(enters) {
+        std::mem::forget(code); // kept alive for good
+    }
+}
+
+fn find(frames: &Frames, top: &Bound<'_, PyAny>) -> u64 {
+    for frame in frames.from(top) {
+        // SAFETY: the frame lives.
+        let (code, instruction) = unsafe { frames.instruction(top.py(), frame.as_ptr().cast()) };
+        let site = match known(instruction) {
+            Some(site) => site,
+            None => {
+                let Some(file) = file(&code) else { break };
+                let is_program = file.code == Code::Program;
+                let site = if is_program { note(place_in(file, &frame), library(frames, top)) } else { 0 };
+                remember(instruction, site, code);
+                site
+            }
+        };
+        if site != 0 {
+            return site;
+        }
+    }
+    library(frames, top).map_or(0, |library| note(library, None))
+}
+
+/// The first line of a library, before that of the program.
+fn library(frames: &Frames, top: &Bound<'_, PyAny>) -> Option<Place> {
+    for frame in frames.from(top) {
+        // SAFETY: the frame lives.
+        let (code, _) = unsafe { frames.instruction(top.py(), frame.as_ptr().cast()) };
+        let file = file(&code)?;
+        match file.code {
+            Code::Hidden => {}
+            Code::Library => return Some(place_in(file, &frame)),
+            Code::Program => return None,
+        }
+    }
+    None
+}
+
+/// The line that a frame is at.
+fn place_in(file: File, frame: &Bound<'_, PyAny>) -> Place {
+    // SAFETY: the frame lives.
+    (file.number, unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) })
 }
 
 fn note(program: Place, library: Option<Place>) -> u64 {
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = SEEN.lock();
     let seen = seen.get_or_insert_default();
     if let Some(&found) = seen.numbers.get(&program) {
         return found;
@@ -190,7 +307,7 @@ pub struct Site {
 /// What a number of [`site`] stands for.
 pub fn place(site: u64) -> Option<Site> {
     let folders = FOLDERS.get()?;
-    let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = SEEN.lock();
     let seen = seen.as_ref()?;
     let &((file, line), library) = seen.sites.get((site as usize).checked_sub(1)?)?;
     let library = library.and_then(|(file, line)| Some(format!("{}:{line}", folders.short(seen.names.get(file)?))));

@@ -183,18 +183,19 @@ type Current = unsafe extern "C" fn() -> *mut PyThreadState;
 /// Whether this thread is attached to the interpreter. What may be asked of an abi3 module ends the process where it is not,
 /// and to attach would wait for the GIL, whose holder may be waiting for this thread.
 pub fn is_attached() -> bool {
-    static CURRENT: OnceLock<Option<Current>> = OnceLock::new();
+    static CURRENT: OnceLock<Option<(Current, bool)>> = OnceLock::new();
     let current = CURRENT.get_or_init(|| {
-        let found = [c"PyThreadState_GetUnchecked", c"_PyThreadState_UncheckedGet"].into_iter().find_map(os::symbol)?;
-        // SAFETY: the one is CPython's since 3.13, the other was before; both have this type.
-        Some(unsafe { std::mem::transmute::<*mut c_void, Current>(found.as_ptr()) })
+        // The one is CPython's since 3.13, the other was before. Before 3.12 the state is that of whichever thread holds the GIL.
+        let of_thread = os::symbol(c"PyThreadState_GetUnchecked").map(|found| (found, true));
+        let (found, is_own) = of_thread.or_else(|| Some((os::symbol(c"_PyThreadState_UncheckedGet")?, false)))?;
+        // SAFETY: both have this type.
+        Some((unsafe { std::mem::transmute::<*mut c_void, Current>(found.as_ptr()) }, is_own))
     });
-    let Some(current) = current else { return false };
+    let Some((current, is_own)) = current else { return false };
     // SAFETY: reads a pointer, and has no preconditions.
     let state = unsafe { current() };
-    // Before CPython 3.12 the state is that of whichever thread holds the GIL.
     // SAFETY: as above.
-    !state.is_null() && state == unsafe { ffi::PyGILState_GetThisThreadState() }
+    !state.is_null() && (*is_own || state == unsafe { ffi::PyGILState_GetThisThreadState() })
 }
 
 /// Looks the function up, with the GIL held: a child that is forked while a thread does it would wait for ever.

@@ -76,14 +76,6 @@ fn resident(process: u32, start: usize, end: usize) -> Result<Vec<Range<usize>>,
     Ok(found)
 }
 
-/// The same for Python: pairs of numbers of 64 bits.
-#[pyfunction]
-pub fn resident_ranges(py: Python<'_>, process: u32, start: usize, end: usize) -> PyResult<Bound<'_, PyBytes>> {
-    let found = py.detach(|| resident(process, start, end)).map_err(os_error)?;
-    let words: Vec<u8> = found.iter().flat_map(|range| [range.start, range.end]).flat_map(usize::to_ne_bytes).collect();
-    Ok(PyBytes::new(py, &words))
-}
-
 fn os_error(error: Errno) -> PyErr {
     io::Error::from_raw_os_error(error.0).into()
 }
@@ -98,11 +90,6 @@ struct Resident {
 }
 
 impl Resident {
-    fn open(process: u32, bytes: Range<usize>) -> PyResult<Self> {
-        let ranges = resident(process, bytes.start, bytes.end).map_err(os_error)?;
-        Ok(Self { memory: File::open(format!("/proc/{process}/mem"))?, bytes, ranges, page: (0, [0; PAGE]) })
-    }
-
     /// The resident range with `address`, or the next one.
     fn next(&self, address: usize) -> Option<&Range<usize>> {
         self.ranges.get(self.ranges.partition_point(|range| range.end <= address))
@@ -224,34 +211,56 @@ fn part_at(memory: &mut Resident, start: usize) -> Option<Part> {
 
 /// The parts of an anonymous mapping of which is known what they are, in order. With `is_heap` it is the heap of glibc's main
 /// arena.
-#[pyfunction]
-pub fn parts_of_mapping(py: Python<'_>, process: u32, start: usize, end: usize, is_heap: bool) -> PyResult<Vec<Part>> {
-    py.detach(|| {
-        let mut memory = Resident::open(process, start..end)?;
-        let mut parts: Vec<Part> = Vec::new();
-        if is_heap {
-            parts.push(heap(&mut memory, start, end - start, end - start));
-        }
-        let (mut address, mut unknown) = (if is_heap { end } else { start }, 0);
-        while let Some(range) = memory.next(address) {
-            address = address.max(range.start);
-            let Some(part) = part_at(&mut memory, address) else {
-                unknown += 1;
-                address += if unknown > PATIENCE { POOL - address % POOL } else { PAGE };
-                continue;
-            };
-            unknown = 0;
-            address += part.size;
-            match parts.last_mut().filter(|last| last.kind == part.kind && last.start + last.size == part.start) {
-                Some(last) => {
-                    (last.size, last.free, last.top) =
-                        (last.size + part.size, last.free + part.free, last.top + part.top)
-                }
-                None => parts.push(part),
+fn parts(memory: &mut Resident, is_heap: bool) -> Vec<Part> {
+    let Range { start, end } = memory.bytes;
+    let mut parts: Vec<Part> = Vec::new();
+    if is_heap {
+        parts.push(heap(memory, start, end - start, end - start));
+    }
+    let (mut address, mut unknown) = (if is_heap { end } else { start }, 0);
+    while let Some(range) = memory.next(address) {
+        address = address.max(range.start);
+        let Some(part) = part_at(memory, address) else {
+            unknown += 1;
+            address += if unknown > PATIENCE { POOL - address % POOL } else { PAGE };
+            continue;
+        };
+        unknown = 0;
+        address += part.size;
+        match parts.last_mut().filter(|last| last.kind == part.kind && last.start + last.size == part.start) {
+            Some(last) => {
+                last.size += part.size;
+                last.free += part.free;
+                last.top += part.top;
             }
+            None => parts.push(part),
         }
-        Ok(parts)
-    })
+    }
+    parts
+}
+
+/// What a mapping of a process has: the resident ranges, as pairs of numbers of 64 bits, and its parts. Those are looked for where
+/// `is_heap` is given, and `None` where its memory may not be read.
+#[pyfunction]
+#[pyo3(signature = (process, start, end, is_heap))]
+pub fn contents_of_mapping(
+    py: Python<'_>,
+    process: u32,
+    start: usize,
+    end: usize,
+    is_heap: Option<bool>,
+) -> PyResult<(Bound<'_, PyBytes>, Option<Vec<Part>>)> {
+    let (ranges, parts) = py.detach(|| {
+        let ranges = resident(process, start, end).map_err(os_error)?;
+        let Some(is_heap) = is_heap else { return Ok((ranges, Some(Vec::new()))) };
+        let Ok(memory) = File::open(format!("/proc/{process}/mem")) else { return Ok((ranges, None)) };
+        let mut memory = Resident { memory, bytes: start..end, ranges, page: (0, [0; PAGE]) };
+        let found = parts(&mut memory, is_heap);
+        Ok::<_, PyErr>((memory.ranges, Some(found)))
+    })?;
+    let words: Vec<u8> =
+        ranges.iter().flat_map(|range| [range.start, range.end]).flat_map(usize::to_ne_bytes).collect();
+    Ok((PyBytes::new(py, &words), parts))
 }
 
 #[cfg(test)]
