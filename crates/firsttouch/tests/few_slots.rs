@@ -11,7 +11,6 @@ use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::address_map;
 use firsttouch::os::{seed, shrink_slots};
-use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -145,10 +144,10 @@ fn what_outlives_its_allocator_stays() {
     alone("what_outlives_its_allocator_stays", || {
         for slots in [0, 4] {
             shrink_slots(slots);
-            let pages = Pages::new(false);
-            let block = pages.allocate(Request::bytes(1 << 20)).unwrap();
+            let pool = new_pool();
+            let block = pool.allocate(Request::bytes(1 << 20)).unwrap();
             let at = block.address.as_ptr() as usize;
-            drop(pages);
+            drop(pool);
             assert!(matches!(address_map::holder(at), address_map::Holder::Gone));
             assert!(address_map::owner(at).is_none() && !address_map::is_foreign(at));
         }
