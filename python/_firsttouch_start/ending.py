@@ -69,6 +69,8 @@ def _report(options: "dict[str, Any]") -> None:
     if "trace" in options:
         _end_trace(options, main)
         return
+    if main and hook.installed:
+        _explain_bare_error()
     if hook.guarded:
         for found in hook.module.overruns(hook.allocator):
             speak.line(found)
@@ -97,6 +99,15 @@ def _report(options: "dict[str, Any]") -> None:
         speak.write(sys.__stderr__, text)
     if own_file:
         _save(json, settings.filled(pattern))
+
+
+def _explain_bare_error() -> None:
+    """Say why the program ended with a MemoryError of CPython's, of bytes or a list: NumPy's has a note."""
+    error = getattr(sys, "last_value", None)
+    if type(error) is MemoryError and not error.args:
+        failure = hook.module.last_failure()
+        if failure is not None:
+            speak.write(sys.__stderr__, f"firsttouch: {failure[2]}\n")
 
 
 def _has_buffers(pyarrow: "Any") -> bool:

@@ -148,6 +148,7 @@ def _install() -> None:
     if "limit" in options:
         upstream = module.default_pool() if allocator is None else allocator
         allocator = module._allocators.limited(upstream, options["limit"])
+        _share_budget(options["accounts"])
     if "trace" in options:  # of NumPy's own memory
         from _firsttouch_start import ending
 
@@ -157,6 +158,15 @@ def _install() -> None:
         installed = True
     if "lines" in options:
         _publish_lines(options["lines"])
+
+
+def _share_budget(accounts: "list[int] | None") -> None:
+    """Count with the other processes of the run, where the one that started them can be reached."""
+    if accounts is not None:
+        try:
+            module.share_budget(allocator, *accounts)
+        except OSError:
+            return
 
 
 def _publish_lines(least: int) -> None:

@@ -13,7 +13,7 @@ def load() -> "dict[str, Any]":
     """Parse the options anew each time: a fork or the program itself may have changed the variable.
 
     Keys: pid, start, rank, runpy, quiet and, if given, json, allocator, limit, max_idle, decay, trace, advise,
-    lines and watched.
+    lines, accounts and watched.
     """
     text = os.environ.get(VARIABLE, "{}")
     try:

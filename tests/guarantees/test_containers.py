@@ -1,6 +1,8 @@
 """Containers, on real memory cgroups: see the page. Where no cgroup can be made, these are skipped."""
 
 import json
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +85,56 @@ raise caught
     assert f"{script}:5" in finished.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["allocator"].startswith(f"limited({ft.pool()!r}, 'auto', at_most=")
+
+
+def under_a_budget(script: Path, place: Group) -> subprocess.CompletedProcess[str]:
+    """A program under `firsttouch run --limit auto` in a cgroup."""
+    command = [sys.executable, "-m", "firsttouch", "run", "-q", "--limit", "auto", str(script)]
+    return subprocess.run(
+        command, env=environment(), capture_output=True, text=True, check=False, preexec_fn=place.enter, timeout=120
+    )
+
+
+def test_after_the_kernel_has_killed_a_program_with_a_budget_what_it_held_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "model.py"
+    script.write_text("""
+import mmap
+import numpy as np
+kept = [np.ones(20 << 20, np.uint8) for _ in range(5)]
+other = mmap.mmap(-1, 1 << 30)  # which no budget sees
+for at in range(0, 1 << 30, 4096):
+    other[at] = 1
+""")
+    with group(limit=400 * MIB) as place:
+        finished = under_a_budget(script, place)
+    assert finished.returncode == -signal.SIGKILL
+    first, second, third, line = finished.stderr.splitlines()
+    assert first.startswith("firsttouch: the kernel killed the program for want of memory; at most ")
+    assert re.match(r"firsttouch: process \d+ held 100 MiB, of \d+.* that limited\(\) allows; ", second)
+    assert third == "  the largest living blocks:"
+    assert line == f"         100.0 MiB  {script}:4 (5 blocks, the largest has 20.0 MiB)"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_two_workers_under_the_budget_auto_share_it_and_are_not_killed(method: str, tmp_path: Path) -> None:
+    script = tmp_path / "workers.py"
+    script.write_text(f"""
+import multiprocessing
+import numpy as np
+def work(number):
+    kept = []
+    while True:
+        kept.append(np.full(500_000, number))
+if __name__ == "__main__":
+    with multiprocessing.get_context({method!r}).Pool(2) as pool:
+        pool.map(work, range(2))
+""")
+    with group(limit=500 * MIB) as place:
+        finished = under_a_budget(script, place)
+    assert finished.returncode == 1, finished
+    assert "_ArrayMemoryError: Unable to allocate 3.81 MiB" in finished.stderr
+    assert "other processes of the run hold" in finished.stderr
+    assert f"{script}:7 (" in finished.stderr
 
 
 def test_other_processes_of_a_container_get_the_memory_that_a_pool_keeps_idle() -> None:

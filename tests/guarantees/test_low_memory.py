@@ -99,7 +99,7 @@ def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_li
             return np.ones(30 << 20, np.uint8)
         def mesh():
             return [np.zeros(8 << 20, np.uint8) for _ in range(5)]
-        kept = [model(), mesh(), [np.ones(50_000) for _ in range(10)]]
+        kept = [model(), mesh(), [np.ones(15_000) for _ in range(10)]]
         try:
             np.ones(40 << 20, np.uint8)
         except MemoryError:
@@ -114,12 +114,12 @@ def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_li
     assert "Unable to allocate 40.0 MiB" in shown
     assert reason in plain
     first, title, *lines = reason.splitlines()
-    assert first.startswith("cannot allocate 40 MiB: limited() allows 100 MiB, of which 73.81 MiB are in use")
+    assert first.startswith("cannot allocate 40 MiB: limited() allows 100 MiB, of which 71.14 MiB are in use")
     assert title.strip() == "the largest living blocks:"
     assert [line.split("  ")[-1] for line in lines] == [
         "<string>:10 (5 blocks, the largest has 8.0 MiB)",
         "<string>:8",
-        "blocks below 1 MiB, whose lines are not recorded (10 blocks, the largest has 0.4 MiB)",
+        "blocks below 128 KiB, whose lines are not recorded (10 blocks, the largest has 0.1 MiB)",
     ]
 
 

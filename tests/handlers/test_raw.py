@@ -344,6 +344,28 @@ def test_lines_of_what_is_no_array() -> None:
 
 
 @pytest.mark.skipif(FREE_THREADED, reason="CPython has an allocator of its own for objects")
+def test_at_the_end_of_a_budget_errors_can_be_told_and_bytes_are_refused() -> None:
+    run(
+        """
+        import traceback
+        ft.install("limited(pool(), '64 MiB')")
+        kept = [np.ones((64 << 20) - 20_000, np.uint8)]
+        import email.message, json, decimal
+        for turn in range(3):
+            try:
+                while True:
+                    kept.append(bytes(100_000))
+            except MemoryError:
+                assert "kept.append(bytes(100_000))" in traceback.format_exc()  # which compiles the line
+                assert sum(map(len, kept[1:])) < 16 << 20
+            del kept[1:]
+            compile("x = f(1)", "name", "exec")
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="CPython has an allocator of its own for objects")
 def test_other_interpreters() -> None:
     run(
         """

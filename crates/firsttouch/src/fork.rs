@@ -4,7 +4,7 @@
 //! library serves the thread that forks from the C library (`life.rs` there), and Python trims what runs Python before, and
 //! lets the purger start again after (`process.rs` in firsttouch-python). In the child begin anew, of Python's modules, the
 //! report and the trace (`ending.py`), the table of live blocks (`hook.py`) and the wait for handles of shared arrays
-//! (`sharing.py`).
+//! (`sharing.py`). A child's account of a shared budget begins as this crate's locks are released (`accounts.rs`).
 //!
 //! A child is a copy of the thread that forks: a lock that another thread holds at that moment is never released in it.
 //! So the thread that forks takes all locks before, and releases them after, on both sides (law 6).

@@ -23,6 +23,7 @@ use crate::handlers::observed;
 use crate::numpy::{Functions, library_of};
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::address_map;
+use firsttouch::failure;
 use firsttouch::os;
 use firsttouch::owners::{self, Owner};
 use firsttouch_trace::recorder;
@@ -31,7 +32,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 type Malloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type Calloc = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
@@ -145,23 +146,59 @@ fn ctx() -> *mut c_void {
     FRONT.load(Relaxed).cast() // stored before the functions were
 }
 
+/// Bytes that CPython's own functions serve where the allocator refuses: at the end of a budget the interpreter has to compile
+/// and import what tells of the error. The smaller a request, the more of them it may use.
+const SPARE: usize = 8 << 20;
+const SPARE_PART: usize = 32;
+/// How many of them were used since the allocator last served a request that may use none.
+static SPENT: AtomicUsize = AtomicUsize::new(0);
+
+/// Asks the allocator for a block of `size` bytes, and where it refuses that, CPython's `own` function.
+fn give(size: usize, ask: impl FnOnce() -> *mut c_void, own: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let before = failure::now();
+    let (given, spent) = (ask(), SPENT.load(Relaxed));
+    if given.is_null() && spent + size.saturating_mul(SPARE_PART) <= SPARE {
+        SPENT.fetch_add(size, Relaxed);
+        failure::retract(before); // or it would hide what the program was refused
+        return own();
+    }
+    if spent != 0 && !given.is_null() && size > SPARE / SPARE_PART {
+        SPENT.store(0, Relaxed);
+    }
+    given
+}
+
+/// # Safety
+/// The handler stands there.
+unsafe fn take(size: usize) -> *mut c_void {
+    // SAFETY: the handler's own context, and CPython's own function.
+    unsafe {
+        let next = handler::handler(ctx()).next();
+        give(size, || handler::malloc(ctx(), size), || (next.malloc)(next.ctx, size))
+    }
+}
+
 unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the handler's own context.
     unsafe {
-        if size >= LEAST && recorder::is_recording() {
-            return observed::record_buffer(handler::malloc(ctx(), size), size, false);
+        if size < LEAST {
+            return handler::malloc(ctx(), size);
         }
-        handler::malloc(ctx(), size)
+        let block = take(size);
+        if recorder::is_recording() { observed::record_buffer(block, size, false) } else { block }
     }
 }
 
 unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c_void {
     // SAFETY: as above.
     unsafe {
-        if recorder::is_recording() {
-            return observed::record_buffer(handler::calloc(ctx(), count, size), count.saturating_mul(size), true);
-        }
-        handler::calloc(ctx(), count, size)
+        let total = count.saturating_mul(size);
+        let next = handler::handler(ctx()).next();
+        let block = match total < LEAST {
+            true => handler::calloc(ctx(), count, size),
+            false => give(total, || handler::calloc(ctx(), count, size), || (next.calloc)(next.ctx, count, size)),
+        };
+        if recorder::is_recording() { observed::record_buffer(block, total, true) } else { block }
     }
 }
 
@@ -229,7 +266,7 @@ unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: as demanded.
     unsafe {
         let (ctx, next) = (ctx(), handler::handler(ctx()).next());
-        let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return handler::malloc(ctx, size) };
+        let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return take(size) };
         if address_map::is_foreign(pointer as usize) && size < LEAST {
             return (next.realloc)(next.ctx, pointer, size);
         }
@@ -264,11 +301,14 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
         if size < front.small() || used >= MOVED || passes() {
             return (next.realloc)(next.ctx, pointer, size);
         }
-        let moved = handler::malloc(ctx(), size);
-        if !moved.is_null() {
-            moved.copy_from_nonoverlapping(pointer, used.min(size));
-            (next.free)(next.ctx, pointer, 0);
-        }
-        moved
+        let move_there = || {
+            let moved = handler::malloc(ctx(), size);
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(pointer, used.min(size));
+                (next.free)(next.ctx, pointer, 0);
+            }
+            moved
+        };
+        give(size, move_there, || (next.realloc)(next.ctx, pointer, size))
     }
 }

@@ -76,7 +76,7 @@ fn resident(process: u32, start: usize, end: usize) -> Result<Vec<Range<usize>>,
     Ok(found)
 }
 
-fn os_error(error: Errno) -> PyErr {
+pub(super) fn os_error(error: Errno) -> PyErr {
     io::Error::from_raw_os_error(error.0).into()
 }
 

@@ -1,5 +1,9 @@
 //! What bounds the memory of this process, for the commands that show it or measure within it.
 
+use crate::allocators::allocator::PyAllocator;
+use crate::tools::heaps::os_error;
+use firsttouch::adaptors::{Accounts, Limited};
+use firsttouch::allocator::find;
 use firsttouch::os;
 use pyo3::prelude::*;
 
@@ -14,4 +18,14 @@ pub fn headroom() -> usize {
 #[pyfunction]
 pub fn memory_bounds() -> Vec<Option<(usize, usize)>> {
     os::memory_bounds().into_iter().map(|bound| bound.map(|bound| (bound.limit, bound.used))).collect()
+}
+
+/// Lets the budget of this process be that of all processes which open the file that `process` has open under the number `file`.
+#[pyfunction]
+pub fn share_budget(allocator: &PyAllocator, process: u32, file: i32) -> PyResult<()> {
+    if let Some(limited) = allocator.native().and_then(find::<Limited>) {
+        let accounts = Accounts::open(process, file).map_err(os_error)?;
+        limited.join(accounts);
+    }
+    Ok(())
 }

@@ -3,10 +3,12 @@
 
 #![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
 
+use super::accounts::Accounts;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
 use crate::factory::{Arguments, Error};
 use crate::failure;
+use crate::fork;
 use crate::ledger::Ledger;
 use crate::os::{self, Bound, MemoryBound};
 use crate::size::Bytes;
@@ -44,15 +46,15 @@ pub const SPECS: &[Spec] = &[Spec {
 Bytes are counted as requested; what a pool keeps idle is not counted. Budgets nest. The :exc:`MemoryError` of \
 firsttouch's constructors states what was requested, what is in use, and which lines made the largest living blocks. \
 Under :func:`use` and :func:`install`, NumPy raises its own error; once a budget exists, that error has the same as a \
-note, which tracebacks show, and :func:`last_failure` has it as well. Lines are recorded from 1 MiB on.
+note, which tracebacks show, and :func:`last_failure` has it as well. Lines are recorded from 128 KiB on.
 
 ``\"auto\"`` is the least of what is left of the machine's memory (without swap), of the memory cgroup and all its \
-ancestors, of ``RLIMIT_AS`` and of ``RLIMIT_DATA``, when the allocator is made. The limits themselves are read again once a \
-second, as those of a container may change while it runs. From that it keeps a reserve of a sixteenth of the bound (at \
+ancestors, of ``RLIMIT_AS`` and of ``RLIMIT_DATA``, when the allocator is made. The limits, and what others use of the \
+machine's memory and of the cgroup, are read again while it serves. From that it keeps a reserve of a sixteenth of the bound (at \
 least 64 MiB, at most 4 GiB, and at most half of what is left) for what the budget does not see: code, Python's objects, \
 small arrays, page tables, and what other programs take later. Arrays count in full, also those whose pages are never \
-touched, such as sparse ``np.zeros``. Each process has a budget of its own: bound those that grow at the same time by \
-`at_most`.",
+touched, such as sparse ``np.zeros``. The processes of ``firsttouch run --limit`` share one budget; elsewhere each process \
+has its own: bound those that grow at the same time by `at_most`.",
     example: "\
 >>> ft.limited(ft.malloc(), \"4 GiB\")
 limited(malloc(), '4 GiB')
@@ -102,11 +104,27 @@ pub struct Budget {
     found: Option<[Option<Found>; 4]>,
 }
 
-/// A bound, with what was in use of it when it was first read.
+/// A bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
+    /// What is in use of it otherwise than by the budget.
     bound: MemoryBound,
+    /// The same at the start. Less is never assumed, as the budget's own blocks may not be resident yet.
+    at_start: usize,
     reserve: usize,
+    /// What of the budget is not in use of this bound, as other processes hold it.
+    elsewhere: usize,
+}
+
+/// The bytes of a budget that are in use.
+#[derive(Clone, Copy, Debug, Default)]
+struct InUse {
+    /// By all processes that share it.
+    all: usize,
+    /// By this one.
+    own: usize,
+    /// What the upstream holds for them beyond that: idle memory, and the rest of pages.
+    beyond: usize,
 }
 
 impl From<usize> for Budget {
@@ -117,17 +135,19 @@ impl From<usize> for Budget {
 
 impl Budget {
     /// What the machine, the memory cgroup with all its ancestors, `RLIMIT_AS` and `RLIMIT_DATA` leave now, less a
-    /// reserve, and at most `at_most`. What is in use of each is read here, once.
+    /// reserve, and at most `at_most`.
     pub fn found(at_most: Option<usize>) -> Self {
-        let found = os::memory_bounds().map(|bound| bound.map(Found::new));
-        Self { given: at_most.unwrap_or(usize::MAX), found: Some(found) }
+        Self::found_by(at_most.unwrap_or(usize::MAX), os::memory_bounds(), InUse::default())
     }
 
-    /// The same budget, where somebody has changed a limit meanwhile. Of a new limit, `ours` are in use by the budget itself.
-    fn with_limits(self, now: [Option<MemoryBound>; 4], ours: usize) -> Self {
-        let again = |pair: (Option<Found>, Option<MemoryBound>)| match pair {
-            (Some(old), Some(now)) => Some(Found { bound: MemoryBound { limit: now.limit, ..old.bound }, ..old }),
-            (None, Some(now)) => Some(Found::new(MemoryBound { used: now.used.saturating_sub(ours), ..now })),
+    fn found_by(given: usize, bounds: [Option<MemoryBound>; 4], in_use: InUse) -> Self {
+        Self { given, found: Some([None; 4]) }.read_again(bounds, in_use)
+    }
+
+    /// The same budget, where limits have changed meanwhile, or what others use.
+    fn read_again(self, now: [Option<MemoryBound>; 4], in_use: InUse) -> Self {
+        let again = |(old, now): (Option<Found>, Option<MemoryBound>)| match (old, now) {
+            (old, Some(now)) => Some(Found::new(now, old, in_use)),
             // Files that tell of it may no longer be read, where the program has changed its root.
             (Some(old), None) if matches!(old.bound.whose, Bound::Machine | Bound::Group) => Some(old),
             (_, None) => None,
@@ -153,20 +173,27 @@ impl Budget {
 }
 
 impl Found {
-    fn new(bound: MemoryBound) -> Self {
-        Self { bound, reserve: reserve(bound) }
+    fn new(now: MemoryBound, old: Option<Self>, in_use: InUse) -> Self {
+        let is_shared = matches!(now.whose, Bound::Machine | Bound::Group);
+        let ours = if is_shared { in_use.all + in_use.beyond } else { in_use.own };
+        let used = now.used.saturating_sub(ours);
+        let at_start = old.map_or(used, |old| old.at_start);
+        // Address space that others take is not told from what the budget's upstream keeps mapped.
+        let bound = MemoryBound { used: if is_shared { used.max(at_start) } else { at_start }, ..now };
+        let elsewhere = if is_shared { 0 } else { in_use.all - in_use.own };
+        Self { bound, at_start, reserve: old.map_or_else(|| reserve(bound), |old| old.reserve), elsewhere }
     }
 
     fn left(&self) -> usize {
-        self.bound.limit.saturating_sub(self.bound.used).saturating_sub(self.reserve)
+        self.bound.limit.saturating_add(self.elsewhere).saturating_sub(self.bound.used).saturating_sub(self.reserve)
     }
 }
 
-/// Milliseconds until limits are read again.
-const READ_AGAIN: u64 = 1000;
+/// Milliseconds until limits, and what others use of them, are read again. That takes a tenth of one.
+const READ_AGAIN: u64 = 50;
 
 /// Milliseconds since the first call.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_millis() as u64
 }
@@ -181,7 +208,7 @@ fn reserve(bound: MemoryBound) -> usize {
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(found) = self.tightest().filter(|found| found.left() <= self.given) else { return Ok(()) };
-        let Found { bound: MemoryBound { whose, limit, used }, reserve } = found;
+        let Found { bound: MemoryBound { whose, limit, used }, reserve, .. } = found;
         let whose = match whose {
             Bound::Machine => "the machine has",
             Bound::Group if cfg!(windows) => "the job allows",
@@ -193,7 +220,7 @@ impl fmt::Display for Budget {
         };
         write!(
             f,
-            "; {whose} {}, of which {} were in use at the start, and {} are kept in reserve",
+            "; {whose} {}, of which {} are in use otherwise, and {} are kept in reserve",
             Bytes(limit),
             Bytes(used),
             Bytes(reserve)
@@ -203,6 +230,9 @@ impl fmt::Display for Budget {
 
 /// See the module. Requested bytes count, from before the allocation until after the free. What an upstream keeps idle
 /// does not count.
+///
+/// Processes that [`join`](Self::join) the accounts of a run share the budget. Each of their blocks counts once: what a fork
+/// copies is its parent's, and nothing is refunded where the child frees its copy.
 pub struct Limited {
     upstream: Arc<dyn Allocator>,
     /// Nobody waits for it, as a fork may happen while a thread holds it.
@@ -210,7 +240,9 @@ pub struct Limited {
     allowed: AtomicUsize,
     /// When ([`now`]) the limits of a budget that was found were read last; of one that was given, never.
     read: AtomicU64,
+    /// The bytes in use, where they are not the sum of the accounts.
     used: AtomicUsize,
+    accounts: OnceLock<&'static Accounts>,
     ledger: Arc<Ledger<Noted>>,
     call_sites: Option<CallSites>,
     /// Whether it is the `limit` of a scratch buffer.
@@ -223,6 +255,8 @@ struct Noted {
     asked: usize,
     /// The line that made the block, from [`FROM`] bytes on.
     site: u64,
+    /// The forks before the process that made it.
+    forks: u32,
 }
 
 impl Limited {
@@ -248,8 +282,21 @@ impl Limited {
     fn made(upstream: Arc<dyn Allocator>, budget: Budget, call_sites: Option<CallSites>) -> Self {
         let (used, allowed) = (AtomicUsize::new(0), AtomicUsize::new(budget.bytes()));
         let read = AtomicU64::new(if budget.is_found() { now() } else { u64::MAX });
-        let (budget, refused) = (Mutex::new(budget), AtomicU64::new(0));
-        Self { upstream, budget, allowed, read, used, ledger: Ledger::new(), call_sites, is_buffers: false, refused }
+        let (budget, accounts, refused) = (Mutex::new(budget), OnceLock::new(), AtomicU64::new(0));
+        let ledger = Ledger::new();
+        Self { upstream, budget, allowed, read, used, accounts, ledger, call_sites, is_buffers: false, refused }
+    }
+
+    /// Shares the budget with the other processes of a run. It has served nothing yet.
+    pub fn join(&self, accounts: &'static Accounts) {
+        let _ = self.accounts.set(accounts);
+        let (bounds, in_use) = (os::memory_bounds(), self.in_use());
+        if let Ok(mut budget) = self.budget.try_lock()
+            && budget.is_found()
+        {
+            *budget = Budget::found_by(budget.given, bounds, in_use);
+            self.allowed.store(budget.bytes(), Relaxed);
+        }
     }
 
     /// The budget in bytes.
@@ -257,39 +304,96 @@ impl Limited {
         self.allowed.load(Relaxed)
     }
 
-    /// Reads the limits behind a budget that was found, once in [`READ_AGAIN`]: a container's may change while it runs.
+    /// Reads the limits behind a budget that was found, and what others use of them: a container's may change while it runs.
+    /// Without need, they are read once in [`READ_AGAIN`].
     #[cold]
-    fn read_limits(&self) {
+    fn read_limits(&self, is_needed: bool) {
         let (last, now) = (self.read.load(Relaxed), now());
-        if now < last.saturating_add(READ_AGAIN) || self.read.compare_exchange(last, now, Relaxed, Relaxed).is_err() {
+        let is_early = now < last.saturating_add(READ_AGAIN) && !is_needed;
+        if is_early || self.read.compare_exchange(last, now, Relaxed, Relaxed).is_err() {
             return;
         }
+        let (bounds, in_use) = (os::memory_bounds(), self.in_use());
         if let Ok(mut budget) = self.budget.try_lock() {
-            *budget = budget.with_limits(os::memory_bounds(), self.used());
+            *budget = budget.read_again(bounds, in_use);
             self.allowed.store(budget.bytes(), Relaxed);
         }
     }
 
-    /// The bytes of the budget that are in use.
+    /// The counter of the bytes in use.
+    fn counter(&self) -> &AtomicUsize {
+        self.accounts.get().map_or(&self.used, |accounts| accounts.sum())
+    }
+
+    /// The bytes of the budget that are in use, by all processes that share it.
     pub fn used(&self) -> usize {
-        self.used.load(Relaxed)
+        self.counter().load(Relaxed)
+    }
+
+    fn in_use(&self) -> InUse {
+        let (all, stats) = (self.used(), self.upstream.stats());
+        let own = self.accounts.get().map_or(all, |accounts| accounts.used().min(all));
+        InUse { all, own, beyond: (stats.active + stats.idle).saturating_sub(stats.in_use) }
     }
 
     /// Charges `more` bytes to the budget, or fails. `asked` is the size of the whole request.
     fn charge(&self, more: usize, asked: usize) -> Result<(), AllocError> {
-        let mut allowed = self.budget();
-        let would_not_fit = || self.used().checked_add(more).is_none_or(|sum| sum > allowed);
-        if self.read.load(Relaxed) != u64::MAX && (more >= FROM || would_not_fit()) {
-            self.read_limits();
-            allowed = self.budget();
+        let (counter, accounts) = (self.counter(), self.accounts.get());
+        let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= self.budget());
+        let is_short = fits(self.used()).is_none();
+        if let Some(accounts) = accounts.filter(|_| is_short) {
+            accounts.close_gone();
         }
-        let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= allowed);
-        let charged = self.used.fetch_update(Relaxed, Relaxed, fits);
-        charged.map(drop).map_err(|used| {
-            let limit =
-                if self.is_buffers { Limit::Growing { allowed, used } } else { Limit::Budget { allowed, used } };
-            AllocError::new(asked, limit)
-        })
+        if self.read.load(Relaxed) != u64::MAX && (is_short || more >= FROM) {
+            self.read_limits(is_short);
+        }
+        match counter.fetch_update(Relaxed, Relaxed, fits) {
+            Ok(_) => {
+                accounts.inspect(|accounts| accounts.add(more));
+                Ok(())
+            }
+            Err(used) => {
+                let allowed = self.budget();
+                let limit =
+                    if self.is_buffers { Limit::Growing { allowed, used } } else { Limit::Budget { allowed, used } };
+                Err(AllocError::new(asked, limit))
+            }
+        }
+    }
+
+    fn refund(&self, bytes: usize) {
+        match self.accounts.get() {
+            Some(accounts) => accounts.refund(bytes),
+            None => drop(self.used.fetch_sub(bytes, Relaxed)),
+        }
+    }
+
+    /// What a block counts in this process: nothing if another one has made it.
+    fn counted(&self, note: Noted) -> usize {
+        let is_inherited = self.accounts.get().is_some() && note.forks != fork::forks();
+        if is_inherited { 0 } else { note.asked }
+    }
+
+    /// Writes what this process holds into its account, from time to time.
+    fn account(&self, served: usize) {
+        if let Some(accounts) = self.accounts.get() {
+            let (allowed, used) = (self.budget(), accounts.used());
+            accounts.write(allowed, served >= FROM, || {
+                let listed = listed(&self.ledger, self.call_sites);
+                format!("{}, of {} that limited() allows{}{listed}", Bytes(used), Bytes(allowed), self.found())
+            });
+        }
+    }
+
+    /// Where the budget was found, and who else uses it, as the end of a sentence.
+    fn found(&self) -> String {
+        let found = self.budget.try_lock().map(|budget| budget.to_string()).unwrap_or_default();
+        match self.in_use() {
+            InUse { all, own, .. } if all > own => {
+                format!("{found}; other processes of the run hold {}", Bytes(all - own))
+            }
+            _ => found,
+        }
     }
 
     /// Records why a request is refused. Called without locks, as finding a place may run the front's code.
@@ -297,17 +401,12 @@ impl Limited {
     fn explain(&self, error: AllocError) {
         self.refused.fetch_add(1, Relaxed);
         let listed = listed(&self.ledger, self.call_sites);
-        let found = self.budget.try_lock().map(|budget| budget.to_string()).unwrap_or_default();
-        failure::explain(error, format!("{error}{found}{listed}"));
+        failure::explain(error, format!("{error}{}{listed}", self.found()));
     }
 
     fn note(&self, asked: usize) -> Noted {
         let sites = self.call_sites.filter(|_| asked >= FROM);
-        Noted { asked, site: sites.map_or(0, |sites| (sites.site)()) }
-    }
-
-    fn refund(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Relaxed);
+        Noted { asked, site: sites.map_or(0, |sites| (sites.site)()), forks: fork::forks() }
     }
 }
 
@@ -331,6 +430,7 @@ unsafe impl Allocator for Limited {
         request.check().inspect_err(|&error| failure::remember(error))?;
         self.charge(request.size(), request.size()).inspect_err(|&error| self.explain(error))?;
         let block = self.ledger.allocate(&*self.upstream, request, self.note(request.size()));
+        self.account(request.size());
         block.map(|block| exact(block, request)).inspect_err(|_| self.refund(request.size()))
     }
 
@@ -338,7 +438,7 @@ unsafe impl Allocator for Limited {
         let note = self.ledger.leave(address);
         // SAFETY: the caller's promise.
         unsafe { self.upstream.deallocate(address) };
-        self.refund(note.map_or(0, |note| note.asked));
+        self.refund(note.map_or(0, |note| self.counted(note)));
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
@@ -349,9 +449,10 @@ unsafe impl Allocator for Limited {
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
         // SAFETY: the caller's promise.
         unsafe {
-            let Some(Noted { asked, site }) = self.ledger.get(address) else {
+            let Some(old) = self.ledger.get(address) else {
                 return self.upstream.resize_in_place(address, size);
             };
+            let asked = self.counted(old);
             let more = size.saturating_sub(asked);
             if let Err(error) = self.charge(more, size) {
                 failure::remember(error);
@@ -359,10 +460,11 @@ unsafe impl Allocator for Limited {
             }
             let done = self.upstream.resize_in_place(address, size);
             if done {
-                let site = if site == 0 { self.note(size).site } else { site };
-                self.ledger.set(address, Noted { asked: size, site });
+                let new = self.note(size);
+                self.ledger.set(address, if old.site == 0 { new } else { Noted { site: old.site, ..new } });
             }
             self.refund(if done { asked.saturating_sub(size) } else { more });
+            self.account(size);
             done
         }
     }
@@ -371,7 +473,7 @@ unsafe impl Allocator for Limited {
         // SAFETY: the caller's promise.
         unsafe {
             let Some(old) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
-            let asked = old.asked;
+            let asked = self.counted(old);
             request.check().inspect_err(|&error| failure::remember(error))?;
             let more = request.size().saturating_sub(asked);
             self.charge(more, request.size()).inspect_err(|&error| self.explain(error))?;
@@ -383,6 +485,7 @@ unsafe impl Allocator for Limited {
                 (Err(_), true) => asked,
             };
             self.refund(asked + more - counted);
+            self.account(request.size());
             result.map(|block| if listed { exact(block, request) } else { block })
         }
     }
@@ -403,7 +506,7 @@ unsafe impl Allocator for Limited {
 }
 
 /// From this size on the line that makes a block is recorded: it costs a fraction of touching the block once.
-const FROM: usize = 1 << 20;
+const FROM: usize = 128 << 10;
 /// Lines that are listed.
 const SHOWN: usize = 10;
 
@@ -461,7 +564,7 @@ fn listed(ledger: &Ledger<Noted>, call_sites: Option<CallSites>) -> String {
     }
     let others = lines.iter().skip(SHOWN).fold(Line::default(), |all, line| all.and(*line));
     row(&mut text, others, "other lines");
-    row(&mut text, smaller, "blocks below 1 MiB, whose lines are not recorded");
+    row(&mut text, smaller, "blocks below 128 KiB, whose lines are not recorded");
     text
 }
 
@@ -504,7 +607,7 @@ fn mib(bytes: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, Found, LEAST_RESERVE, MOST_RESERVE, reserve};
+    use super::{Budget, InUse, LEAST_RESERVE, MOST_RESERVE, reserve};
     use crate::os::{Bound, MemoryBound};
 
     fn of(limit: usize, used: usize) -> usize {
@@ -532,18 +635,28 @@ mod tests {
         const GIB: usize = 1 << 30;
         let bound = |whose, limit, used| Some(MemoryBound { whose, limit: limit * GIB, used: used * GIB });
         let bounds = |group, own| [bound(Bound::Machine, 64, 20), group, own, None];
-        let at_start = bounds(bound(Bound::Group, 16, 2), None).map(|bound| bound.map(Found::new));
-        let budget = Budget { given: usize::MAX, found: Some(at_start) };
-        let after = |group, own| budget.with_limits(bounds(group, own), 6 * GIB).bytes() / GIB;
+        let budget = Budget::found_by(usize::MAX, bounds(bound(Bound::Group, 16, 2), None), InUse::default());
+        let in_use = |all, own, beyond| InUse { all: all * GIB, own: own * GIB, beyond: beyond * GIB };
+        let read = |group, own, in_use| budget.read_again(bounds(group, own), in_use).bytes() / GIB;
+        let after = |group, own| read(group, own, in_use(6, 6, 1));
         assert_eq!(budget.bytes() / GIB, 13);
         assert_eq!(after(bound(Bound::Group, 16, 9), None), 13); // what the budget itself serves is no matter
+        assert_eq!(after(bound(Bound::Group, 16, 12), None), 10); // others have taken 3 GiB more
+        assert_eq!(after(bound(Bound::Group, 16, 1), None), 13); // blocks that are not resident yet
         assert_eq!(after(bound(Bound::Group, 24, 9), None), 21);
         assert_eq!(after(bound(Bound::Group, 8, 9), None), 5); // less than is in use
         assert_eq!(after(None, None), 13); // it cannot be read any more
-        assert_eq!(after(bound(Bound::Group, 16, 9), bound(Bound::AddressSpace, 10, 7)), 8); // 1 GiB is not the budget's
-        let own = budget.with_limits(bounds(None, bound(Bound::AddressSpace, 10, 7)), 6 * GIB);
-        assert_eq!(own.with_limits(bounds(None, None), 0).bytes() / GIB, 13); // a limit of the process was lifted
-        assert_eq!(Budget { given: 3 * GIB, ..budget }.with_limits(bounds(None, None), 0).bytes() / GIB, 3);
-        assert_eq!(Budget::from(5).with_limits(bounds(None, None), 0).bytes(), 5);
+        let space = bound(Bound::AddressSpace, 10, 7);
+        assert_eq!(after(bound(Bound::Group, 16, 9), space), 8); // 1 GiB is not the budget's
+        assert_eq!(read(bound(Bound::Group, 16, 9), space, in_use(6, 4, 1)), 8); // 2 GiB are of another process's
+        let later = budget.read_again(bounds(None, space), in_use(6, 4, 1));
+        assert_eq!(later.read_again(bounds(None, space), in_use(9, 3, 1)).bytes() / GIB, 12);
+        let own = budget.read_again(bounds(None, bound(Bound::AddressSpace, 10, 7)), in_use(6, 6, 1));
+        assert_eq!(own.read_again(bounds(None, None), InUse::default()).bytes() / GIB, 13); // a limit of the process was lifted
+        assert_eq!(
+            Budget { given: 3 * GIB, ..budget }.read_again(bounds(None, None), InUse::default()).bytes() / GIB,
+            3
+        );
+        assert_eq!(Budget::from(5).read_again(bounds(None, None), InUse::default()).bytes(), 5);
     }
 }

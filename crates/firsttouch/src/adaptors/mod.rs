@@ -1,5 +1,6 @@
 //! Allocators that wrap another, their upstream.
 
+mod accounts;
 mod filled;
 mod guarded;
 mod limited;
@@ -8,6 +9,7 @@ mod tracked;
 
 use crate::spec::room;
 
+pub use accounts::Accounts;
 pub use filled::Filled;
 pub use guarded::{Guarded, GuardedOptions, Near, Overrun, Side};
 pub use limited::{AUTO, Budget, CallSites, Limited, set_call_sites};

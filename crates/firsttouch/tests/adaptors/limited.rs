@@ -4,8 +4,12 @@ use super::common::alone::alone;
 #[cfg(unix)]
 use super::common::forked::fork;
 use super::common::held::Held;
+#[cfg(target_os = "linux")]
+use firsttouch::adaptors::Accounts;
 use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::allocator::Limit;
+#[cfg(target_os = "linux")]
+use firsttouch::os;
 use firsttouch::sources::{Calloc, Malloc, Pages};
 use firsttouch::{AllocError, Allocator, Request, failure};
 use std::sync::Arc;
@@ -197,4 +201,56 @@ fn what_an_upstream_adds_is_not_handed_on() {
         refused(&*pool, 36_864);
         more.into_iter().for_each(Held::give_back);
     }
+}
+
+/// A run has one budget: each block counts once, whoever has a copy of it, and what a process held that is gone is free.
+#[test]
+#[cfg(target_os = "linux")]
+fn processes_share_it() {
+    alone("limited::processes_share_it", || {
+        let file = os::memory_file("firsttouch-budget", 2 << 20, None).unwrap();
+        let limited = Limited::new(Pool::new(Options::default()), BUDGET);
+        limited.join(Accounts::open(std::process::id(), os::file_number(&file)).unwrap());
+        let mut inherited = Held::filled(&*limited, 400_000, 1);
+        let ended = fork(|| {
+            assert_eq!(limited.used(), 400_000);
+            Held::filled(&*limited, 500_000, 2).leak();
+            refused(&*limited, 100_001);
+            let reason = failure::last_reason().unwrap();
+            assert!(reason.contains("; other processes of the run hold 390.63 KiB"), "{reason}");
+            inherited.resize(100_000).unwrap(); // it counts beside the parent's
+            assert_eq!(limited.used(), BUDGET);
+            refused(&*limited, 1);
+        });
+        ended.join();
+        assert_eq!(limited.used(), BUDGET);
+        let all = Held::filled(&*limited, 600_000, 3); // the child is gone
+        assert_eq!(limited.used(), BUDGET);
+        refused(&*limited, 1);
+        drop((all, inherited));
+        assert_eq!(limited.used(), 0);
+    });
+}
+
+/// The account of a process says what it holds, also after it was killed.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_account_outlives_its_process() {
+    alone("limited::an_account_outlives_its_process", || {
+        let file = os::memory_file("firsttouch-budget", 2 << 20, None).unwrap();
+        let limited = Limited::new(Pool::new(Options::default()), 64 << 20);
+        limited.join(Accounts::open(std::process::id(), os::file_number(&file)).unwrap());
+        let killed = fork(|| {
+            for part in 0..3 {
+                Held::filled(&*limited, 16 << 20, part).leak();
+            }
+            std::process::abort();
+        });
+        assert!(killed.signal().is_some());
+        let mut account = vec![0; 8 << 10]; // the second one of a process: the first is this one's
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut account, 2 * (8 << 10)).unwrap();
+        let text = String::from_utf8_lossy(&account);
+        let wanted = "48 MiB, of 64 MiB that limited() allows\n  the largest living blocks:\n          48.0 MiB  an unknown line (3 blocks";
+        assert!(text.contains(wanted), "{text}");
+    });
 }

@@ -7,7 +7,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import speak
 from firsttouch.tools.cli import BadUsageError, files, output, program
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _REFUSED = 2
 
 
-def of_run(given: Any, found: Program, start: Callable[[], NoReturn]) -> int:
-    """Run the program, and write its report as a page; return its exit status."""
+def of_run(given: Any, found: Program, run: Callable[[], int]) -> int:
+    """Run the program, which returns its status, and write its report as a page; return its exit status."""
     if given.json is not None and (given.json == "-" or files.fields(given.json)):
         raise BadUsageError("run: --html is for one process: the file of --json may have no %p or %r")
     output.need("run", "jinja2")
@@ -32,7 +32,7 @@ def of_run(given: Any, found: Program, start: Callable[[], NoReturn]) -> int:
             given.json = files.escape(os.path.join(folder, "report.json"))
         report = files.fill(files.pattern(given.json))
         before = files.version(report)
-        status = program.wait_for(start)
+        status = run()
         if files.version(report) not in (None, before):
             with open(report, encoding="utf-8") as file:
                 _write(path, shlex.join(found.words), json.load(file))

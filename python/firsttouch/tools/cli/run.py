@@ -57,25 +57,39 @@ may stand in /etc/firsttouch/run, ~/.config/firsttouch/run or the variable FIRST
 
 
 def main(words: Sequence[str]) -> int:
-    """Check everything that can be checked, then exec. Returns only with an error."""
+    """Check what can be checked, then become the program, or wait for it where more is to be told after it."""
     given: Any
     own, found = program.split(words, _WITH_VALUE)
     given = _parsed(own)
     if given is None or found is None:
         given, found = program.parse(_parser(), words, _WITH_VALUE)
     _add_usual(given, found)
+
+    def start() -> NoReturn:
+        _start(given, found)
+
+    def run() -> int:
+        if given.limit is None:
+            return program.wait_for(start)
+        from firsttouch.tools.cli import budget
+
+        return budget.run(given, start)
+
+    if found.executable is not None:
+        _refuse_pythons(given, found.executable)
+    if given.limit is not None:
+        _limit(given.limit)
     if given.html is not None:
         from firsttouch.tools.cli import page
 
-        return page.of_run(given, found, lambda: _start(given, found))
-    return _start(given, found)
+        return page.of_run(given, found, run)
+    return start() if given.limit is None else program.passed_on(run())
 
 
 def _start(given: Any, found: Program) -> NoReturn:
     """Become the program."""
     settings = _settings(given)
     if found.executable is not None:
-        _refuse_pythons(given, found.executable)
         _check(found.executable)
         _become(found.executable, found.words, settings | _of_library(given))
     if given.threshold is not None and not given.all:
@@ -140,7 +154,7 @@ class _Options:
     """The options, none of them given yet."""
 
     quiet = all = lines = False
-    json = html = allocator = limit = max_idle = decay = threshold = None
+    json = html = allocator = limit = max_idle = decay = threshold = accounts = None
 
 
 def _parsed(words: Sequence[str]) -> _Options | None:
@@ -186,8 +200,8 @@ def _parser() -> Parser:
     add(
         "--limit",
         metavar="SIZE",
-        help="raise MemoryError beyond so many bytes of arrays, as in 4GiB, and name the lines that made the largest;"
-        " auto is what the machine or container has left at the start, less a reserve",
+        help="raise MemoryError where all processes of the program hold more, as in 4GiB, and name the lines that made"
+        " the largest blocks; auto is what the machine or container has left, less a reserve",
     )
     add(
         "--max-idle",
@@ -238,6 +252,7 @@ def _settings(given: Any) -> dict[str, Any]:
         settings["lines"] = program.LINES_FROM
     if given.limit is not None:
         settings["limit"] = _limit(given.limit)
+        settings["accounts"] = given.accounts
     if given.max_idle is not None:
         settings["max_idle"] = _size("--max-idle", given.max_idle)
     if given.decay is not None:

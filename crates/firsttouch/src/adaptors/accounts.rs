@@ -1,0 +1,196 @@
+//! What the processes of a run hold of the budget that they share, in a memory file of the process that started them.
+//! `firsttouch run --limit` waits for the program, and reads the file where the kernel has killed it
+//! (`python/firsttouch/tools/cli/budget.py`).
+//!
+//! The file is an array of accounts. The first has the sum; every process has one, with its number, its bytes, and a text that
+//! says what they are. A process that ends closes no account, as it may be killed: whoever comes to the end of the budget
+//! looks which processes are gone, and takes their bytes from the sum.
+
+#![allow(unsafe_code)] // Safety: the mapping is never undone, holds all accounts, and is used through atomic words.
+
+use super::limited::now;
+use crate::fork;
+use crate::heap::purger::{self, Purgeable};
+use crate::os::{self, Errno};
+use std::cell::UnsafeCell;
+use std::ptr::with_exposed_provenance;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// The name of the memory file.
+const NAME: &str = "firsttouch-budget";
+/// Accounts of processes that live at the same time. What others hold counts in the sum alone.
+const COUNT: usize = 256;
+/// The longest text.
+const TEXT: usize = 4076;
+/// Milliseconds until a text is written again, and the part of the budget that is taken until then.
+const AGAIN: u64 = 1000;
+const STEP: usize = 32;
+
+#[repr(C)]
+struct Account {
+    /// The process that has or had it; 0 if none had.
+    process: AtomicU32,
+    /// Whether a thread writes the text.
+    is_written: AtomicBool,
+    used: AtomicUsize,
+    /// Which of the two texts holds, from the bit 32 on, and its length.
+    text: AtomicU64,
+    /// `used`, and the time in milliseconds, when the text was written.
+    used_then: AtomicUsize,
+    written: AtomicU64,
+    texts: [UnsafeCell<[u8; TEXT]>; 2],
+}
+
+const _: () = assert!(size_of::<usize>() < 8 || size_of::<Account>() == 8 << 10, "budget.py reads it");
+
+/// See the module.
+pub struct Accounts {
+    at: usize,
+    /// The place of this process's account; 0 if there is none.
+    own: AtomicUsize,
+    /// The forks before the process that has it.
+    forks: AtomicU32,
+}
+
+impl Accounts {
+    /// Maps the file that `process` has open as `number`, for ever, and opens an account for this process.
+    ///
+    /// # Errors
+    /// If there is no such file, or it cannot be mapped.
+    pub fn open(process: u32, number: i32) -> Result<&'static Self, Errno> {
+        let file = os::find_memory_file(process, number, NAME, true)?;
+        let size = COUNT * size_of::<Account>();
+        file.set_len(size as u64).map_err(Errno::from)?;
+        let at = os::map_file(&file, size, 1, true, None)?;
+        let accounts: &'static Self =
+            Box::leak(Box::new(Self { at, own: AtomicUsize::new(0), forks: AtomicU32::new(fork::forks()) }));
+        accounts.take();
+        // SAFETY: it lives for ever.
+        unsafe { purger::enter(std::ptr::from_ref(accounts)) };
+        Ok(accounts)
+    }
+
+    fn account(&self, place: usize) -> &Account {
+        debug_assert!(place < COUNT);
+        // SAFETY: it lies in the mapping, and zeros are an account.
+        unsafe { &*with_exposed_provenance::<Account>(self.at + place * size_of::<Account>()) }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (usize, &Account)> {
+        (1..COUNT).map(|place| (place, self.account(place)))
+    }
+
+    /// Opens an account for this process, which has one thread: one that it had before an exec, or a new one, or that of a
+    /// process that is gone.
+    fn take(&self) {
+        let this = std::process::id();
+        let is_free =
+            |account: &Account, before| account.process.compare_exchange(before, this, Relaxed, Relaxed).is_ok();
+        let found = self
+            .all()
+            .find(|(_, account)| account.process.load(Relaxed) == this || is_free(account, 0))
+            .or_else(|| {
+                self.all().find(|(_, account)| {
+                    let other = account.process.load(Relaxed);
+                    is_gone(other) && is_free(account, other)
+                })
+            });
+        if let Some((_, account)) = found {
+            self.close(account);
+            account.text.store(0, Relaxed);
+            account.used_then.store(0, Relaxed);
+            account.is_written.store(false, Relaxed);
+        }
+        self.own.store(found.map_or(0, |(place, _)| place), Relaxed);
+    }
+
+    fn own(&self) -> Option<&Account> {
+        match self.own.load(Relaxed) {
+            0 => None,
+            place => Some(self.account(place)),
+        }
+    }
+
+    fn close(&self, account: &Account) {
+        sub(self.sum(), account.used.swap(0, Relaxed));
+    }
+
+    /// Takes from the sum what processes had that are gone.
+    pub fn close_gone(&self) {
+        if is_gone(std::process::id()) {
+            return; // there is no /proc to look into
+        }
+        let opened = self.all().take_while(|(_, account)| account.process.load(Relaxed) != 0);
+        opened
+            .filter(|(_, account)| is_gone(account.process.load(Relaxed)))
+            .for_each(|(_, account)| self.close(account));
+    }
+
+    /// The bytes that all processes hold.
+    pub fn sum(&self) -> &AtomicUsize {
+        &self.account(0).used
+    }
+
+    /// The bytes that this process holds.
+    pub fn used(&self) -> usize {
+        self.own().map_or(0, |account| account.used.load(Relaxed))
+    }
+
+    /// Adds bytes to this process's account, which are in the sum already.
+    pub fn add(&self, bytes: usize) {
+        if let Some(account) = self.own() {
+            account.used.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    /// Takes bytes from this process's account and from the sum.
+    pub fn refund(&self, bytes: usize) {
+        if let Some(account) = self.own() {
+            sub(&account.used, bytes);
+        }
+        sub(self.sum(), bytes);
+    }
+
+    /// Writes what this process holds, if that is much more than when it was written last, or if that is long ago and a
+    /// `large` request was served.
+    pub fn write(&self, budget: usize, large: bool, text: impl FnOnce() -> String) {
+        let Some(account) = self.own() else { return };
+        let (used, then) = (account.used.load(Relaxed), account.used_then.load(Relaxed));
+        let grows = used.saturating_sub(then) > budget / STEP;
+        let is_due = grows || (large && now() >= account.written.load(Relaxed) + AGAIN);
+        if !is_due || account.is_written.swap(true, Acquire) {
+            return;
+        }
+        let text = text();
+        let length = text.len().min(TEXT);
+        let other = 1 - (account.text.load(Relaxed) >> 32) as usize;
+        // SAFETY: only the thread that has set `is_written` writes, and readers read the other text.
+        unsafe { account.texts[other].get().cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), length) };
+        account.text.store((other as u64) << 32 | length as u64, Release);
+        account.used_then.store(used, Relaxed);
+        account.written.store(now(), Relaxed);
+        account.is_written.store(false, Release);
+    }
+}
+
+/// What was counted in another account, by mistake, must not let a counter pass zero.
+fn sub(counter: &AtomicUsize, bytes: usize) {
+    let _ = counter.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(bytes)));
+}
+
+/// Whether a process has no memory any more: it has ended, whether or not its parent has asked how.
+fn is_gone(process: u32) -> bool {
+    os::system_file(&format!("/proc/{process}/statm")).is_none_or(|sizes| sizes.starts_with("0 "))
+}
+
+impl Purgeable for Accounts {
+    fn hold(&self) {}
+
+    /// A child has an account of its own, and holds nothing yet: what it inherits is its parent's.
+    unsafe fn release(&self) {
+        if self.forks.swap(fork::forks(), Relaxed) != fork::forks() {
+            self.take();
+        }
+    }
+}

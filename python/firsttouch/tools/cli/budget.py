@@ -1,0 +1,88 @@
+"""The budget of `firsttouch run --limit`: its processes share it, and a kill by the kernel is explained."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import sys
+
+from _firsttouch_start import speak
+from firsttouch.tools.cli import program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+#: An account of a process (crates/firsttouch/src/adaptors/accounts.rs), and its beginning: the process, its bytes,
+#: which of the texts holds and its length, the bytes when that was written. The first account has the sum.
+_SIZE, _BEGINNING = 8 << 10, struct.Struct("=IxxxxQQQ8x")
+_TEXT = (_SIZE - _BEGINNING.size) // 2
+#: Processes that are shown.
+_SHOWN = 3
+
+
+def run(given: Any, start: Callable[[], NoReturn]) -> int:
+    """Run the program on a budget of all its processes, and wait for it; return its status."""
+    given.accounts = None
+    if not hasattr(os, "memfd_create"):
+        return program.wait_for(start)
+    file, killed, peak = os.memfd_create("firsttouch-budget"), _killed(), 0
+
+    def wait(child: int) -> int:
+        nonlocal peak
+        _, status, used = os.wait4(child, 0)
+        peak = used.ru_maxrss << 10
+        return status
+
+    given.accounts = [os.getpid(), file]
+    status = program.wait_for(start, wait)
+    others = _killed() - killed
+    if status == -signal.SIGKILL:
+        why = "the kernel killed the program for want of memory" if others > 0 else "the program was killed (SIGKILL)"
+        _tell(f"{why}; at most {_size(peak)} of it were resident", file)
+    elif others > 0:
+        _tell("the kernel killed a process of this memory cgroup for want of memory", file)
+    os.close(file)
+    return status
+
+
+def _tell(why: str, file: int) -> None:
+    held: list[tuple[int, str]] = []
+    at = _SIZE
+    while len(account := os.pread(file, _SIZE, at)) == _SIZE:
+        process, used, which, then = _BEGINNING.unpack_from(account)
+        if not process:
+            break
+        begin = _BEGINNING.size + (which >> 32) * _TEXT
+        text = account[begin : begin + (which & 0xFFFFFFFF)].decode(errors="replace") or _size(used)
+        held.append((max(used, then), f"process {process} held {text}"))
+        at += _SIZE
+    shown = [text for _, text in sorted(held, reverse=True)[:_SHOWN]]
+    lines = [why, *(shown or ["nothing of what it held came from firsttouch"])]
+    speak.write(sys.__stderr__, "".join(f"firsttouch: {line}\n" for line in lines))
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 20):,.0f} MiB"
+
+
+def _killed() -> int:
+    """Return how many processes of this memory cgroup the kernel has killed for want of memory."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as file:
+            groups = [line.rstrip("\n").split(":", 2) for line in file]
+    except (OSError, ValueError):
+        return 0
+    for _, names, path in groups:
+        if names and "memory" not in names.split(","):
+            continue
+        folder, name = ("memory", "memory.oom_control") if names else ("", "memory.events")
+        for own in (path, "/"):  # in a container its group is the root
+            try:
+                with open(os.path.join("/sys/fs/cgroup", folder, own.lstrip("/"), name), encoding="utf-8") as file:
+                    return next(int(line.split()[1]) for line in file if line.startswith("oom_kill "))
+            except (OSError, ValueError, StopIteration):
+                continue
+    return 0

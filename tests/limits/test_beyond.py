@@ -1,0 +1,14 @@
+"""Programs that need more than their cgroup has: some of those that `python -m tests.limits.beyond` runs."""
+
+import pytest
+
+from tests.limits import beyond
+
+
+@pytest.mark.parametrize("part", ["cache[key]", "np.abs(", "array.tobytes()", "values.append", "pd.read_csv"])
+def test_a_program_beyond_its_limit_ends_in_a_memoryerror_that_names_its_line(part: str) -> None:
+    kind, program = next(each for each in beyond.programs() if part in each[1])
+    if kind != "numpy":
+        pytest.importorskip(kind)
+    ending = beyond.run(kind, program)
+    assert ending.word == "MemoryError", ending.error
