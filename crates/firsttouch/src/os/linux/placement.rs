@@ -2,6 +2,8 @@
 
 use crate::os::types::{Errno, Mode, Nodes, Processors};
 use std::ffi::{c_int, c_long, c_ulong, c_void};
+use std::fs::File;
+use std::io::Read;
 use std::ptr::{null, null_mut};
 
 /// The flags that the kernel returns together with the mode.
@@ -173,5 +175,8 @@ pub fn free_huge_pages(page: usize, node: Option<usize>) -> Option<usize> {
 }
 
 pub fn transparent_huge_pages() -> bool {
-    system_file("/sys/kernel/mm/transparent_hugepage/enabled").is_some_and(|text| !text.contains("[never]"))
+    // Read without memory of the heap, which may be what is out.
+    let mut text = [0; 64];
+    let read = File::open("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|mut file| file.read(&mut text));
+    read.is_ok_and(|len| !text[..len].windows(7).any(|word| word == b"[never]"))
 }
