@@ -6,7 +6,9 @@ which asks for too much at once, where the traceback has to end.
 """
 
 import itertools
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -226,6 +228,8 @@ class Ending(NamedTuple):
 
     @property
     def word(self) -> str:
+        if self.error.endswith("hangs"):
+            return "hangs"
         if "MemoryError" in self.error:
             return "MemoryError" if self.named else "MemoryError, another line"
         return "killed, reported" if "firsttouch: the kernel killed" in self.error else f"status {self.status}"
@@ -254,15 +258,19 @@ def run(kind: str, program: str, under: bool = True, limit: int = LIMIT) -> Endi
 
 
 def _start(command: list[str], enter: Callable[[], None]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *command[1:]],
-        env=environment(OMP_NUM_THREADS="1"),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-        preexec_fn=enter,
-    )
+    words = [sys.executable, *command[1:]]
+    surroundings = environment(OMP_NUM_THREADS="1")
+    with subprocess.Popen(
+        words, env=surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=enter,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            _, error = process.communicate(timeout=90)
+        except subprocess.TimeoutExpired:  # as a pool does whose worker was killed
+            os.killpg(process.pid, signal.SIGKILL)
+            _, error = process.communicate()
+            error += "hangs"
+    return subprocess.CompletedProcess(words, process.returncode, "", error)
 
 
 def main(words: list[str]) -> None:
