@@ -7,6 +7,7 @@ use crate::python::values::Name;
 use firsttouch::heap::purger;
 use firsttouch::os;
 use firsttouch::sync::lock::Lock;
+use firsttouch_trace::live;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -214,9 +215,10 @@ impl Frames {
     }
 }
 
-/// Instructions that have asked for memory, each with its site, or 0 where it is not the program's, in a word that is read without
-/// a lock: addresses have 48 bits. They stay, and their code objects with them, whose addresses would be others' otherwise. A
-/// program may make those without end, so what finds no room is looked up each time.
+/// Instructions that asked for memory while the table of live blocks was filled, each with its site, or 0 where it is not the
+/// program's, in a word that is read without a lock: addresses have 48 bits. They stay, and their code objects with them, whose
+/// addresses would be others' otherwise. Budgets keep no code alive, and look each time; so does what finds no room, as a program
+/// may make code without end.
 static KNOWN: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
 const SITES: u64 = 1 << 16;
 
@@ -233,7 +235,7 @@ fn known(instruction: usize) -> Option<u64> {
 fn remember(instruction: usize, site: u64, code: Bound<'_, PyAny>) {
     let word = instruction as u64 * SITES + site;
     let enters = |place: &AtomicU64| place.compare_exchange(0, word, Relaxed, Relaxed).is_ok();
-    if site < SITES && places(instruction).any(enters) {
+    if live::is_open() && site < SITES && places(instruction).any(enters) {
         std::mem::forget(code); // kept alive for good
     }
 }
