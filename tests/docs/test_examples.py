@@ -5,6 +5,7 @@ import doctest
 import inspect
 import re
 import runpy
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import firsttouch as ft
 from firsttouch import _allocators, _firsttouch
+from firsttouch.tools.cli import completion
 
 pytest.importorskip("distributed", reason="firsttouch.dask needs Dask's distributed")
 pytest.importorskip("numba", reason="firsttouch.numba needs Numba")
@@ -94,6 +96,38 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", PAGES["README.md"])
     assert len(links) > 10
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+#: What a user is told to type: behind a prompt, or in backticks.
+TYPED = re.compile(r"(?:^\$ |`)firsttouch\s+(-{0,2}[a-z][a-z-]*)([^`\n]*)", re.MULTILINE)
+TELLING = {
+    str(page.relative_to(ROOT)): page.read_text("utf-8")
+    for page in [*ROOT.glob("*.md"), *ROOT.glob(".github/ISSUE_TEMPLATE/*"), *ROOT.glob("docs/**/*.md")]
+    if page.name != "CHANGELOG.md" and page.parent.name != "notes"
+}
+
+
+def test_commands_that_pages_name_exist_with_their_options() -> None:
+    known = {
+        command: {name: option.takes_value for option in parser.options() for name in option.names}
+        for command, parser in completion._parsers().items()
+    } | {"--version": {}, "--help": {}}
+    wrong, seen = [], set()
+    for page, text in TELLING.items():
+        for command, rest in TYPED.findall(text):
+            seen.add(command)
+            words = iter(shlex.split(rest, comments=True))
+            for word in words if command in known else ():
+                if not word.startswith("-") or word in ("-m", "-c", "--"):
+                    break
+                if word not in known[command]:
+                    wrong.append((page, command, word))
+                elif known[command][word]:
+                    next(words, None)
+            if command not in known:
+                wrong.append((page, command, ""))
+    assert wrong == []
+    assert seen == {*known} - {"--help"}
 
 
 def test_recorded_outputs_are_those_of_their_commands_and_shown() -> None:
