@@ -141,6 +141,32 @@ def test_adaptors_stand_on_it() -> None:
     assert own.kept == {}
 
 
+class Cut:
+    """Cuts blocks from an array, the first where that begins."""
+
+    def __init__(self, array: "np.ndarray[Any, Any]") -> None:
+        self.array, self.cut = array, 0
+
+    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+        at = int(self.array.ctypes.data) + self.cut
+        self.cut += -(-nbytes // alignment) * alignment
+        return at
+
+    def deallocate(self, address: int, nbytes: int) -> None:
+        """Keeps all of it."""
+
+
+@pytest.mark.parametrize("below", ["pool()", "pages()", "calloc()", "limited(pages(), '1 GiB')", "tracked(pool())"])
+def test_blocks_may_lie_in_an_array_of_any_allocator(below: str) -> None:
+    own = Cut(ft.zeros(100_000, "u1", allocator=below))
+    array = ft.empty(20_000, "u1", allocator=own)
+    assert array.ctypes.data == own.array.ctypes.data
+    assert repr(ft.get_allocator(array)) == repr(own)
+    del array
+    own.array[:] = 1
+    assert own.array.sum() == 100_000
+
+
 class Raises:
     """Has something else to say than an address."""
 

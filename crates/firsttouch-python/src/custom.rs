@@ -114,6 +114,10 @@ unsafe impl Allocator for CustomAllocator {
         Some(self.ledger.get(address).is_some())
     }
 
+    fn is_lent(&self) -> bool {
+        true
+    }
+
     fn must_stay(&self) -> bool {
         self.ledger.any()
     }

@@ -186,6 +186,11 @@ pub unsafe trait Allocator: Any + Send + Sync {
         None
     }
 
+    /// Whether its memory may lie in a block of any other allocator: lent storage, and what C functions and Python return.
+    fn is_lent(&self) -> bool {
+        false
+    }
+
     /// Whether live blocks exist that nothing could deallocate once this allocator is dropped. Blocks that an adaptor
     /// passes on unchanged go back to its upstream.
     fn must_stay(&self) -> bool {

@@ -30,15 +30,14 @@ pub fn keeps_list(allocator: &dyn Allocator) -> bool {
     allocator.owns(NonNull::dangling()).is_some()
 }
 
-/// The height of keepers on memory of unknown origin: lent storage, C functions, Python. That may be a block of any other
-/// keeper, so these come first.
+/// The height of keepers whose memory is lent. That may be a block of any other keeper, so these come first.
 const ON_ANYTHING: usize = 1 << 16;
 
 /// The height of a stack: of two keepers that list an address, the higher one handed out the block, on memory from the lower.
 fn height(allocator: &dyn Allocator) -> usize {
     match allocator.upstream() {
         Some(upstream) => height(&**upstream) + 1,
-        None if keeps_list(allocator) => ON_ANYTHING,
+        None if allocator.is_lent() => ON_ANYTHING,
         None => 1,
     }
 }

@@ -751,6 +751,10 @@ unsafe impl Allocator for Buffer {
         Some(self.block(address).is_some())
     }
 
+    fn is_lent(&self) -> bool {
+        matches!(self.source, Source::Fixed { .. })
+    }
+
     fn must_stay(&self) -> bool {
         self.used() > 0 // all else goes back to its upstream
     }

@@ -162,6 +162,11 @@ unsafe impl<L: Library> Allocator for Listed<L> {
         self.library.alignment()
     }
 
+    /// What is not the library's code may take memory from anywhere.
+    fn is_lent(&self) -> bool {
+        L::CALLS_OUT
+    }
+
     fn must_stay(&self) -> bool {
         self.living.any()
     }
