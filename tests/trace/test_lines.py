@@ -273,6 +273,8 @@ def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: St
     table = Table("", ("line",))
     Line("<string>", 4, "copy.py:10", 10, 10 << 20, 1.0, 0.5, 0.5).add_to(table)
     assert table.rows == [("<string>:4",), ("  in copy.py:10",)]
+    Line("<string>", 4, "pandas/core/computation/expressions.py:85", 10, 10 << 20, 1.0, 0.5, 0.5).add_to(table)
+    assert re.fullmatch(r"  in \.\.\.\w+/expressions\.py:85", table.rows[-1][0]), "the path is cut, not the word"
     budget = f"import firsttouch as ft\nft.install(ft.limited(ft.pool(), '20 MiB'))\n{code}\nc = a + b"
     assert re.search(r"<string>:6, in copy\.py:\d+", python("-c", budget).stderr)
 

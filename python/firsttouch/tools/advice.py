@@ -53,7 +53,7 @@ class Line:
         """Add a row, and one below it for the line of a library through which this one made its blocks."""
         table.rows.append((self.place, *cells))
         if self.library:
-            table.rows.append((f"  {_end(f'in {self.library}', _LONG - 2)}", *[""] * len(cells)))
+            table.rows.append((f"  in {_end(self.library, _LONG - 5)}", *[""] * len(cells)))
 
 
 def _end(text: str, most: int = _LONG) -> str:
