@@ -49,6 +49,7 @@ def _begin_child() -> None:
 def finish() -> None:
     """Write the report of this process, if it is one that reports, and never raise."""
     global _reported_by
+    hook.leave()
     process = os.getpid()
     text = os.environ.get("FIRSTTOUCH_RUN", "")
     if _reported_by == process or (str(settings.command_process()) not in text and "%p" not in text):

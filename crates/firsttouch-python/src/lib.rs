@@ -86,7 +86,7 @@ mod _firsttouch {
         scratch::default_buffers::{home, home_buffer, home_enter, home_leave},
         scratch::scope::PyScope,
         sharing::{SharedMapping, shared_arrived, shared_wait_until_opened},
-        tools::machine::{headroom, memory_bounds, share_budget},
+        tools::machine::{budget_file, end_with, headroom, leave_budget, memory_bounds, share_budget},
         tools::profile::ProfileRegion,
         tools::trace::{trace_begin, trace_end, trace_summary},
     };

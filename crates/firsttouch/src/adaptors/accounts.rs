@@ -13,6 +13,7 @@ use crate::fork;
 use crate::heap::purger::{self, Purgeable};
 use crate::os::{self, Errno};
 use std::cell::UnsafeCell;
+use std::fs::File;
 use std::ptr::with_exposed_provenance;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -33,6 +34,8 @@ struct Account {
     process: AtomicU32,
     /// Whether a thread writes the text.
     is_written: AtomicBool,
+    /// Whether it comes to its own end, so that what it holds explains nothing.
+    has_ended: AtomicBool,
     used: AtomicUsize,
     /// Which of the two texts holds, from the bit 32 on, and its length.
     text: AtomicU64,
@@ -54,15 +57,22 @@ pub struct Accounts {
 }
 
 impl Accounts {
+    /// Makes the file, which other processes find as long as this one has it open.
+    ///
+    /// # Errors
+    /// If the system refuses it.
+    pub fn create() -> Result<File, Errno> {
+        let file = os::memory_file(NAME, COUNT * size_of::<Account>(), None)?;
+        os::beside_standard_streams(file).map_err(Errno::from)
+    }
+
     /// Maps the file that `process` has open as `number`, for ever, and opens an account for this process.
     ///
     /// # Errors
     /// If there is no such file, or it cannot be mapped.
     pub fn open(process: u32, number: i32) -> Result<&'static Self, Errno> {
         let file = os::find_memory_file(process, number, NAME, true)?;
-        let size = COUNT * size_of::<Account>();
-        file.set_len(size as u64).map_err(Errno::from)?;
-        let at = os::map_file(&file, size, 1, true, None)?;
+        let at = os::map_file(&file, COUNT * size_of::<Account>(), 1, true, None)?;
         let accounts: &'static Self =
             Box::leak(Box::new(Self { at, own: AtomicUsize::new(0), forks: AtomicU32::new(fork::forks()) }));
         accounts.take();
@@ -101,6 +111,7 @@ impl Accounts {
             account.text.store(0, Relaxed);
             account.used_then.store(0, Relaxed);
             account.is_written.store(false, Relaxed);
+            account.has_ended.store(false, Relaxed);
         }
         self.own.store(found.map_or(0, |(place, _)| place), Relaxed);
     }
@@ -150,6 +161,13 @@ impl Accounts {
             sub(&account.used, bytes);
         }
         sub(self.sum(), bytes);
+    }
+
+    /// Notes that this process ends by itself. Its bytes count until it is gone, as threads may still free them.
+    pub fn end(&self) {
+        if let Some(account) = self.own() {
+            account.has_ended.store(true, Relaxed);
+        }
     }
 
     /// Writes what this process holds, if that is much more than when it was written last, or if that is long ago and a

@@ -299,6 +299,13 @@ impl Limited {
         }
     }
 
+    /// Notes that this process ends by itself, so that its account explains nothing.
+    pub fn leave(&self) {
+        if let Some(accounts) = self.accounts.get() {
+            accounts.end();
+        }
+    }
+
     /// The budget in bytes.
     pub fn budget(&self) -> usize {
         self.allowed.load(Relaxed)

@@ -180,6 +180,8 @@ macro_rules! contract {
                 = Err(Errno::UNSUPPORTED);
             /// Registers what is called before every fork, and after it in the parent and in the child.
             fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> () = ();
+            /// Lets the kernel kill this process when the thread of `parent` ends that started it.
+            fn end_with(parent: u32) -> () = ();
             /// Reports the first memory fault, in a signal handler, before it ends the process.
             fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Writes to a file, in such a handler.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import struct
 import sys
 
 from _firsttouch_start import speak
@@ -15,10 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-#: An account of a process (crates/firsttouch/src/adaptors/accounts.rs), and its beginning: the process, its bytes,
-#: which of the texts holds and its length, the bytes when that was written. The first account has the sum.
-_SIZE, _BEGINNING = 8 << 10, struct.Struct("=IxxxxQQQ8x")
-_TEXT = (_SIZE - _BEGINNING.size) // 2
+#: An account of a process (crates/firsttouch/src/adaptors/accounts.rs), and its beginning: the process, whether it came
+#: to its own end, its bytes, which of the texts holds and its length, the bytes when that was written. The first has
+#: the sum.
+_SIZE, _BEGINNING = 8 << 10, "=Ix?xxQQQ8x"
+#: The signal by which the kernel kills; its module is not needed for more.
+_SIGKILL = 9
 #: Processes that are shown.
 _SHOWN = 3
 
@@ -26,9 +26,16 @@ _SHOWN = 3
 def run(given: Any, start: Callable[[], NoReturn]) -> int:
     """Run the program on a budget of all its processes, and wait for it; return its status."""
     given.accounts = None
-    if not hasattr(os, "memfd_create"):
+    if os.name == "nt":
         return program.wait_for(start)
-    file, killed, peak = os.memfd_create("firsttouch-budget"), _killed(), 0
+    from firsttouch import _firsttouch
+
+    try:
+        file = _firsttouch.budget_file()
+    except OSError as error:
+        speak.line(f"run: each process has a budget of its own, as the system makes no memory file: {error.strerror}")
+        return program.wait_for(start)
+    killed, peak = _killed(), 0
 
     def wait(child: int) -> int:
         nonlocal peak
@@ -39,7 +46,7 @@ def run(given: Any, start: Callable[[], NoReturn]) -> int:
     given.accounts = [os.getpid(), file]
     status = program.wait_for(start, wait)
     others = _killed() - killed
-    if status == -signal.SIGKILL:
+    if status == -_SIGKILL:
         why = "the kernel killed the program for want of memory" if others > 0 else "the program was killed (SIGKILL)"
         _tell(f"{why}; at most {_size(peak)} of it were resident", file)
     elif others > 0:
@@ -49,15 +56,19 @@ def run(given: Any, start: Callable[[], NoReturn]) -> int:
 
 
 def _tell(why: str, file: int) -> None:
+    import struct
+
     held: list[tuple[int, str]] = []
-    at = _SIZE
+    at, begins = _SIZE, struct.calcsize(_BEGINNING)
+    room = (_SIZE - begins) // 2
     while len(account := os.pread(file, _SIZE, at)) == _SIZE:
-        process, used, which, then = _BEGINNING.unpack_from(account)
+        process, has_ended, used, which, then = struct.unpack_from(_BEGINNING, account)
         if not process:
             break
-        begin = _BEGINNING.size + (which >> 32) * _TEXT
+        begin = begins + (which >> 32) * room
         text = account[begin : begin + (which & 0xFFFFFFFF)].decode(errors="replace") or _size(used)
-        held.append((max(used, then), f"process {process} held {text}"))
+        if not has_ended:
+            held.append((max(used, then), f"process {process} held {text}"))
         at += _SIZE
     shown = [text for _, text in sorted(held, reverse=True)[:_SHOWN]]
     lines = [why, *(shown or ["nothing of what it held came from firsttouch"])]

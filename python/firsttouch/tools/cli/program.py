@@ -392,46 +392,71 @@ def wait_for(start: Callable[[], NoReturn], wait: Callable[[int], int] | None = 
 
     `wait` waits for the child in its own way, and returns the status as :func:`os.waitpid` does.
 
-    Ctrl-C reaches the program, as it would without this process, which keeps waiting. Other signals that would end this
-    process are passed on to the program, those among them that mean what a program wants.
+    Signals that would end this process are passed on to the program, those among them that mean what a program wants,
+    and this process keeps waiting. Those of the terminal's keys reach the program anyway. If this process is killed,
+    the program is, too.
     """
     if os.name == "nt":
         try:
             start()
         except SystemExit as ended:
             return int(ended.code or 0)
-    import signal
+    import _signal  # type: ignore[import-not-found]  # signal takes longer to import
 
+    from firsttouch import _firsttouch
+
+    parent, of_children = (
+        os.getpid(),
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL),
+    )  # ignored, it would hide the status
     child = os.fork()
     if child == 0:
+        _signal.signal(_signal.SIGCHLD, of_children)
+        _firsttouch.end_with(parent)
         try:
             start()
         except BadUsageError as error:
             speak.line(str(error))
         finally:
             os._exit(2)
-    handlers: dict[int, Any] = {signal.SIGINT: signal.SIG_IGN}
-    handlers |= dict.fromkeys(
-        (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2), lambda number, _: os.kill(child, number)
-    )
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    of_keys = (_signal.SIGINT, _signal.SIGQUIT)
+
+    def pass_on(number: int, _: object) -> None:
+        if not (number in of_keys and _is_in_foreground()):
+            try:
+                os.kill(child, number)
+            except ProcessLookupError:
+                return  # it has ended
+
+    passed = (*of_keys, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGUSR1, _signal.SIGUSR2)
+    before = {number: _signal.signal(number, pass_on) for number in passed}
     try:
         return os.waitstatus_to_exitcode(wait(child) if wait else os.waitpid(child, 0)[1])
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            _signal.signal(number, handler)
+
+
+def _is_in_foreground() -> bool:
+    """Return whether the keys of a terminal send signals to this process, and so to the program beside it."""
+    try:
+        with open("/dev/tty", "rb") as terminal:
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False
 
 
 def passed_on(status: int) -> int:
     """Return our exit status for a program's; if a signal ended the program, end this process by the same signal."""
     if status < 0:
-        import signal
+        import _signal
 
         if sys.stdout is not None:
             sys.stdout.flush()  # a signal leaves no time for it
-        if -status not in (signal.SIGKILL, signal.SIGSTOP):  # which have no handlers
-            signal.signal(-status, signal.SIG_DFL)
+        if -status != _signal.SIGKILL:  # which has no handler
+            _signal.signal(-status, _signal.SIG_DFL)
         os.kill(os.getpid(), -status)
+        return 128 - status  # as a shell: no signal ends the first process of a container
     return status
 
 

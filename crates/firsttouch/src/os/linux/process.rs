@@ -244,6 +244,17 @@ pub(super) fn start(
     }
 }
 
+pub fn end_with(parent: u32) {
+    // SAFETY: these calls have no preconditions.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // It may have ended before. 0 is a parent in another namespace.
+        if ![0, parent].contains(&(libc::getppid() as u32)) {
+            libc::raise(libc::SIGKILL);
+        }
+    }
+}
+
 /// The number is for [`Thread::join`].
 pub fn name_thread(name: &std::ffi::CStr, task: &AtomicU32) {
     // SAFETY: the name is a C string; gettid has no preconditions.

@@ -1,0 +1,139 @@
+"""`firsttouch run --limit` waits for the program as its parent: signals, ends, and what is told after a kill."""
+
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from .conftest import Start, Write, clean_environment
+
+WAITS = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, lambda number, _: (os.write(1, f'{signal.Signals(number).name}\\n'.encode()), sys.exit(5)))
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@contextmanager
+def waiting(script: Path, **options: object) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "firsttouch", "run", "-q", "--limit", "1GiB", str(script)]
+    options = {"stdout": subprocess.PIPE, "text": True, "env": clean_environment()} | options
+    with subprocess.Popen(command, **options) as process:  # type: ignore[call-overload]
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_to_the_command_reach_the_program(write: Write, number: signal.Signals) -> None:
+    with waiting(write("waits.py", WAITS), start_new_session=True) as process:
+        process.send_signal(number)
+        assert process.communicate(timeout=60)[0] == f"{number.name}\n"
+        assert process.returncode == 5
+
+
+def test_the_terminal_s_keys_reach_the_program_once(write: Write) -> None:
+    counts = WAITS.replace("sys.exit(5)", "number == signal.SIGTERM and sys.exit(5)")
+    master, slave = pty.openpty()
+    enter = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", enter, sys.executable, "-m", "firsttouch", "run", "-q", "--limit", "1GiB"]
+    with subprocess.Popen(
+        [*command, str(write("counts.py", counts))],
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        env=clean_environment(),
+        start_new_session=True,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        for key, name in [(b"\x03", "SIGINT"), (b"\x1c", "SIGQUIT"), (b"\x03", "SIGINT")]:
+            os.write(master, key)
+            assert process.stdout.readline() == f"{name}\n"
+        process.terminate()
+        assert process.communicate(timeout=60)[0] == "SIGTERM\n"
+        assert process.returncode == 5
+    os.close(master)
+    os.close(slave)
+
+
+def test_where_the_command_is_killed_the_program_is_killed(write: Write) -> None:
+    """`subprocess.run(..., timeout=)` kills, and then reads the output until nobody has it open."""
+    with waiting(write("waits.py", WAITS)) as process:
+        process.kill()
+        assert process.communicate(timeout=60)[0] == ""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_as_the_first_process_of_a_container_it_ends_as_a_shell_does(number: int) -> None:
+    first = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*first, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespaces of processes")
+    command = [sys.executable, "-m", "firsttouch", "run", "-q", "--limit", "1GiB", "-c"]
+    code = f"import os; os.kill(os.getpid(), {number})"
+    done = subprocess.run([*first, *command, code], capture_output=True, env=clean_environment(), check=False)
+    assert done.returncode == 128 + number
+
+
+def test_where_ended_children_are_ignored_the_status_is_the_program_s(firsttouch: Start) -> None:
+    ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # noqa: E731
+    code = "import signal, sys; sys.exit(3 if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else 4)"
+    assert firsttouch("run", "-q", "--limit", "1GiB", "-c", code, preexec_fn=ignore).returncode == 3
+
+
+def test_without_memory_files_each_process_has_a_budget(python: Start, write: Write) -> None:
+    """They are refused by some sandboxes; the call in os is missing from some builds of Python."""
+    write(
+        "refused.py",
+        """
+import os, sys
+if hasattr(os, "memfd_create"):
+    del os.memfd_create
+sys.argv[1:] = ["run", "-q", "--limit", "50MiB", "-c", "import numpy; numpy.ones(60 << 20, 'u1')"]
+from _firsttouch_start import main
+if len(sys.orig_argv) > 2:
+    from firsttouch import _firsttouch
+    def refused():
+        raise PermissionError(1, "Operation not permitted")
+    _firsttouch.budget_file = refused
+sys.exit(main())
+""",
+    )
+    for words in ([], ["refused"]):
+        done = python("refused.py", *words)
+        assert done.returncode == 1
+        assert "limited() allows 50 MiB" in done.stderr
+        assert ("no memory file: Operation not permitted" in done.stderr) == bool(words)
+
+
+def test_what_ended_by_itself_does_not_explain_a_kill(firsttouch: Start, write: Write) -> None:
+    script = write(
+        "steps.py",
+        """
+import os, signal, subprocess, sys
+import numpy as np
+step = "import numpy as np; kept = np.ones(30 << 20, np.uint8)"
+for _ in range(4):
+    subprocess.run([sys.executable, "-c", step], check=True)
+kept = np.ones(20 << 20, np.uint8)
+os.kill(os.getpid(), signal.SIGKILL)
+""",
+    )
+    done = firsttouch("run", "-q", "--limit", "200MiB", script)
+    assert done.returncode == -signal.SIGKILL
+    assert re.findall("process .* held (.*?),", done.stderr) == ["20 MiB"]
+    assert f"{script}:7" in done.stderr
