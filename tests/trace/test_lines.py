@@ -263,6 +263,11 @@ def test_a_record_that_was_removed_is_not_taken_for_a_program_without_numpy(firs
     assert "never imported" not in done.stderr
 
 
+def test_a_percentage_is_not_broken_between_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "18")
+    assert output.wrapped("a gain of about 46 %, perhaps", sys.stderr) == "a gain of about\n  46 %, perhaps"
+
+
 def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: Start, python: Start) -> None:
     code = "import copy\nimport numpy as np\na = np.ones(1 << 20)\nb = copy.deepcopy(a)"
     found = told(firsttouch("advise", "--json", "-", "-c", code))

@@ -151,7 +151,9 @@ def wrapped(sentence: str, stream: TextIO | None) -> str:
     if stream is None or not (stream.isatty() or "COLUMNS" in os.environ):
         return sentence
     width = shutil.get_terminal_size().columns
-    return textwrap.fill(sentence, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    kept = sentence.replace(" %", "\N{NO-BREAK SPACE}%")
+    filled = textwrap.fill(kept, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return filled.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def place(file: str, line: int) -> str:
