@@ -1,5 +1,6 @@
 """What is no array comes from the installed allocator, too, through CPython's allocator of the raw domain."""
 
+import sys
 import sysconfig
 
 import pytest
@@ -344,6 +345,42 @@ def test_lines_of_what_is_no_array() -> None:
 
 
 @pytest.mark.skipif(FREE_THREADED, reason="CPython has an allocator of its own for objects")
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="garbage is collected between bytecodes alone")
+def test_to_find_the_line_runs_no_code_of_the_program() -> None:
+    meanwhile, later = ask(
+        """
+        ft.install("limited(pool(), '1 GiB')")
+        ran = []
+
+        class Late:
+            def __init__(self):
+                self.me = self
+
+            def __del__(self):
+                ran.append(len(grown))
+
+        grown = [None] * 30_000
+        more = (None,) * 30_000
+
+        def grow():
+            gc.collect()
+            gc.disable()
+            Late(), []
+            gc.set_threshold(1)
+            gc.enable()
+            grown.extend(more)  # to 480 kB, in a frame that is not an object yet
+            gc.disable()
+            return len(ran)
+
+        found = grow()
+        gc.collect()
+        print(json.dumps([found, ran]))
+        """,
+        prologue=PROLOGUE,
+    )
+    assert (meanwhile, later) == (0, [60_000])
+
+
 def test_at_the_end_of_a_budget_errors_can_be_told_and_bytes_are_refused() -> None:
     run(
         """

@@ -145,6 +145,7 @@ pub fn site() -> u64 {
     let Some(frames) = Frames::get().filter(|_| is_attached()) else { return 0 };
     // SAFETY: this thread is attached to an interpreter, and stays so; the frame is a borrowed reference or null.
     unsafe {
+        let _none_collected = NoneCollected::begin();
         let (py, frame) = (Python::assume_attached(), ffi::PyEval_GetFrame());
         if frame.is_null() {
             return 0;
@@ -156,6 +157,28 @@ pub fn site() -> u64 {
         let is_main = ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0;
         let may_look = is_main && ffi::PyErr_Occurred().is_null();
         if may_look { find(frames, &Bound::from_borrowed_ptr(py, frame.cast())) } else { 0 }
+    }
+}
+
+/// Keeps the interpreter from collecting garbage, which runs any code, until it is dropped. Up to CPython 3.11 asking for a frame
+/// would collect at once, perhaps while the list that grows is in the middle of that; later versions wait for the next bytecode.
+struct NoneCollected(bool);
+
+impl NoneCollected {
+    /// # Safety
+    /// This thread is attached to the interpreter, and stays so until the drop.
+    unsafe fn begin() -> Self {
+        // SAFETY: a constant of the running Python; and as demanded.
+        Self(unsafe { ffi::Py_Version < 0x030c_0000 && ffi::PyGC_Disable() != 0 })
+    }
+}
+
+impl Drop for NoneCollected {
+    fn drop(&mut self) {
+        if self.0 {
+            // SAFETY: as `begin` demands.
+            unsafe { ffi::PyGC_Enable() };
+        }
     }
 }
 
