@@ -20,8 +20,8 @@ use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release}
 
 /// The name of the memory file.
 const NAME: &str = "firsttouch-budget";
-/// Accounts of processes that live at the same time. What others hold counts in the sum alone.
-const COUNT: usize = 256;
+/// Accounts of processes that live at the same time. Others do not share the budget: nobody would notice their end.
+const COUNT: usize = 1024;
 /// The longest text.
 const TEXT: usize = 4076;
 /// Milliseconds until a text is written again, and the part of the budget that is taken until then.
@@ -114,6 +114,11 @@ impl Accounts {
             account.has_ended.store(false, Relaxed);
         }
         self.own.store(found.map_or(0, |(place, _)| place), Relaxed);
+    }
+
+    /// Whether this process has an account.
+    pub fn is_open(&self) -> bool {
+        self.own().is_some()
     }
 
     fn own(&self) -> Option<&Account> {

@@ -327,9 +327,14 @@ impl Limited {
         }
     }
 
+    /// The accounts, if this process has one of them.
+    fn accounts(&self) -> Option<&'static Accounts> {
+        self.accounts.get().copied().filter(|accounts| accounts.is_open())
+    }
+
     /// The counter of the bytes in use.
     fn counter(&self) -> &AtomicUsize {
-        self.accounts.get().map_or(&self.used, |accounts| accounts.sum())
+        self.accounts().map_or(&self.used, |accounts| accounts.sum())
     }
 
     /// The bytes of the budget that are in use, by all processes that share it.
@@ -339,13 +344,13 @@ impl Limited {
 
     fn in_use(&self) -> InUse {
         let (all, stats) = (self.used(), self.upstream.stats());
-        let own = self.accounts.get().map_or(all, |accounts| accounts.used().min(all));
+        let own = self.accounts().map_or(all, |accounts| accounts.used().min(all));
         InUse { all, own, beyond: (stats.active + stats.idle).saturating_sub(stats.in_use) }
     }
 
     /// Charges `more` bytes to the budget, or fails. `asked` is the size of the whole request.
     fn charge(&self, more: usize, asked: usize) -> Result<(), AllocError> {
-        let (counter, accounts) = (self.counter(), self.accounts.get());
+        let (counter, accounts) = (self.counter(), self.accounts());
         let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= self.budget());
         let is_short = fits(self.used()).is_none();
         if let Some(accounts) = accounts.filter(|_| is_short) {
@@ -369,7 +374,7 @@ impl Limited {
     }
 
     fn refund(&self, bytes: usize) {
-        match self.accounts.get() {
+        match self.accounts() {
             Some(accounts) => accounts.refund(bytes),
             None => drop(self.used.fetch_sub(bytes, Relaxed)),
         }
@@ -383,7 +388,7 @@ impl Limited {
 
     /// Writes what this process holds into its account, from time to time.
     fn account(&self, served: usize) {
-        if let Some(accounts) = self.accounts.get() {
+        if let Some(accounts) = self.accounts() {
             let (allowed, used) = (self.budget(), accounts.used());
             accounts.write(allowed, served >= FROM, || {
                 let listed = listed(&self.ledger, self.call_sites);

@@ -208,7 +208,7 @@ fn what_an_upstream_adds_is_not_handed_on() {
 #[cfg(target_os = "linux")]
 fn processes_share_it() {
     alone("limited::processes_share_it", || {
-        let file = os::memory_file("firsttouch-budget", 2 << 20, None).unwrap();
+        let file = Accounts::create().unwrap();
         let limited = Limited::new(Pool::new(Options::default()), BUDGET);
         limited.join(Accounts::open(std::process::id(), os::file_number(&file)).unwrap());
         let mut inherited = Held::filled(&*limited, 400_000, 1);
@@ -232,12 +232,34 @@ fn processes_share_it() {
     });
 }
 
+/// Where all accounts are taken, the bytes of a process count for itself: nobody would take them from the sum at its end.
+#[test]
+#[cfg(target_os = "linux")]
+fn without_an_account_it_is_not_shared() {
+    use std::os::unix::fs::FileExt;
+    alone("limited::without_an_account_it_is_not_shared", || {
+        let file = Accounts::create().unwrap();
+        for account in 0..file.metadata().unwrap().len() >> 13 {
+            file.write_all_at(&std::os::unix::process::parent_id().to_ne_bytes(), account << 13).unwrap();
+        }
+        let limited = Limited::new(Pool::new(Options::default()), BUDGET);
+        limited.join(Accounts::open(std::process::id(), os::file_number(&file)).unwrap());
+        let held = Held::filled(&*limited, BUDGET, 1);
+        refused(&*limited, 1);
+        let mut sum = [1; 8];
+        file.read_exact_at(&mut sum, 8).unwrap();
+        assert_eq!((usize::from_ne_bytes(sum), limited.used()), (0, BUDGET));
+        drop(held);
+        assert_eq!(limited.used(), 0);
+    });
+}
+
 /// The account of a process says what it holds, also after it was killed.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_account_outlives_its_process() {
     alone("limited::an_account_outlives_its_process", || {
-        let file = os::memory_file("firsttouch-budget", 2 << 20, None).unwrap();
+        let file = Accounts::create().unwrap();
         let limited = Limited::new(Pool::new(Options::default()), 64 << 20);
         limited.join(Accounts::open(std::process::id(), os::file_number(&file)).unwrap());
         let killed = fork(|| {
