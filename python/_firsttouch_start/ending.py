@@ -29,8 +29,9 @@ def watch() -> None:
     global _started_as
     _started_as = os.getpid()
     atexit.register(finish)
-    # Each process writes a file of its own, forked ones included.
-    if "%p" in os.environ.get("FIRSTTOUCH_RUN", "") and hasattr(os, "register_at_fork"):
+    # Forked processes write files of their own, or have accounts of the budget.
+    text = os.environ.get("FIRSTTOUCH_RUN", "")
+    if ("%p" in text or "accounts" in text) and hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_begin_child)
 
 

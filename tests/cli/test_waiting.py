@@ -120,20 +120,27 @@ sys.exit(main())
         assert ("no memory file: Operation not permitted" in done.stderr) == bool(words)
 
 
-def test_what_ended_by_itself_does_not_explain_a_kill(firsttouch: Start, write: Write) -> None:
-    script = write(
-        "steps.py",
-        """
-import os, signal, subprocess, sys
-import numpy as np
-step = "import numpy as np; kept = np.ones(30 << 20, np.uint8)"
+STEPS = {
+    "programs": """
 for _ in range(4):
-    subprocess.run([sys.executable, "-c", step], check=True)
-kept = np.ones(20 << 20, np.uint8)
-os.kill(os.getpid(), signal.SIGKILL)
+    subprocess.run([sys.executable, "-c", "import numpy as np; kept = np.ones(30 << 20, np.uint8)"], check=True)
 """,
-    )
-    done = firsttouch("run", "-q", "--limit", "200MiB", script)
+    "workers": """
+def work(_):
+    global kept
+    kept = np.ones(30 << 20, np.uint8)
+with multiprocessing.get_context("fork").Pool(3) as pool:
+    pool.map(work, range(3))
+    pool.close()
+    pool.join()
+""",
+}
+
+
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+def test_what_ended_by_itself_does_not_explain_a_kill(firsttouch: Start, write: Write, steps: str) -> None:
+    last = "own = np.ones(20 << 20, np.uint8); os.kill(os.getpid(), signal.SIGKILL)"
+    imports = "import multiprocessing, os, signal, subprocess, sys\nimport numpy as np\n"
+    done = firsttouch("run", "-q", "--limit", "200MiB", write("steps.py", imports + steps + last))
     assert done.returncode == -signal.SIGKILL
     assert re.findall("process .* held (.*?),", done.stderr) == ["20 MiB"]
-    assert f"{script}:7" in done.stderr
