@@ -403,6 +403,52 @@ def test_at_the_end_of_a_budget_errors_can_be_told_and_bytes_are_refused() -> No
 
 
 @pytest.mark.skipif(FREE_THREADED, reason="CPython has an allocator of its own for objects")
+def test_who_goes_on_at_the_end_of_a_budget_stays_near_it() -> None:
+    kept, grown = ask(
+        """
+        ft.install("limited(pool(), '64 MiB')")
+        kept, large, grown = [], bytearray(1 << 20), bytearray(1)
+        for turn in range(8):
+            try:
+                while True:
+                    kept.append(bytes(100_000))
+            except MemoryError:
+                del large
+            large = bytearray(1 << 20)
+        try:
+            grown = bytearray(100_000)
+        except MemoryError:
+            del kept[-8:]  # of the last bytes that were served
+        try:
+            grown = bytearray(100_000)
+            while len(grown) < 64 << 20:
+                grown += b"x" * 8_000
+        except MemoryError:
+            pass
+        print(json.dumps([sum(map(len, kept)), len(grown)]))
+        """,
+        prologue=PROLOGUE,
+    )
+    assert kept < (64 + 8) << 20
+    assert grown < 8 << 20
+
+
+@pytest.mark.parametrize("give_back", ["PyMem_RawFree(p)", "PyMem_RawRealloc(p, 100)"])
+def test_what_is_served_beyond_a_budget_comes_back(give_back: str) -> None:
+    run(
+        f"""
+        ft.install("limited(pool(), '64 MiB')")
+        kept = np.ones((64 << 20) - 20_000, np.uint8)
+        for turn in range(500):
+            p = c.PyMem_RawMalloc(100_000)
+            assert p, turn
+            c.{give_back}
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="CPython has an allocator of its own for objects")
 def test_other_interpreters() -> None:
     run(
         """

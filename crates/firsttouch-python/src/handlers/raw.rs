@@ -150,22 +150,61 @@ fn ctx() -> *mut c_void {
 /// and import what tells of the error. The smaller a request, the more of them it may use.
 const SPARE: usize = 8 << 20;
 const SPARE_PART: usize = 32;
-/// How many of them were used since the allocator last served a request that may use none.
+/// How many of them are in use.
 static SPENT: AtomicUsize = AtomicUsize::new(0);
 
-/// Asks the allocator for a block of `size` bytes, and where it refuses that, CPython's `own` function.
-fn give(size: usize, ask: impl FnOnce() -> *mut c_void, own: impl FnOnce() -> *mut c_void) -> *mut c_void {
+/// Asks the allocator for a block of `size` bytes, and where it refuses that, CPython's `own` function, for a new one or one
+/// that has `had` bytes.
+fn give(size: usize, ask: impl FnOnce() -> *mut c_void, had: usize, own: impl FnOnce() -> *mut c_void) -> *mut c_void {
     let before = failure::now();
-    let (given, spent) = (ask(), SPENT.load(Relaxed));
-    if given.is_null() && spent + size.saturating_mul(SPARE_PART) <= SPARE {
-        SPENT.fetch_add(size, Relaxed);
-        failure::retract(before); // or it would hide what the program was refused
-        return own();
+    let given = ask();
+    if !given.is_null() || SPENT.load(Relaxed).saturating_add(size.saturating_mul(SPARE_PART)) > SPARE {
+        return given;
     }
-    if spent != 0 && !given.is_null() && size > SPARE / SPARE_PART {
-        SPENT.store(0, Relaxed);
+    failure::retract(before); // or it would hide what the program was refused
+    let own = own();
+    if !own.is_null() {
+        // SAFETY: CPython's own function just made it.
+        let used = Some(unsafe { used_behind(own) }).filter(|&used| used != usize::MAX).unwrap_or(size);
+        SPENT.fetch_add(used.saturating_sub(had), Relaxed);
     }
-    given
+    own
+}
+
+/// What a block of CPython's own functions may have of the spare bytes.
+///
+/// # Safety
+/// It lives.
+unsafe fn spare_of(pointer: *mut c_void) -> usize {
+    if SPENT.load(Relaxed) == 0 || !IS_MALLOC.load(Relaxed) {
+        return 0;
+    }
+    // SAFETY: as demanded.
+    Some(unsafe { used_behind(pointer) }).filter(|&used| used >= LEAST).unwrap_or(0)
+}
+
+/// Such a block gave back so many bytes.
+fn went(bytes: usize) {
+    if bytes > 0 {
+        let _ = SPENT.fetch_update(Relaxed, Relaxed, |spent| Some(spent.saturating_sub(bytes)));
+    }
+}
+
+/// CPython's own `realloc`.
+///
+/// # Safety
+/// A living block of its own, and the handler stands there.
+unsafe fn realloc_behind(pointer: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: as demanded.
+    unsafe {
+        let next = handler::handler(ctx()).next();
+        let had = spare_of(pointer);
+        let block = (next.realloc)(next.ctx, pointer, size);
+        if !block.is_null() {
+            went(had.saturating_sub(spare_of(block)));
+        }
+        block
+    }
 }
 
 /// # Safety
@@ -174,7 +213,7 @@ unsafe fn take(size: usize) -> *mut c_void {
     // SAFETY: the handler's own context, and CPython's own function.
     unsafe {
         let next = handler::handler(ctx()).next();
-        give(size, || handler::malloc(ctx(), size), || (next.malloc)(next.ctx, size))
+        give(size, || handler::malloc(ctx(), size), 0, || (next.malloc)(next.ctx, size))
     }
 }
 
@@ -196,7 +235,7 @@ unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c
         let next = handler::handler(ctx()).next();
         let block = match total < LEAST {
             true => handler::calloc(ctx(), count, size),
-            false => give(total, || handler::calloc(ctx(), count, size), || (next.calloc)(next.ctx, count, size)),
+            false => give(total, || handler::calloc(ctx(), count, size), 0, || (next.calloc)(next.ctx, count, size)),
         };
         if recorder::is_recording() { observed::record_buffer(block, total, true) } else { block }
     }
@@ -246,7 +285,12 @@ unsafe fn used_behind(pointer: *mut c_void) -> usize {
 
 unsafe extern "C" fn free_behind(_: *mut c_void, pointer: *mut c_void, _: usize) {
     // SAFETY: CPython's own function, which was stored before any that calls this, and one of its blocks.
-    unsafe { transmute::<*mut c_void, Free>(FREE.load(Relaxed))(null_mut(), pointer) }
+    unsafe {
+        if !pointer.is_null() {
+            went(spare_of(pointer));
+        }
+        transmute::<*mut c_void, Free>(FREE.load(Relaxed))(null_mut(), pointer);
+    }
 }
 
 unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
@@ -268,7 +312,7 @@ unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
         let (ctx, next) = (ctx(), handler::handler(ctx()).next());
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return take(size) };
         if address_map::is_foreign(pointer as usize) && size < LEAST {
-            return (next.realloc)(next.ctx, pointer, size);
+            return realloc_behind(pointer, size);
         }
         let used = match owners::find(address) {
             Owner::Nobody => return grow(address, size),
@@ -298,8 +342,10 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
         let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
         let next = front.next();
         let used = used_behind(pointer);
-        if size < front.small() || used >= MOVED || passes() {
-            return (next.realloc)(next.ctx, pointer, size);
+        // One that was made of the spare bytes must not grow beyond them.
+        let stays = used == usize::MAX || (used >= MOVED && SPENT.load(Relaxed) == 0);
+        if size < front.small() || stays || passes() {
+            return realloc_behind(pointer, size);
         }
         let move_there = || {
             let moved = handler::malloc(ctx(), size);
@@ -309,6 +355,6 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
             }
             moved
         };
-        give(size, move_there, || (next.realloc)(next.ctx, pointer, size))
+        give(size, move_there, if used < LEAST { 0 } else { used }, || (next.realloc)(next.ctx, pointer, size))
     }
 }
