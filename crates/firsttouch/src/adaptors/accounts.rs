@@ -139,7 +139,7 @@ impl Accounts {
         }
         let opened = self.all().take_while(|(_, account)| account.process.load(Relaxed) != 0);
         opened
-            .filter(|(_, account)| is_gone(account.process.load(Relaxed)))
+            .filter(|(_, account)| account.used.load(Relaxed) > 0 && is_gone(account.process.load(Relaxed)))
             .for_each(|(_, account)| self.close(account));
     }
 

@@ -391,6 +391,7 @@ impl Limited {
         if let Some(accounts) = self.accounts() {
             let (allowed, used) = (self.budget(), accounts.used());
             accounts.write(allowed, served >= FROM, || {
+                accounts.close_gone();
                 let listed = listed(&self.ledger, self.call_sites);
                 format!("{}, of {} that limited() allows{}{listed}", Bytes(used), Bytes(allowed), self.found())
             });

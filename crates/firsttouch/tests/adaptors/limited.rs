@@ -262,6 +262,10 @@ fn an_account_outlives_its_process() {
         let file = Accounts::create().unwrap();
         let limited = Limited::new(Pool::new(Options::default()), 64 << 20);
         limited.join(Accounts::open(std::process::id(), os::file_number(&file)).unwrap());
+        let ended = fork(|| {
+            Held::filled(&*limited, 1 << 20, 1).leak();
+        });
+        ended.join(); // no other process holds it any more
         let killed = fork(|| {
             for part in 0..3 {
                 Held::filled(&*limited, 16 << 20, part).leak();
@@ -269,8 +273,8 @@ fn an_account_outlives_its_process() {
             std::process::abort();
         });
         assert!(killed.signal().is_some());
-        let mut account = vec![0; 8 << 10]; // the second one of a process: the first is this one's
-        std::os::unix::fs::FileExt::read_exact_at(&file, &mut account, 2 * (8 << 10)).unwrap();
+        let mut account = vec![0; 8 << 10]; // the third one of a process, after this one's
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut account, 3 * (8 << 10)).unwrap();
         let text = String::from_utf8_lossy(&account);
         let wanted = "48 MiB, of 64 MiB that limited() allows\n  the largest living blocks:\n          48.0 MiB  an unknown line (3 blocks";
         assert!(text.contains(wanted), "{text}");
