@@ -154,11 +154,8 @@ unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const
         // SAFETY: null or a living handle (header).
         let allocator = unsafe { shared(handle) };
         let Some(pages) = find::<Pages>(&allocator) else {
-            let writers = "pages() with sizes of huge pages, numa, populate, lock or strict";
-            return Err(fail(
-                Status::Unsupported,
-                format_args!("this allocator writes no receipts: only {writers} do"),
-            ));
+            let reason = format_args!("this allocator writes no receipts: only pages() and numa() do");
+            return Err(fail(Status::Unsupported, reason));
         };
         let Some((_, receipt)) = pages.receipt(block.addr()) else {
             return Err(fail(Status::Invalid, format_args!("{block:p} lies in no block of this allocator")));

@@ -213,10 +213,10 @@ static void check_pages(void) {
     CHECK(firsttouch_get_receipt(pages, &size, &receipt) == FIRSTTOUCH_INVALID);
     CHECK(firsttouch_get_receipt(NULL, block, &receipt) == FIRSTTOUCH_UNSUPPORTED);
     firsttouch_allocator *plain;
-    CHECK(firsttouch_parse("pages()", &plain) == FIRSTTOUCH_OK);
+    CHECK(firsttouch_parse("pool()", &plain) == FIRSTTOUCH_OK);
     void *other = firsttouch_malloc(plain, size);
     CHECK(firsttouch_get_receipt(plain, other, &receipt) == FIRSTTOUCH_UNSUPPORTED);
-    CHECK(strstr(firsttouch_last_error(), "only pages() with"));
+    CHECK(strstr(firsttouch_last_error(), "only pages() and numa() do"));
     firsttouch_free(plain, other);
     firsttouch_release(plain);
     firsttouch_residency residency;
