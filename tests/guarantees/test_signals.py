@@ -62,7 +62,9 @@ INSIDE = """
     try:
         a = {call}
     except KeyboardInterrupt:
-        print("interrupted", ft.stats(allocator).mapped, "a" in vars())
+        sys.stdout.write("interrupted ")
+    # The traceback, which ended with the clause above, may refer to the array from within a function of NumPy's.
+    print(ft.stats(allocator).mapped, "a" in vars())
     """
 
 
