@@ -166,7 +166,7 @@ def test_a_process_that_sleeps_takes_no_time() -> None:
             time.sleep(1)
             return time.process_time() - start
 
-        assert min(used_in_a_second() for _ in range(5)) < 0.002
+        assert min(used_in_a_second() for _ in range(5)) < 0.005
         """,
         prologue=PROLOGUE,
     )

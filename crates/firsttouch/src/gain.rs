@@ -27,7 +27,7 @@ impl Fresh {
     /// ends; as it begins anywhere, these are one huge page in the mean.
     pub fn of(fresh: usize, size: usize, is_array: bool) -> Self {
         let ends = if is_array && size >= NUMPYS_HUGE { os::huge_page_size().unwrap_or(size).min(size) } else { size };
-        let small = (fresh as f64 * (ends as f64 / size.max(1) as f64)) as u64;
+        let small = (fresh as u128 * ends as u128 / size.max(1) as u128) as u64; // sizes in traces may be any
         Self { small, huge: fresh as u64 - small }
     }
 
@@ -352,5 +352,12 @@ mod tests {
         let rounds = [(300, 100), (310, 4000), (9000, 110)]
             .map(|(fresh, warm)| (Duration::from_micros(fresh), Duration::from_micros(warm)));
         assert_eq!(fastest(&rounds), (0.0002, 0.0001));
+    }
+
+    #[test]
+    fn no_byte_is_lost_or_added_by_rounding() {
+        let bytes = (1 << 53) + 3; // rounded up as a float
+        assert_eq!(Fresh::of(bytes, bytes, false).bytes(), bytes as u64);
+        assert_eq!(Fresh::of(bytes, bytes, true).bytes(), bytes as u64);
     }
 }
