@@ -166,7 +166,7 @@ def test_a_process_that_sleeps_takes_no_time() -> None:
             time.sleep(1)
             return time.process_time() - start
 
-        assert min(used_in_a_second() for _ in range(5)) < 0.005
+        assert any(used_in_a_second() < 0.003 for _ in range(20))
         """,
         prologue=PROLOGUE,
     )
