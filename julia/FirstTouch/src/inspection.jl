@@ -146,8 +146,8 @@ end
 """
     receipt(array)
 
-The receipt of an array on `numa(node)`, or on `pages` with sizes of huge pages, `numa`, `populate`, `lock` or `strict`;
-or of the one that a wrapper such as a view stands on. An `ArgumentError` where there is none, as on plain `pages()`.
+The receipt of an array on `pages` or `numa(node)`, or of the one that a wrapper such as a view stands on. An `ArgumentError`
+where there is none.
 
 # Examples
 
@@ -169,8 +169,7 @@ function receipt(array::AbstractArray)
         return Receipt(r.asked, r.mapped, r.page_size, OUTCOMES[r.numa+1], OUTCOMES[r.populate+1], OUTCOMES[r.lock+1],
                        r.threads)
     end
-    throw(ArgumentError("this array has no receipt: arrays on numa(node) have one, and those of pages() only with " *
-                        "huge page sizes, numa, populate, lock or strict"))
+    throw(ArgumentError("this array has no receipt: only those on pages() and numa(node) have one"))
 end
 
 function title(r::Receipt)
