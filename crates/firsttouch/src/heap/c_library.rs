@@ -28,24 +28,13 @@ const LITTLE: usize = 64 << 20;
 /// Looking and trimming take at most one part in so many of the time.
 const PARTS: u32 = 100;
 
-/// A process whose other threads used fewer nanoseconds of the processor has changed nothing that matters here.
-const ASLEEP: i64 = 500_000;
-const PROCESS_CPUTIME: c_int = 2;
-const THREAD_CPUTIME: c_int = 3;
+/// A process whose other threads used the processor for less has changed nothing that matters here.
+const ASLEEP: Duration = Duration::from_micros(500);
 
 /// glibc's functions, where they can be had: `mallinfo2` is of version 2.33.
 struct Functions {
     mallinfo2: unsafe extern "C" fn() -> Info,
     trim: unsafe extern "C" fn(usize) -> c_int,
-    clock_gettime: unsafe extern "C" fn(c_int, *mut Timespec) -> c_int,
-}
-
-/// `struct timespec`.
-#[repr(C)]
-#[derive(Default)]
-struct Timespec {
-    seconds: i64,
-    nanoseconds: i64,
 }
 
 /// `struct mallinfo2`.
@@ -64,15 +53,11 @@ fn functions() -> Option<&'static Functions> {
             return None;
         }
         let (mallinfo2, trim) = (os::symbol(c"mallinfo2")?.as_ptr(), os::symbol(c"malloc_trim")?.as_ptr());
-        let clock_gettime = os::symbol(c"clock_gettime")?.as_ptr();
         // SAFETY: glibc's functions of these names have had these types since they exist.
         Some(unsafe {
             Functions {
                 mallinfo2: transmute::<*mut c_void, unsafe extern "C" fn() -> Info>(mallinfo2),
                 trim: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> c_int>(trim),
-                clock_gettime: transmute::<*mut c_void, unsafe extern "C" fn(c_int, *mut Timespec) -> c_int>(
-                    clock_gettime,
-                ),
             }
         })
     };
@@ -219,18 +204,6 @@ pub fn trim() -> usize {
     returned
 }
 
-/// The processor time of the process but for this thread, in nanoseconds.
-fn time_of_others() -> i64 {
-    let Some(functions) = functions() else { return 0 };
-    let of = |clock| {
-        let mut time = Timespec::default();
-        // SAFETY: fills in the structure, which is that of 64-bit Linux.
-        unsafe { (functions.clock_gettime)(clock, &mut time) };
-        time.seconds * 1_000_000_000 + time.nanoseconds
-    };
-    of(PROCESS_CPUTIME) - of(THREAD_CPUTIME)
-}
-
 fn look() -> Look {
     let Some(functions) = functions() else { return Look { used: 0, free: 0 } };
     // SAFETY: as above.
@@ -241,12 +214,12 @@ fn look() -> Look {
 /// The same for the purger's thread, which looks again only if others have run since: where many blocks are free, a look takes
 /// milliseconds.
 fn look_or_remember() -> Look {
-    thread_local!(static LAST: Cell<Option<(i64, Look)>> = const { Cell::new(None) });
-    if let Some((_, seen)) = LAST.get().filter(|(then, _)| time_of_others() - then < ASLEEP) {
+    thread_local!(static LAST: Cell<Option<(Duration, Look)>> = const { Cell::new(None) });
+    if let Some((_, seen)) = LAST.get().filter(|(then, _)| os::time_of_other_threads().saturating_sub(*then) < ASLEEP) {
         return seen;
     }
     let seen = look();
-    LAST.set(Some((time_of_others(), seen)));
+    LAST.set(Some((os::time_of_other_threads(), seen)));
     seen
 }
 

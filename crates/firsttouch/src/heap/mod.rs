@@ -58,7 +58,7 @@ impl std::ops::Add for Held {
 }
 
 pub(crate) struct Heap {
-    /// For base pages and for huge ones. No thread holds both.
+    /// For base pages and for huge ones. Who holds both acquired them in this order.
     pub(crate) regions: [Lock<Region>; 2],
     /// Held during a purge, so that none is half done at a fork. Acquired before those of `regions`.
     pub(crate) purging: Lock<()>,

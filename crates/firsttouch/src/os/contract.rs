@@ -152,6 +152,8 @@ macro_rules! contract {
             fn resident_and_peak() -> Option<(usize, usize)> = None;
             /// What the process has used.
             fn usage() -> Usage = Usage::default();
+            /// The processor time of all threads of the process but this one.
+            fn time_of_other_threads() -> Duration = Duration::ZERO;
             /// From now on no function of the contract opens a file.
             fn stop_reading_files() -> () = ();
             /// From now on none makes a system call that `malloc` would not make.

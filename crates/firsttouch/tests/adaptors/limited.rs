@@ -203,14 +203,21 @@ fn what_an_upstream_adds_is_not_handed_on() {
     }
 }
 
+/// A budget that the processes share which open the file.
+#[cfg(target_os = "linux")]
+fn of_a_run(file: &std::fs::File, budget: usize) -> Arc<Limited> {
+    let limited = Limited::new(Pool::new(Options::default()), budget);
+    limited.join(Accounts::open(std::process::id(), os::file_number(file)).unwrap());
+    limited
+}
+
 /// A run has one budget: each block counts once, whoever has a copy of it, and what a process held that is gone is free.
 #[test]
 #[cfg(target_os = "linux")]
 fn processes_share_it() {
     alone("limited::processes_share_it", || {
         let file = Accounts::create().unwrap();
-        let limited = Limited::new(Pool::new(Options::default()), BUDGET);
-        limited.join(Accounts::open(std::process::id(), os::file_number(&file)).unwrap());
+        let limited = of_a_run(&file, BUDGET);
         let mut inherited = Held::filled(&*limited, 400_000, 1);
         let ended = fork(|| {
             assert_eq!(limited.used(), 400_000);
@@ -242,8 +249,7 @@ fn without_an_account_it_is_not_shared() {
         for account in 0..file.metadata().unwrap().len() >> 13 {
             file.write_all_at(&std::os::unix::process::parent_id().to_ne_bytes(), account << 13).unwrap();
         }
-        let limited = Limited::new(Pool::new(Options::default()), BUDGET);
-        limited.join(Accounts::open(std::process::id(), os::file_number(&file)).unwrap());
+        let limited = of_a_run(&file, BUDGET);
         let held = Held::filled(&*limited, BUDGET, 1);
         refused(&*limited, 1);
         let mut sum = [1; 8];
@@ -260,8 +266,7 @@ fn without_an_account_it_is_not_shared() {
 fn an_account_outlives_its_process() {
     alone("limited::an_account_outlives_its_process", || {
         let file = Accounts::create().unwrap();
-        let limited = Limited::new(Pool::new(Options::default()), 64 << 20);
-        limited.join(Accounts::open(std::process::id(), os::file_number(&file)).unwrap());
+        let limited = of_a_run(&file, 64 << 20);
         let ended = fork(|| {
             Held::filled(&*limited, 1 << 20, 1).leak();
         });

@@ -1,9 +1,8 @@
 //! Page sizes, prefaulting and NUMA policies. The C library has no wrappers for the NUMA calls.
 
+use super::usage::start_of;
 use crate::os::types::{Errno, Mode, Nodes, Processors};
 use std::ffi::{c_int, c_long, c_ulong, c_void};
-use std::fs::File;
-use std::io::Read;
 use std::ptr::{null, null_mut};
 
 /// The flags that the kernel returns together with the mode.
@@ -175,8 +174,6 @@ pub fn free_huge_pages(page: usize, node: Option<usize>) -> Option<usize> {
 }
 
 pub fn transparent_huge_pages() -> bool {
-    // Read without memory of the heap, which may be what is out.
-    let mut text = [0; 64];
-    let read = File::open("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|mut file| file.read(&mut text));
-    read.is_ok_and(|len| !text[..len].windows(7).any(|word| word == b"[never]"))
+    let mut room = [0; 64]; // memory of the heap may be out
+    start_of("/sys/kernel/mm/transparent_hugepage/enabled", &mut room).is_some_and(|text| !text.contains("[never]"))
 }

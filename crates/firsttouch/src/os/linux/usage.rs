@@ -31,6 +31,16 @@ pub fn usage() -> Usage {
     }
 }
 
+pub fn time_of_other_threads() -> Duration {
+    let of = |clock| {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the kernel writes one timespec.
+        unsafe { libc::clock_gettime(clock, &mut time) };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    of(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(of(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
 /// Returns how long the main thread could have run and waited for a processor, if the kernel counts that.
 fn waited() -> Option<Duration> {
     let mut room = [0; 128];
@@ -50,7 +60,7 @@ pub fn resident_and_peak() -> Option<(usize, usize)> {
 }
 
 /// Returns the valid text at the start of a file, as much as there is room for.
-fn start_of<'a>(path: &str, room: &'a mut [u8]) -> Option<&'a str> {
+pub(super) fn start_of<'a>(path: &str, room: &'a mut [u8]) -> Option<&'a str> {
     let count = File::open(path).ok()?.read(room).ok()?;
     room[..count].utf8_chunks().map(|chunk| chunk.valid()).max_by_key(|text| text.len())
 }
