@@ -165,7 +165,7 @@ fn give(size: usize, ask: impl FnOnce() -> *mut c_void, had: usize, own: impl Fn
     let own = own();
     if !own.is_null() {
         // SAFETY: CPython's own function just made it.
-        let used = Some(unsafe { used_behind(own) }).filter(|&used| used != usize::MAX).unwrap_or(size);
+        let used = unsafe { used_behind(own) }.unwrap_or(size);
         SPENT.fetch_add(used.saturating_sub(had), Relaxed);
     }
     own
@@ -176,11 +176,11 @@ fn give(size: usize, ask: impl FnOnce() -> *mut c_void, had: usize, own: impl Fn
 /// # Safety
 /// It lives.
 unsafe fn spare_of(pointer: *mut c_void) -> usize {
-    if SPENT.load(Relaxed) == 0 || !IS_MALLOC.load(Relaxed) {
+    if SPENT.load(Relaxed) == 0 {
         return 0;
     }
     // SAFETY: as demanded.
-    Some(unsafe { used_behind(pointer) }).filter(|&used| used >= LEAST).unwrap_or(0)
+    unsafe { used_behind(pointer) }.filter(|&used| used >= LEAST).unwrap_or(0)
 }
 
 /// Such a block gave back so many bytes.
@@ -254,33 +254,43 @@ unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
     }
 }
 
-/// At least the bytes that were asked for a live block; see [`used_behind`].
+/// At least the bytes that were asked for a live block; the largest number where that is not known.
 ///
 /// # Safety
 /// It lives, or is null.
 unsafe fn used(pointer: *mut c_void) -> usize {
     let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return 0 };
-    // SAFETY: as demanded; the owner is asked of its own block, and CPython's functions of what is nobody else's.
+    // SAFETY: as demanded.
     unsafe {
-        if address_map::is_foreign(pointer as usize) {
-            return used_behind(pointer);
-        }
+        let ours = if address_map::is_foreign(pointer as usize) { None } else { usable(address) };
+        ours.or_else(|| used_behind(pointer)).unwrap_or(usize::MAX)
+    }
+}
+
+/// The usable bytes of a block of ours; `None` of CPython's own, which may lie in a slot that has blocks of ours, too.
+///
+/// # Safety
+/// It lives.
+#[inline(always)]
+unsafe fn usable(address: NonNull<u8>) -> Option<usize> {
+    // SAFETY: as demanded; the owner is asked of its own block.
+    unsafe {
         match owners::find(address) {
-            Owner::Nobody => used_behind(pointer), // in a slot that has blocks of ours, too
-            Owner::Segment(owner) => owner.usable_size(address),
-            Owner::Keeper(owner) => owner.usable_size(address),
-            Owner::Gone => owners::left_behind(address),
+            Owner::Nobody => None,
+            Owner::Segment(owner) => Some(owner.usable_size(address)),
+            Owner::Keeper(owner) => Some(owner.usable_size(address)),
+            Owner::Gone => Some(owners::left_behind(address)),
         }
     }
 }
 
-/// The usable bytes of a block of CPython's own functions; the largest number where those do not tell.
+/// The usable bytes of a block of CPython's own functions, where those are `malloc`'s, which tells.
 ///
 /// # Safety
 /// It lives.
-unsafe fn used_behind(pointer: *mut c_void) -> usize {
+unsafe fn used_behind(pointer: *mut c_void) -> Option<usize> {
     // SAFETY: as demanded.
-    if IS_MALLOC.load(Relaxed) { unsafe { os::c_usable(pointer) } } else { usize::MAX }
+    IS_MALLOC.load(Relaxed).then(|| unsafe { os::c_usable(pointer) })
 }
 
 unsafe extern "C" fn free_behind(_: *mut c_void, pointer: *mut c_void, _: usize) {
@@ -314,12 +324,7 @@ unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
         if address_map::is_foreign(pointer as usize) && size < LEAST {
             return realloc_behind(pointer, size);
         }
-        let used = match owners::find(address) {
-            Owner::Nobody => return grow(address, size),
-            Owner::Segment(owner) => owner.usable_size(address),
-            Owner::Keeper(owner) => owner.usable_size(address),
-            Owner::Gone => owners::left_behind(address),
-        };
+        let Some(used) = usable(address) else { return grow(address, size) };
         if size >= LEAST || used == 0 {
             return handler::realloc(ctx, pointer, size);
         }
@@ -341,12 +346,11 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
     unsafe {
         let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
         let next = front.next();
-        let used = used_behind(pointer);
         // One that was made of the spare bytes must not grow beyond them.
-        let stays = used == usize::MAX || (used >= MOVED && SPENT.load(Relaxed) == 0);
-        if size < front.small() || stays || passes() {
+        let may_move = |used: &usize| *used < MOVED || SPENT.load(Relaxed) > 0;
+        let Some(used) = used_behind(pointer).filter(may_move).filter(|_| size >= front.small() && !passes()) else {
             return realloc_behind(pointer, size);
-        }
+        };
         let move_there = || {
             let moved = handler::malloc(ctx(), size);
             if !moved.is_null() {
