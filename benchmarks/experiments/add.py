@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +29,7 @@ from benchmarks.measuring import (
 from firsttouch.inspection import check_backed
 from firsttouch.tools.bench.common import name
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, preloaded
+from firsttouch.tools.measuring.machine import processors
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Table
 
@@ -123,7 +123,7 @@ def measure(nbytes: int, seconds: float, where: str) -> dict[str, float]:
         return alternate(nbytes, seconds)
     if where == "second":
         return pool(1).submit(alternate, nbytes, seconds).result()
-    return throughput(nbytes, seconds, len(os.sched_getaffinity(0)))
+    return throughput(nbytes, seconds, processors())
 
 
 # ---- The experiment
@@ -135,7 +135,7 @@ DASK = {"MALLOC_TRIM_THRESHOLD_": "65536"}
 
 def modes() -> list[tuple[str, str, str, Sequence[Contender], float, int]]:
     """Return title, key, place, contenders, seconds per round, and the number of threads that hold operands."""
-    cores = len(os.sched_getaffinity(0))
+    cores = processors()
     ours = (FIRSTTOUCH, AGAIN)
     all_of_them = (*ours, NUMPY, *peers())
     few = (*ours, NUMPY, TUNED_GLIBC)

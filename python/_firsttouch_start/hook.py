@@ -20,8 +20,6 @@ installed = False
 reason: str | None = None
 #: The allocator created from the options; None stands for the process's own pool.
 allocator: "Any" = None
-#: Whether the budget is one of several processes.
-is_sharing = False
 #: Whether accesses beyond arrays are looked for.
 guarded = False
 #: The native module, once it is loaded for NumPy's arrays.
@@ -164,18 +162,16 @@ def _install() -> None:
 
 def _share_budget(accounts: "list[int] | None") -> None:
     """Count with the other processes of the run, where the one that started them can be reached."""
-    global is_sharing
     if accounts is not None:
         try:
             module.share_budget(allocator, *accounts)
         except OSError:
-            return
-        is_sharing = True
+            return  # it has a budget of its own
 
 
 def leave() -> None:
     """Note that this process ends by itself: what it holds is not what a kill is to be explained with."""
-    if is_sharing:
+    if allocator is not None:
         module.leave_budget(allocator)
 
 

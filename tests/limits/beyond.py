@@ -213,6 +213,11 @@ workers:
 """
 
 
+def marked(text: str) -> tuple[int, str]:
+    """Return the number and the text of the line that is to be named."""
+    return next((at, line) for at, line in enumerate(text.split("\n"), 1) if line.endswith(("# holds", "# asks")))
+
+
 def programs() -> list[tuple[str, str]]:
     """Return the kind and the text of all."""
     found = re.split(r"^(\w+):\n", PROGRAMS.lstrip(), flags=re.MULTILINE)[1:]
@@ -238,18 +243,18 @@ class Ending(NamedTuple):
 def run(kind: str, program: str, under: bool = True, limit: int = LIMIT) -> Ending:
     """Run a program in a cgroup, under firsttouch or plainly."""
     text = BEGINNINGS[kind] + program + "\n"
-    mark = next(at for at, line in enumerate(text.split("\n"), 1) if line.endswith(("# holds", "# asks")))
+    mark, line = marked(text)
     words = ["-m", "firsttouch", "run", "-q", "--limit", "auto"] if under else []
     with tempfile.TemporaryDirectory() as folder, group() as place:
         script = Path(folder) / "program.py"
         script.write_text(BEGINNINGS[kind])
-        _start(["python", str(script)], place.enter)  # its imports, and compiled modules
+        _start([str(script)], place.enter)  # its imports, and compiled modules
         place.limit(limit + place.peak())
         script.write_text(text)
-        finished = _start([sys.executable, *words, str(script)], place.enter)
+        finished = _start([*words, str(script)], place.enter)
     here = f"{script}:{mark}"
     lines = finished.stderr.split("\n")
-    if "# holds" in text:
+    if line.endswith("# holds"):
         after = [second for first, second in itertools.pairwise(lines) if "largest living blocks" in first]
         named = any(re.search(rf"MiB  {re.escape(here)}\b", line) for line in after)
     else:
@@ -257,12 +262,11 @@ def run(kind: str, program: str, under: bool = True, limit: int = LIMIT) -> Endi
     return Ending(finished.returncode, named, finished.stderr)
 
 
-def _start(command: list[str], enter: Callable[[], None]) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, *command[1:]]
+def _start(words: list[str], enter: Callable[[], None]) -> subprocess.CompletedProcess[str]:
     surroundings = environment(OMP_NUM_THREADS="1")
     with subprocess.Popen(
-        words, env=surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=enter,
-        start_new_session=True,
+        [sys.executable, *words], env=surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=enter, start_new_session=True,
     ) as process:  # fmt: skip
         try:
             _, error = process.communicate(timeout=90)
@@ -281,8 +285,8 @@ def main(words: list[str]) -> None:
             continue
         plainly, ending = run(kind, program, under=False), run(kind, program)
         told[ending.word] = told.get(ending.word, 0) + 1
-        line = next(line for line in program.split("\n") if line.endswith(("# holds", "# asks"))).strip()
-        print(f"{number:2} {kind:8} {plainly.word:12} {ending.word:18} {line[:80]}", flush=True)
+        _, line = marked(program)
+        print(f"{number:2} {kind:8} {plainly.word:12} {ending.word:18} {line.strip()[:80]}", flush=True)
         if words:
             print(ending.error)
     print(told)

@@ -405,10 +405,8 @@ def wait_for(start: Callable[[], NoReturn], wait: Callable[[int], int] | None = 
 
     from firsttouch import _firsttouch
 
-    parent, of_children = (
-        os.getpid(),
-        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL),
-    )  # ignored, it would hide the status
+    parent = os.getpid()
+    of_children = _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)  # ignored, it would hide the status
     child = os.fork()
     if child == 0:
         _signal.signal(_signal.SIGCHLD, of_children)
