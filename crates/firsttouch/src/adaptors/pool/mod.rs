@@ -314,26 +314,31 @@ impl Pool {
         if idle.is_none() && self.flush_node(node) > 0 {
             idle = take_dirty()?;
         }
-        let mut exchanged = false;
-        if idle.is_none() {
-            idle = self.take_resident(heap, kind, request);
-            exchanged =
-                idle.is_some_and(|span| kind == PageKind::Huge && policy::is_filled(span.address(), span.bytes()));
-        }
-        let (kind, fresh, origin) = match idle {
-            Some(span) if exchanged => {
-                self.renewed(span.bytes());
-                heap.give_back(span);
-                (PageKind::Huge, Fresh::Huge, Origin::Exchanged)
-            }
-            Some(span) => {
-                self.taken(span, request, Origin::Recycled);
-                return Ok(span);
-            }
-            None => self.pages_for(request, is_array),
+        let grow = |kind: PageKind, fresh| {
+            let size = coloring::room(kind.unit(), request.size(), align);
+            heap.take_or_grow(kind, size, align, [Side::Dirty, Side::Clean], fresh)
         };
-        let size = coloring::room(kind.unit(), request.size(), align);
-        let span = heap.take_or_grow(kind, size, align, [Side::Dirty, Side::Clean], fresh)?;
+        let (span, origin) = match idle {
+            Some(idle) => (idle, Origin::Recycled),
+            None => match self.take_resident(heap, kind, request) {
+                Some(idle) if kind == PageKind::Huge && policy::is_filled(idle.address(), idle.bytes()) => {
+                    // At a limit there may be no huge pages to be had: then the idle ones serve.
+                    match grow(PageKind::Huge, Fresh::Huge) {
+                        Ok(span) => {
+                            self.renewed(idle.bytes());
+                            heap.give_back(idle);
+                            (span, Origin::Exchanged)
+                        }
+                        Err(_) => (idle, Origin::Recycled),
+                    }
+                }
+                Some(idle) => (idle, Origin::Recycled),
+                None => {
+                    let (kind, fresh, origin) = self.pages_for(request, is_array);
+                    (grow(kind, fresh)?, origin)
+                }
+            },
+        };
         self.taken(span, request, origin);
         Ok(span)
     }
