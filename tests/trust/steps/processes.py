@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -35,6 +36,17 @@ def ended(child: int) -> int:
             raise AssertionError(f"a child hangs, {HANGS} s after its fork")
         time.sleep(0.001)
     return status[1]
+
+
+def allocate(random: Random, count: int) -> None:
+    """Make arrays and free them, and use no object of Python that threads share.
+
+    Without the GIL each object has a lock. A thread that waits long for it is handed the lock while it sleeps: a child
+    that is forked then has a lock that nobody releases.
+    """
+    arrays = [np.ones(random.randrange(1 << random.randrange(22)), "u1") for _ in range(count)]
+    while arrays:
+        assert arrays.pop(random.randrange(len(arrays))).all()
 
 
 class Together:
@@ -88,16 +100,17 @@ class Together:
         if not world.forks:
             return
         seed = random.randrange(1 << 30)
+        alone = threading.active_count() == 1
         child = os.fork()
         if not child:
             code = 1
             try:
-                world.forks, world.handed = (
-                    False,
-                    [],
-                )  # without the GIL another thread may hold the list's lock for ever
+                world.forks, world.handed = False, []
                 world.check()
-                self.some(world, Random(seed), CHILDS)
+                if alone or getattr(sys, "_is_gil_enabled", lambda: True)():
+                    self.some(world, Random(seed), CHILDS)
+                else:
+                    allocate(Random(seed), CHILDS)
                 code = 0
             except BaseException as error:
                 os.write(2, f"in a child, {type(error).__name__}: {error}\n".encode())
