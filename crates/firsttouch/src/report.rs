@@ -299,7 +299,7 @@ impl Report {
         };
         let pooled = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
         let faults = self.plainly.faults().saturating_sub(pooled.faults());
-        if self.plainly.bytes() <= pooled.bytes() {
+        if faults == 0 {
             return Gain::default();
         }
         let Some(price) = Price::measure() else { return Gain { faults, ..Gain::default() } };
@@ -466,6 +466,17 @@ mod tests {
         let text = much.text(much.gain());
         assert!(text.lines().next().is_some_and(|line| line.ends_with(" %)") && line.contains(" s gained (")));
         assert!(text.contains("  page faults    12,345; about "), "{text}");
+    }
+
+    #[cfg(not(windows))]
+    #[test]
+    fn what_lies_on_huge_pages_is_a_gain_though_none_of_it_was_reused() {
+        let mut kept = report(Fresh { small: 1 << 40, huge: 0 }, 0);
+        let pool = kept.pool.as_mut().expect("made with one");
+        (pool.first_touched_small_bytes, pool.first_touched_huge_bytes) = (0, (1 << 40) + (1 << 30));
+        if crate::os::huge_page_size().is_some() {
+            assert_eq!(kept.gain().verdict, Verdict::Certain);
+        }
     }
 
     #[test]
