@@ -1,7 +1,6 @@
 """Ask the questions of benchmarks/experiments, print the answers, and keep them in target/bench.
 
-Of each experiment, NAME.md has the tables, NAME.json every reply, and NAME-*.svg the pictures. BENCHMARKS.md is
-written by hand from the tables.
+Of each experiment, NAME.md has the tables, and NAME.json every reply. BENCHMARKS.md is written by hand from the tables.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from pathlib import Path
 
 from benchmarks import peers
 from benchmarks.experiments import NAMES
-from benchmarks.measuring import Section, conduct, markdown, pictures, table_markdown
+from benchmarks.measuring import Section, conduct, markdown, table_markdown
 from firsttouch._internal.process_memory import touch
 from firsttouch.tools.measuring.machine import available, describe
-from firsttouch.tools.measuring.report import Table, save_pictures
+from firsttouch.tools.measuring.report import Table
 
 RESULTS = Path(__file__).parents[1] / "target" / "bench"
 
@@ -32,8 +31,6 @@ def keep(folder: Path, section: Section, machine: str) -> None:
     """Write what an experiment found."""
     (folder / f"{section.name}.md").write_text(f"{markdown(section)}\n{machine}")
     (folder / f"{section.name}.json").write_text(json.dumps(section.raw, indent=1))
-    for file, picture in pictures(section).items():
-        save_pictures([picture], folder / file)
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """Runs the programs of docs/gallery under `firsttouch advise` and `firsttouch compare`: the figures of its page.
 
-    python -m benchmarks.gallery [--budget 1m] [NAME...]
+    python -m benchmarks.gallery [NAME...]
 
 What both commands print, and their JSON, is kept in target/gallery; the table at the end is that of the page.
 """
@@ -57,9 +57,9 @@ def told(command: str, name: str, *options: str) -> dict[str, Any]:
     return found
 
 
-def row(name: str, budget: str) -> str:
+def row(name: str) -> str:
     """Return a program's line of the table."""
-    advised, compared = told("advise", name), told("compare", name, "--budget", budget)
+    advised, compared = told("advise", name), told("compare", name)
     by_name = {each["name"]: each for each in compared["contenders"]}
     plain, pool = by_name["the default"], by_name["pool()"]
     faults = [sorted(run["minor_faults"] for run in each["runs"])[len(each["runs"]) // 2] for each in (plain, pool)]
@@ -74,13 +74,12 @@ def main() -> int:
     """Run the named programs, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gallery", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: {', '.join(PROGRAMS)}")
-    parser.add_argument("--budget", default="1m", help="of each comparison, as of firsttouch compare (default: 1m)")
     given = parser.parse_args()
     for name in given.names:
         if name not in PROGRAMS:
             parser.error(f"unknown program {name!r}: there are {', '.join(PROGRAMS)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
-    rows = [row(name, given.budget) for name in given.names or PROGRAMS]
+    rows = [row(name) for name in given.names or PROGRAMS]
     print(
         "| program | speed-up | noise | verdict | advised | faults | of the pool |", "|" + "---|" * 7, *rows, sep="\n"
     )

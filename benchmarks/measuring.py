@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.workers import Worker
 from firsttouch.tools.bench.common import KIB, MIB, ROOM, name
 from firsttouch.tools.bench.common import Section as Found
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, preloaded
 from firsttouch.tools.measuring.machine import available
-from firsttouch.tools.measuring.processes import TOUCH, Call, Worker
-from firsttouch.tools.measuring.report import Picture, Table
+from firsttouch.tools.measuring.processes import TOUCH, Call
+from firsttouch.tools.measuring.report import Table
 from firsttouch.tools.measuring.statistics import Estimate
 
 Matrix = npt.NDArray[np.float64]  # generations of processes by rounds
@@ -172,7 +173,7 @@ def collect(
         with ExitStack() as stack:
             workers = [stack.enter_context(Worker(contender)) for contender in order]
             for worker in workers:
-                worker.hello()
+                worker.check()
             for worker in workers:
                 worker.ask(touch)
             for _ in range(plan.rounds):
@@ -262,11 +263,6 @@ def table_markdown(table: Table) -> str:
     return f"{table.title}\n\n{body}\n" if table.title else body + "\n"
 
 
-def pictures(section: Section) -> dict[str, Picture]:
-    """Return the pictures by the names of their files, which lie beside the section's."""
-    return {f"{section.name}-{picture.name}.svg": picture for picture in section.pictures}
-
-
 def markdown(section: Section) -> str:
     """Return a section as Markdown."""
     parts = [f"## {section.title}", "", f"Asked: {section.asked}", ""]
@@ -274,6 +270,5 @@ def markdown(section: Section) -> str:
         rows: list[Sequence[str]] = [(v.bar, v.figure, f"**{v.outcome}**") for v in section.verdicts]
         parts += [table_markdown(Table("", ("bar", "got", "outcome"), rows))]
     parts += [table_markdown(table) for table in section.tables]
-    parts += [f"![{picture.title}]({file})\n" for file, picture in pictures(section).items()]
     parts += [f"- {note}" for note in section.notes]
     return "\n".join([*parts, "", f"*{section.how}*", ""])

@@ -10,8 +10,8 @@ import time
 import numpy as np
 
 from benchmarks.measuring import Matrix, Section, Verdict, median
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.processes import Worker
+from firsttouch.tools.measuring.contenders import NUMPY
+from firsttouch.tools.measuring.processes import Call, ask
 from firsttouch.tools.measuring.report import Table
 from firsttouch.tools.measuring.statistics import Estimate
 
@@ -29,6 +29,15 @@ def whole(words: list[str]) -> float:
     environment = NUMPY.full_environment()
     start = time.perf_counter()
     subprocess.run([sys.executable, *words], env=environment, check=True)
+    return (time.perf_counter() - start) * 1e3
+
+
+def install() -> float:
+    """Return the milliseconds that `install` takes in a process that has imported the package."""
+    import firsttouch
+
+    start = time.perf_counter()
+    firsttouch.install(trim_c_library=True)
     return (time.perf_counter() - start) * 1e3
 
 
@@ -54,19 +63,17 @@ def run(quick: bool) -> Section:
                 times[name].append(took)
     columns: dict[str, Matrix] = {name: np.array(row)[:, None] for name, row in times.items()}
     plain, again, ours, started = (columns[name] for name in PROGRAMS)
-    installs: list[float] = []
-    for _ in range(3 if quick else 31):
-        with Worker(FIRSTTOUCH) as worker:
-            installs.append(float(worker.hello()["install_ns"]) / 1e6)
-    install = median(np.array(installs)[:, None])
+    calls = [Call("benchmarks.experiments.startup", "install")]
+    installs: list[float] = [ask(NUMPY, calls)[0] for _ in range(3 if quick else 31)]
+    installing = median(np.array(installs)[:, None])
     table = Table("", ["what", "milliseconds"])
     table.rows += [(f"`{name}`, whole process", str(median(column))) for name, column in columns.items()]
     table.rows.append(("difference between two equal programs", str(median(again - plain))))
     table.rows.append(("time added by `import firsttouch`", str(median(ours - plain))))
     table.rows.append(("time added by `firsttouch run`", str(median(started - plain))))
-    table.rows.append(("`install()`", str(install)))
+    table.rows.append(("`install()`", str(installing)))
     section.tables.append(table)
     section.verdicts.append(verdict(f"import adds at most {IMPORT:g} ms", IMPORT, median(ours - plain)))
-    section.verdicts.append(verdict(f"install() takes at most {INSTALL:g} ms", INSTALL, install))
+    section.verdicts.append(verdict(f"install() takes at most {INSTALL:g} ms", INSTALL, installing))
     section.raw = {"whole": times, "install": installs}
     return section

@@ -9,11 +9,10 @@ from _firsttouch_start import hook, settings, speak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 #: What was counted when this process began, as `start` in the settings: a fork and a new process count from zero.
-_start = [time.monotonic(), *[0.0] * 6]
+_start = [time.monotonic(), *[0.0] * 5]
 #: The same where a fork inherited what the pool had counted.
 _forked: "Any" = None
 _started_as = 0
@@ -64,7 +63,7 @@ def finish() -> None:
 
 def _report(options: "dict[str, Any]") -> None:
     main = options.get("pid") == settings.command_process()
-    if _serves_others() or (main and _never_started(options)):
+    if _serves_others():
         return
     if main and options.get("watched") == os.getppid():  # it may have been killed
         hook.load().live_end(_LAST_LOOK)
@@ -92,7 +91,6 @@ def _report(options: "dict[str, Any]") -> None:
         "python": sys.version.split()[0],
         "numpy": getattr(numpy, "__version__", None),
         "not_pooled_because": reason,
-        "elsewhere": [name for name, uses in _ELSEWHERE.items() if name in sys.modules and uses(sys.modules[name])],
     }
     native = hook.load()
     start = native.ReportStart(_counted(options, main)) if _forked is None else _forked
@@ -112,23 +110,6 @@ def _explain_bare_error() -> None:
             speak.write(sys.__stderr__, f"firsttouch: {failure[2]}\n")
 
 
-def _has_buffers(pyarrow: "Any") -> bool:
-    """Return whether Arrow's pool was used: pandas imports Arrow, whether the program needs it or not."""
-    try:
-        return bool(pyarrow.default_memory_pool().max_memory() >= _MIB)
-    except Exception:  # a module of that name may be anything
-        return False
-
-
-_MIB = 1 << 20
-#: Packages with memory of their own, of which the report says so (`ELSEWHERE` in Rust), and whether they used any.
-_ELSEWHERE: "dict[str, Callable[[Any], bool]]" = {
-    "torch": lambda _: True,
-    "jax": lambda _: True,
-    "pyarrow": _has_buffers,
-}
-
-
 def _counted(options: "dict[str, Any]", main: bool) -> "list[float]":
     """Return what was counted when the program began: an exec keeps the counters of the process."""
     return options.get("start", _start) if main and os.name != "nt" else _start
@@ -144,18 +125,6 @@ def _save(content: str, path: str) -> None:
             file.write(content)
     except (OSError, ValueError) as error:
         speak.line(f"cannot write the report to {path}: {speak.reason(error)}")
-
-
-def _never_started(options: "dict[str, Any]") -> bool:
-    """Return whether Python rejected the program before its first line.
-
-    Python runs modules, folders and archives through runpy, which sets `__main__.__spec__` last. A syntax error in the
-    program itself has no traceback.
-    """
-    if options.get("runpy"):
-        return getattr(sys.modules.get("__main__"), "__spec__", None) is None
-    error = getattr(sys, "last_value", None)
-    return isinstance(error, SyntaxError) and getattr(sys, "last_traceback", None) is None
 
 
 def _serves_others() -> bool:

@@ -136,15 +136,11 @@ def _install() -> None:
         return
     module.register(budget_made=add_reasons)
     options = settings.load()
-    shared = module.shares_preloaded_pool()  # its settings came by another way
-    chosen = {name: options[name] for name in ("max_idle", "decay") if name in options and not shared}
     if "allocator" in options:
         from firsttouch._internal import resolve
 
         allocator = resolve.parse(options["allocator"])
         _watch_guards()
-    elif chosen:
-        allocator = module._allocators.pool(**chosen)
     if "limit" in options:
         upstream = module.default_pool() if allocator is None else allocator
         allocator = module._allocators.limited(upstream, options["limit"])

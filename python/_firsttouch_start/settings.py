@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 def load() -> "dict[str, Any]":
     """Parse the options anew each time: a fork or the program itself may have changed the variable.
 
-    Keys: pid, start, rank, runpy, quiet and, if given, json, allocator, limit, max_idle, decay, trace, advise,
-    lines, accounts and watched.
+    Keys: pid, start and, if given, rank, quiet, json, allocator, limit, accounts, lines, watched, trace and advise.
     """
     text = os.environ.get(VARIABLE, "{}")
     try:

@@ -15,8 +15,9 @@ from benchmarks.experiments.scratch_rust import build, measure
 from benchmarks.experiments.workloads import WORKLOADS
 from benchmarks.experiments.workloads import measure as run_workload
 from benchmarks.kernels import NAMES as KERNELS
+from benchmarks.workers import Worker
 from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.processes import Call, Worker
+from firsttouch.tools.measuring.processes import Call
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,8 +3,9 @@
 import pytest
 
 from benchmarks.programs import NAMES
+from benchmarks.workers import Worker
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.processes import Call, Worker
+from firsttouch.tools.measuring.processes import Call
 
 pytestmark = pytest.mark.slow
 

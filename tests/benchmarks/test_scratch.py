@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments import scratch
+from benchmarks.workers import Worker
 from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.processes import Call, Worker
+from firsttouch.tools.measuring.processes import Call
 
 KIB = 1 << 10
 

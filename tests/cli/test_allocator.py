@@ -29,9 +29,8 @@ print(ft.get_allocator(), float(array.sum()) == 11 * (1 << 20))
         (["--allocator", "pages"], "pages()"),
         (["--allocator=tracked(limited(pool, '4 GiB'))"], f"tracked(limited({POOL}, '4 GiB'))"),
         (["--allocator", "filled(malloc, on_free=0)"], "filled(malloc(), on_free=0)"),
-        (["--limit=1GiB", "--decay", "5"], f"limited({ft.pool(decay=5)!r}, '1 GiB')"),
+        (["--limit=1GiB", "--allocator", "pool(decay=5)"], f"limited({ft.pool(decay=5)!r}, '1 GiB')"),
         (["--limit", "AUTO", "--allocator", "ft.mimalloc"], "limited(mimalloc(), 'auto', at_most="),
-        (["--max-idle", "4 gib ", "--decay=never"], repr(ft.pool(max_idle="4 GiB", decay=None))),
     ],
 )
 def test_it_serves_and_the_report_names_it(
@@ -69,8 +68,7 @@ def test_a_run_inside_a_run_takes_its_own(firsttouch: Start, write: Write) -> No
     inner = "from firsttouch.tools.cli.main import main; main(['run', {}'program.py'])"
     for outer, own, shown in [
         (("--allocator", "pages"), "", POOL),
-        (("--allocator", "pages"), "'--decay', '5', ", repr(ft.pool(decay=5))),
-        (("--decay", "5"), "'--allocator', 'pool', ", POOL),
+        (("--allocator", "pages"), "'--allocator', 'pool(decay=5)', ", repr(ft.pool(decay=5))),
     ]:
         assert firsttouch("run", "-q", *outer, "-c", inner.format(own)).stdout == f"{shown} True\n"
 

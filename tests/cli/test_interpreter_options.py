@@ -47,10 +47,10 @@ def test_arguments_that_were_changed(monkeypatch: pytest.MonkeyPatch) -> None:
         (["-c", "code", "--json"], [], ("-c", "code", "--json")),
         (["-q", "--", "script.py", "--"], ["-q"], ("script.py", "--")),
         (["-"], [], ("-",)),
-        (["--max-idle", "1", "--decay", "2", "s.py"], ["--max-idle", "1", "--decay", "2"], ("s.py",)),
+        (["--json", "1", "--limit", "2", "s.py"], ["--json", "1", "--limit", "2"], ("s.py",)),
     ],
 )
 def test_where_the_program_begins(words: list[str], own: list[str], rest: tuple[str, ...] | None) -> None:
-    found, started = program.split(words, ("--json", "--max-idle", "--decay"))
+    found, started = program.split(words, ("--json", "--limit"))
     assert found == own
     assert (started and started.words) == rest

@@ -254,26 +254,7 @@ numpy.ones((1 << 23) - 512)
     waits, goes_on = write("waits.py", work.format(seconds=60)), write("goes_on.py", work.format(seconds=0.5))
     line = r"given back     64(\.\d+)? MiB too early \(needed again\)"  # and a little that is no array
     said = firsttouch("run", waits).stderr
-    assert re.search(f"{line}; --decay 10 keeps it", said)
+    assert re.search(f"{line}; decay=10 keeps it", said)
     assert max(map(len, said.splitlines())) <= 80
-    assert re.search(line, firsttouch("run", "--decay", "0.2", waits).stderr)
-    assert "too early" not in firsttouch("run", "--decay", "60", goes_on).stderr
-
-
-IMPORTS = """
-import sys, types
-import numpy as np
-sys.modules["torch"] = types.ModuleType("torch")
-arrow = sys.modules["pyarrow"] = types.ModuleType("pyarrow")
-arrow.default_memory_pool = lambda: types.SimpleNamespace(max_memory=lambda: {used})
-np.ones(1 << 20)
-"""
-
-
-def test_memory_of_other_packages_is_named(firsttouch: Start) -> None:
-    """Arrow's where it was used: pandas imports it for every program."""
-    for used, arrow in ((1 << 30, True), (0, False), ("1 / 0", False)):
-        said = " ".join(firsttouch("run", "-c", IMPORTS.format(used=used)).stderr.split())
-        assert "PyTorch's tensors are not NumPy's arrays and were not served" in said
-        assert ("Arrow's buffers have a pool of their own" in said) == arrow
-    assert "PyTorch" not in firsttouch("run", "--all", "-c", IMPORTS.format(used=0)).stderr
+    assert re.search(line, firsttouch("run", "--allocator", "pool(decay=0.2)", waits).stderr)
+    assert "too early" not in firsttouch("run", "--allocator", "pool(decay=60)", goes_on).stderr

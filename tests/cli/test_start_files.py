@@ -74,13 +74,12 @@ def test_program_without_numpy_never_imports_it(firsttouch: Start, write: Write)
 def test_only_the_file_that_this_python_obeys_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minor: int, ending: str, runs: bool
 ) -> None:
-    """-S stands for a Python that ignores the file, so that only the file in the folder can convince."""
     (tmp_path / f"firsttouch_start.{ending}").write_text("import _firsttouch_start\n")
-    monkeypatch.setattr(program, "_site_folders", lambda: [str(tmp_path)])
+    monkeypatch.setattr(program, "_site_folders", lambda: {str(tmp_path)})
     monkeypatch.setattr(sys, "version_info", (3, minor, 0))
     if runs:
-        program.check([sys.executable, "-S"])
+        program.python(program.Program(("-c",)))
         return
     file = f"no firsttouch_start.{'start' if minor >= 15 else 'pth'} in this Python's site-packages"
     with pytest.raises(BadUsageError, match=rf"{file}.*programs would start without.*install firsttouch there, with"):
-        program.check([sys.executable, "-S"])
+        program.python(program.Program(("-c",)))

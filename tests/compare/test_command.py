@@ -37,7 +37,7 @@ def row(found: dict[str, Any], name: str) -> dict[str, Any]:
 def test_the_gain_of_a_program_that_faults_is_found(compare: Compare, write: Write, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     write("faults.py", FAULTS)
-    done = compare("--runs", 5, "--json", "out.json", "--html", "out.html", "--plot", "out.png", "faults.py", "--quick")
+    done = compare("--runs", 5, "--json", "out.json", "--plot", "out.png", "faults.py", "--quick")
     assert done.returncode == 0, done.stderr
     assert "One run of faults.py --quick takes " in done.stderr  # what went to the program is seen
     assert "to be compared: the default (twice), pool() and tuned glibc." in done.stderr
@@ -48,9 +48,6 @@ def test_the_gain_of_a_program_that_faults_is_found(compare: Compare, write: Wri
     faults = {name: row(found, name)["runs"][0]["minor_faults"] for name in ("the default", "pool()")}
     assert faults["pool()"] < faults["the default"] / 5
     assert row(found, "pool()")["remark"] is None
-    page = (tmp_path / "out.html").read_text()
-    assert page.count("<svg") == 2
-    assert "http://" not in page.replace("http://www.w3.org", "")
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
     noise = found["noise"]
     if "pool()" not in found["advice"]["faster"] and noise["high"] / noise["low"] > 2:
@@ -71,9 +68,6 @@ def stopped(done: Finished, *said: str) -> None:
         assert words in done.stderr
 
 
-MARKER = f"marker-{os.getpid()}-timeout"
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -82,27 +76,19 @@ MARKER = f"marker-{os.getpid()}-timeout"
             ["ValueError: no such thing", "the program ended with status 1"],
         ),
         (["-c", "import os; os.kill(os.getpid(), 9)"], ["was ended by SIGKILL"]),
-        (["--timeout", "0.5", "-c", "while True: pass", MARKER], ["did not end within 0.5 s (--timeout)"]),
-        (["--timeout", "0.001", "-c", "pass"], ["the program did not end within 0.001 s (--timeout)"]),
         (
             ["-c", "import time; print('same'); print(time.time_ns())"],
-            ["output differs between runs", "line 2 is", "--ignore-output"],
-        ),
-        (
-            ["-c", "open('runs', 'a').write('.'); print(len(open('runs').read()) > 2)"],
-            ["output differs between runs", "both under the default"],
+            ["output differs between two runs under the default", "line 2 is", "--ignore-output"],
         ),
         (
             ["-c", "import os; print('x', 'FIRSTTOUCH_RUN' in os.environ)"],
-            ["line 1 is 'x False\\n' under the default and 'x True\\n' under pool()", "--ignore-output"],
+            ["differs under pool()", "line 1 is 'x False\\n' first and 'x True\\n' then", "--ignore-output"],
         ),
         (["-c", "input()"], ["EOFError", "standard input is empty"]),
-        (["--prepare", "echo lost >&2; false", "-c", "pass"], ["lost", "--prepare", "ended with status 1"]),
     ],
 )
 def test_what_cannot_be_compared_says_why(compare: Compare, words: list[str], said: list[str]) -> None:
     stopped(compare(*words), *said)
-    assert not alive(MARKER)
 
 
 def test_ignored_output_may_differ(compare: Compare) -> None:
@@ -111,9 +97,10 @@ def test_ignored_output_may_differ(compare: Compare) -> None:
     assert done.stdout.startswith("No conclusion: 1 run of each")
 
 
-def test_standard_input_is_the_same_for_every_run(compare: Compare) -> None:
+def test_standard_input_is_the_same_for_every_run(compare: Compare, write: Write) -> None:
     code = "import sys; text = sys.stdin.read(); assert text == 'some text', text"
-    done = compare("--runs", 1, "-q", "-c", code, stdin=None, input="some text")
+    with write("input", "some text").open() as file:
+        done = compare("--runs", 1, "-q", "-c", code, stdin=file)
     assert done.returncode == 0, done.stderr
 
 
@@ -130,26 +117,14 @@ def test_a_program_that_never_imports_numpy_is_told(compare: Compare) -> None:
     assert "pool(): NumPy was never imported" in compare("--runs", 1, "-c", "pass").stdout
 
 
-def test_a_contender_that_never_ends_has_a_row_that_says_so(compare: Compare) -> None:
-    code = "import os, time; time.sleep(600 if 'FIRSTTOUCH_RUN' in os.environ else 0)"
-    done = compare("--runs", 1, "--timeout", 3, "-c", code)
-    assert "pool(): the program did not end within 3 s (--timeout)" in done.stdout
-
-
 def test_any_command_can_be_compared(compare: Compare, write: Write) -> None:
     write("twice.sh", f"{sys.executable} -c 'import numpy; numpy.ones(10**6)'\n")
-    done = compare("--runs", 1, "--", "sh", "twice.sh")
+    done = compare("--runs", 1, "sh", "twice.sh")
     assert done.returncode == 0, done.stderr
     assert "no process reported" not in done.stdout
-    done = compare("--runs", 1, "--", "true")
+    done = compare("--runs", 1, "true")
     assert "pool()" not in done.stdout
     assert "preloaded pool: it received no request for a large block" in done.stdout
-
-
-def test_what_prepare_does_is_done_before_every_run(compare: Compare, tmp_path: Path) -> None:
-    done = compare("--runs", 1, "-q", "--prepare", "echo >> runs; touch ready", "-c", "import os; os.remove('ready')")
-    assert done.returncode == 0, done.stderr
-    assert len((tmp_path / "runs").read_text().splitlines()) == 2 * 4
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

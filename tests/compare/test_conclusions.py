@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from firsttouch.tools import preload
-from firsttouch.tools.cli.compare import _seconds as seconds
 from firsttouch.tools.compare.comparison import FEWEST, MOST, Outcome, Row, compare
 from firsttouch.tools.compare.report import Advice, judged
 from firsttouch.tools.compare.trial import difference as first_difference
@@ -58,7 +57,6 @@ def advice(speedups: dict[str, float | list[float]], default: Sequence[float] = 
                 Run(wall, 0.9 * (pool if name in speedups else 1), 0.1, 0, 0, (88 if name in OURS else 122) << 20, 0)
                 for wall in each
             ],
-            left=34 << 20,
         )
         for name, each in times.items()
     ]
@@ -72,30 +70,19 @@ NOISY = [1.0, 2.0, 1.1, 1.9, 1.0, 2.2]
 @pytest.mark.parametrize(
     ("speedups", "said"),
     [
-        ({"pool()": 1.01}, ["No gain from pool(): it is 1.01 times as fast as the default (95 %: 1.01 to 1.01), and"]),
+        ({"pool()": 1.01}, ["No difference: pool() (1.01 times) as fast as the default; below 2 % it is noise."]),
         ({"pool()": 1.62}, ["pool() is faster here: 1.62 times as fast as the default (95 %: 1.62 to 1.62)."]),
-        ({"pool()": 0.8}, ["pool() takes 25 % (95 %: 25 to 25) longer than the default: it is slower here."]),
+        ({"pool()": 0.8}, ["pool() is slower here: it takes 25 % (95 %: 25 to 25) longer than the default."]),
         (
             {"pool()": 1.3, "tuned glibc": 1.7},
-            [
-                "pool() is faster here: 1.30 times",
-                (
-                    "tuned glibc is faster here: 1.70 times as fast as the default (95 %: 1.70 to 1.70). What pool()"
-                    " gives that it does not: a peak of 88 MiB instead of 122 MiB, 34 MiB left of it at the end and"
-                    " none of its 3 environment variables."
-                ),
-            ],
+            ["tuned glibc is faster here: 1.70 times", "pool() is faster here: 1.30"],
         ),
         (
             {"pool()": 1.0, "tcmalloc preloaded": 1.2},
-            ["No gain from pool()", "tcmalloc preloaded is faster here: 1.20"],
+            ["tcmalloc preloaded is faster here: 1.20", "No difference: pool() (1.00 times)"],
         ),
-        (
-            {"pool()": 1.61, "tuned glibc": 1.62, "mimalloc()": 1.2},
-            ["pool() is faster here: 1.61 times", "Not clearly different from it: tuned glibc (1.62 times)."],
-        ),
-        ({"pool()": UNSURE}, ["No certain gain: pool() is 1.50 times as fast as the default (95 %: 0.9"]),
-        ({"pool()": UNSURE, "guarded()": 0.5}, ["No certain gain: pool() is 1.50 times", "Slower here: guarded()"]),
+        ({"pool()": UNSURE}, ["pool() may be faster: 1.50 times as fast as the default (95 %: 0.9"]),
+        ({"pool()": UNSURE, "guarded()": 0.5}, ["pool() may be faster: 1.50 times", "guarded() is slower here"]),
         ({}, ["No conclusion: every contender had a failed run."]),
     ],
     ids=str,
@@ -106,9 +93,9 @@ def test_sentences(speedups: dict[str, float | list[float]], said: list[str]) ->
     assert all(sentence.startswith(words) for sentence, words in zip(found, said, strict=True)), found
 
 
-def test_who_is_faster_and_slower_is_named_the_most_extreme_first() -> None:
+def test_who_is_faster_and_slower_is_named_the_fastest_first() -> None:
     found = advice({"pool()": 1.62, "mimalloc()": 1.2, "guarded()": 0.5, "tuned glibc": 0.9})
-    assert (found.faster, found.slower) == (("pool()", "mimalloc()"), ("guarded()", "tuned glibc"))
+    assert (found.faster, found.slower) == (("pool()", "mimalloc()"), ("tuned glibc", "guarded()"))
     few = advice({"pool()": 5.0}, [1.0] * 4)
     assert (few.faster, "4 runs" in few.sentences[0]) == ((), True)
 
@@ -116,10 +103,10 @@ def test_who_is_faster_and_slower_is_named_the_most_extreme_first() -> None:
 @pytest.mark.parametrize(
     ("speedup", "default", "pool", "said"),
     [
-        (1.0, NOISY, 0.7, "By processor time, which other programs disturb less, pool() needs 0.73 times"),
+        (1.0, NOISY, 0.7, "By processor time, pool() needs 0.73 times the default's."),
         (1.0, NOISY, 1.01, None),
         (2.0, (1.0,) * 10, 1.01, None),
-        (2.0, (1.0,) * 10, 1.5, "But pool() needs 1.45 times the default's processor time."),  # on a second processor
+        (2.0, (1.0,) * 10, 1.5, "By processor time, pool() needs 1.45 times the default's."),  # on a second processor
     ],
 )
 def test_processor_time_is_named_where_it_tells_more(
@@ -157,29 +144,6 @@ def test_an_interval_lies_between_two_figures(figures: Any, interval: tuple[floa
 # --- The number of rounds.
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("90", 90),
-        ("90s", 90),
-        ("5m", 300),
-        ("5 min", 300),
-        ("1.5h", 5400),
-        ("1h30m", 5400),
-        (".5", 0.5),
-        ("250ms", 0.25),
-        ("5m5", 305),  # five minutes and five seconds, as a clock is read
-        *((text, None) for text in ("", "soon", "5 minutes", "-1", "0", "m", "5m soon", "nan", "1e3")),
-    ],
-)
-def test_times_people_write(text: str, value: float | None) -> None:
-    if value is None:
-        with pytest.raises(Exception, match="not a duration"):
-            seconds(text)
-    else:
-        assert seconds(text) == value
-
-
 class Pretended:
     """A program of which each run takes so long by a clock that nothing else moves."""
 
@@ -205,20 +169,20 @@ class Pretended:
 
 
 @pytest.mark.parametrize(
-    ("one_run", "runs", "budget", "rounds", "announced"),
+    ("one_run", "runs", "rounds", "announced"),
     [
-        (1.0, None, None, 13, "about 54.0 s to go."),
-        (30.0, None, None, FEWEST, "about 600 s to go. That is more than 60.0 s, but fewer would allow no conclusion."),
-        (0.01, None, 3600, MOST, "about 4.00 s to go."),
-        (30.0, 3, None, 3, "3 runs of each, about 360 s to go."),
+        (1.0, None, 13, "13 runs of each, about 52.0 s to go."),
+        (30.0, None, FEWEST, "5 runs of each, about 600 s to go."),
+        (0.01, None, MOST, "100 runs of each, about 4.00 s to go."),
+        (30.0, 3, 3, "3 runs of each, about 360 s to go."),
     ],
 )
 def test_it_takes_as_long_as_it_announced(
-    one_run: float, runs: int | None, budget: float | None, rounds: int, announced: str, monkeypatch: pytest.MonkeyPatch
+    one_run: float, runs: int | None, rounds: int, announced: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = Pretended(one_run, monkeypatch)
     four = [Contender(name) for name in "abcd"]
-    found = compare(program, four, runs, budget, program)  # type: ignore[arg-type]
+    found = compare(program, four, runs, program)  # type: ignore[arg-type]
     assert found.rounds == rounds
     assert program.said[1] == announced
     to_go = float(announced.partition("about ")[2].split()[0])
@@ -249,8 +213,8 @@ def test_programs_in_any_language_are_compared_by_their_malloc() -> None:
     told = candidates.environment(candidates.PRELOADED, "/x")
     assert (told["LD_PRELOAD"], told["FIRSTTOUCH_PRELOAD"]) == (str(preload.FILE), "quiet=1 json=/x/%p.json")
     assert "FIRSTTOUCH_RUN" not in told
-    assert candidates.how(candidates.PRELOADED, ["./a b"], []) == "firsttouch run './a b'"
-    assert candidates.how(candidates.PRELOADED, ["a.py"], ["python3"]) == "firsttouch run --all a.py"
+    assert candidates.how(candidates.PRELOADED, ["./a b"], False) == "firsttouch run './a b'"
+    assert candidates.how(candidates.PRELOADED, ["a.py"], True) == "firsttouch run --all a.py"
 
 
 def test_settings_of_the_callers_reach_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,19 +228,19 @@ def test_settings_of_the_callers_reach_nobody(monkeypatch: pytest.MonkeyPatch) -
     assert "FIRSTTOUCH_RUN" not in default
     assert "_RJEM_MALLOC_CONF" not in default
     assert default["MINE"] == "1"
-    assert default["LD_PRELOAD"] == "/usr/lib/libother.so"
+    assert "LD_PRELOAD" not in default
     assert candidates.left_out() == ["FIRSTTOUCH_RUN", "LD_PRELOAD", "MALLOC_TRIM_THRESHOLD_", "_RJEM_MALLOC_CONF"]
     library = candidates.environment(Contender("x preloaded", {"LD_PRELOAD": "/lib/x.so"}))
-    assert library["LD_PRELOAD"] == "/lib/x.so:/usr/lib/libother.so"
+    assert library["LD_PRELOAD"] == "/lib/x.so"
     assert json.loads(candidates.environment(candidates.POOL)["FIRSTTOUCH_RUN"]) == {"quiet": True}
 
 
 def test_a_contender_alone_can_be_typed() -> None:
-    words, python = ["a b.py", "1"], ["python3"]
-    assert candidates.how(candidates.POOL, words, python) == "firsttouch run 'a b.py' 1"
+    words = ["a b.py", "1"]
+    assert candidates.how(candidates.POOL, words, True) == "firsttouch run 'a b.py' 1"
     own = Contender("x", install='pool(pages(huge="thp"))')
-    assert candidates.how(own, words, python) == "firsttouch run --allocator 'pool(pages(huge=\"thp\"))' 'a b.py' 1"
-    tuned = candidates.how(Contender("tuned glibc", TUNED), words, [])
+    assert candidates.how(own, words, True) == "firsttouch run --allocator 'pool(pages(huge=\"thp\"))' 'a b.py' 1"
+    tuned = candidates.how(Contender("tuned glibc", TUNED), words, False)
     assert tuned.startswith("MALLOC_TRIM_THRESHOLD_=")
     assert tuned.endswith(" 'a b.py' 1")
 
@@ -316,13 +280,6 @@ def test_equal_outputs(tmp_path: Path, text: bytes) -> None:
 )
 def test_the_first_line_that_differs(tmp_path: Path, first: bytes, second: bytes, said: str) -> None:
     assert words(tmp_path, first, second) == said
-
-
-def test_a_long_line_is_shown_where_it_differs(tmp_path: Path) -> None:
-    said = words(tmp_path, b"a" * 1000 + b"1" + b"b" * 1000, b"a" * 1000 + b"2" + b"b" * 1000)
-    assert said is not None
-    assert "...aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1b" in said
-    assert len(said) < 200
 
 
 # --- Whether firsttouch served a program, according to the reports of its processes.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firsttouch.tools.measuring.processes import CannotStartError, Files, NeverEndedError, Run, once
+from firsttouch.tools.measuring.processes import CannotStartError, Files, Run, once
 from tests import programs
 
 from .conftest import alive
@@ -20,9 +20,8 @@ from .conftest import alive
 # --- One measured run: the kernel's counts, however it ended.
 
 
-def run(folder: Path, *command: str, timeout: float | None = None) -> Run:
-    files = Files(os.devnull, str(folder / "out"), str(folder / "err"))
-    return once(command, dict(os.environ), files, timeout)
+def run(folder: Path, *command: str) -> Run:
+    return once(command, dict(os.environ), Files(os.devnull, str(folder / "out"), str(folder / "err")))
 
 
 def test_time_memory_and_faults_are_the_programs_own(tmp_path: Path) -> None:
@@ -64,17 +63,6 @@ def test_what_is_no_program(tmp_path: Path) -> None:
         run(tmp_path, "no-such-program")
 
 
-def test_a_group_that_does_not_listen_is_ended(tmp_path: Path) -> None:
-    script = f"trap '' TERM; echo $$ > {tmp_path}/pid; sleep 600 & sleep 600"
-    with pytest.raises(NeverEndedError):
-        run(tmp_path, "sh", "-c", script, timeout=0.5)
-    state = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
-    until = time.monotonic() + 30  # whoever takes orphans over may be slow to bury them
-    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
 # --- No measured process outlives the command, however the command ends.
 
 #: Ignores whatever can be ignored, says that it has begun, and spins.
@@ -91,16 +79,14 @@ SHELL = f'"{sys.executable}" spin.py MARKER & wait'
 
 WORKER = """
 from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.processes import Call, Worker
-with Worker(NUMPY) as worker:
-    worker.ask(Call("runpy", "run_path", {"path_name": "spin.py"}))
+from firsttouch.tools.measuring.processes import Call, ask
+ask(NUMPY, [Call("runpy", "run_path", {"path_name": "spin.py"})])
 """
 
 COMPARE = ["-m", "firsttouch", "compare", "--runs", "1"]
 COMMANDS = {
     "a program": [*COMPARE, "spin.py", "MARKER"],
-    "a program of a program": [*COMPARE, "--", "sh", "-c", SHELL],
-    "prepare": [*COMPARE, "--prepare", f'exec "{sys.executable}" spin.py MARKER', "-c", "pass"],
+    "a program of a program": [*COMPARE, "sh", "-c", SHELL],
     "a worker": ["-c", WORKER],
 }
 
@@ -172,7 +158,7 @@ def _all_end(folder: Path) -> bool:
     [
         *((what, signal.SIGKILL) for what in COMMANDS),
         ("a program of a program", signal.SIGTERM),
-        ("prepare", signal.SIGHUP),
+        ("a program", signal.SIGHUP),
         ("a worker", signal.SIGINT),
     ],
 )
@@ -216,7 +202,7 @@ def test_when_the_process_between_is_killed(begin: Begin, tmp_path: Path) -> Non
 def test_what_a_program_leaves_behind_ends_with_it(begin: Begin, tmp_path: Path) -> None:
     """Else it would run beside all that is measured after."""
     leave = f'"{sys.executable}" spin.py {marker(tmp_path)} & while ! test -e begun; do sleep 0.05; done'
-    process = begin([*COMPARE, "--ignore-output", "--", "sh", "-c", leave])
+    process = begin([*COMPARE, "--ignore-output", "sh", "-c", leave])
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert not spinning(tmp_path)

@@ -109,8 +109,8 @@ TELLING = {
 
 def test_commands_that_pages_name_exist_with_their_options() -> None:
     known = {
-        command: {name: option.takes_value for option in parser.options() for name in option.names}
-        for command, parser in completion._parsers().items()
+        command: {name: action.nargs != 0 for action in parser._actions for name in action.option_strings}
+        for command, parser in completion.parsers().items()
     } | {"--version": {}, "--help": {}}
     wrong, seen = [], set()
     for page, text in TELLING.items():

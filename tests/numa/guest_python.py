@@ -100,19 +100,13 @@ def tests() -> None:
 
 def experiment() -> None:
     """The copies of `firsttouch bench numa`: on the nodes they name, new memory or none."""
-    from itertools import product
-
     from firsttouch.tools.bench import numa
 
     pages = (1 << 20) // 4096
-    for cpu, source, target in product((0, 1), repeat=3):
-        reply = numa.between(cpu, source, target, 1 << 20)
-        assert (reply["bound"], reply["misplaced"]) == (1, 0), (cpu, source, target, reply)
-        assert 2 * pages <= reply["cold faults"] <= 2 * pages + 16, reply
-        assert reply["warm faults"] <= 16, reply
     reply = numa.in_a_row(0, 0, 1, 1 << 20)
     cold = [reply[f"{to} {source} first faults"] // pages for to, source in numa.COPIES]
     assert cold == [2, 1, 1, 0], reply
+    assert reply["misplaced"] == 0, reply
 
 
 if __name__ == "__main__":

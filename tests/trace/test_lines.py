@@ -62,11 +62,9 @@ def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
 def test_of_a_trace(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(FAULTS)
     assert firsttouch("trace", "-q", "-o", "t.ft", "work.py").returncode == 0
-    for words, others in ([], True), (["--lines", "1"], False):
-        done = firsttouch("advise", *words, "t.ft")
-        assert (done.returncode, done.stdout) == (0, "")
-        assert "work.py:9" in done.stderr
-        assert ("work.py:6" in done.stderr) == others
+    done = firsttouch("advise", "t.ft")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "work.py:9" in done.stderr
 
 
 def test_advice_passes_the_programs_status_on(firsttouch: Start, tmp_path: Path) -> None:
@@ -213,19 +211,6 @@ def test_a_recorded_program_has_the_thresholds_of_a_plain_one(firsttouch: Start,
     assert abs(recorded - plain) <= plain / 16
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel does not count the waiting")
-def test_waiting_for_a_processor_is_seen(firsttouch: Start) -> None:
-    here = min(os.sched_getaffinity(0))
-    code = (
-        f"import os, time; os.sched_setaffinity(0, {{{here}}}); child = os.fork(); end = time.monotonic() + 0.5\n"
-        "while time.monotonic() < end: pass\n"
-        "if not child: os._exit(0)\n"
-        "os.wait(); import numpy as np; a = np.ones(99999)"
-    )
-    found = told(firsttouch("advise", "--json", "-", "-c", code))
-    assert found["waited"] > 0.1
-
-
 def test_files_are_named_as_short_as_they_are_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def place(file: str) -> str:
         return output.place(file, 7)
@@ -251,21 +236,6 @@ def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     assert (done.returncode, done.stdout) == (0, "1\n")
     assert done.stderr.startswith("firsttouch: no advice: NumPy was never imported")
     assert done.stderr.count("firsttouch: ") == 1
-
-
-def test_a_record_that_was_removed_is_not_taken_for_a_program_without_numpy(firsttouch: Start) -> None:
-    removes = (
-        "import json, os, shutil; shutil.rmtree(os.path.dirname(json.loads(os.environ['FIRSTTOUCH_RUN'])['trace']))"
-    )
-    done = firsttouch("advise", "-c", f"{removes}; import numpy")
-    assert done.returncode == 0
-    assert "no advice: the record of the run is gone" in done.stderr
-    assert "never imported" not in done.stderr
-
-
-def test_a_percentage_is_not_broken_between_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "18")
-    assert output.wrapped("a gain of about 46 %, perhaps", sys.stderr) == "a gain of about\n  46 %, perhaps"
 
 
 def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: Start, python: Start) -> None:
@@ -341,7 +311,7 @@ def test_a_folder_that_is_gone(tmp_path: Path, command: str) -> None:
     else:
         assert done.returncode == 2
         what = command.split()[0]
-        assert done.stderr == f"firsttouch: {what}: the current directory: No such file or directory\n"
+        assert done.stderr.startswith(f"firsttouch: {what}: cannot write ")
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGUSR1])

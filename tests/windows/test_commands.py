@@ -61,8 +61,7 @@ def test_compare_measures_a_program_and_its_children(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["-c", "raise SystemExit(3)"], "the program ended with status 3; no comparison was made"),
-        (["--prepare", "exit 4", "-c", "pass"], "--prepare 'exit 4' ended with status 4; no comparison was made"),
-        (["--", "cmd", "/c", "exit 5"], "the program ended with status 5; no comparison was made"),
+        (["cmd", "/c", "exit 5"], "the program ended with status 5; no comparison was made"),
     ],
 )
 def test_compare_says_what_failed(words: list[str], said: str) -> None:
@@ -116,8 +115,7 @@ def test_info_reads_nothing_of_linux() -> None:
     done = firsttouch("--info", "--json", "-")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
-    assert found["machine"]["memory_bytes"] is None
-    assert found["malloc"]["peers"].count("absent") == 4
+    assert not {"memory", "transparent huge pages", "overcommit"} & set(found)
     assert found["meaning"] == ["Windows tells nothing here: firsttouch reads these facts from Linux's /proc and /sys"]
 
 

@@ -65,7 +65,7 @@ mod _firsttouch {
             check_expression, declared, did_you_mean, evaluate_expression, from_functions, numpy_default, parse_size,
             policy_argument, size_argument,
         },
-        allocators::process_pool::{default_pool, shares_preloaded_pool},
+        allocators::process_pool::default_pool,
         arrays::{documented, empty, zeros},
         custom::{deliver, own, take_error},
         faults::{overruns, watch_faults},

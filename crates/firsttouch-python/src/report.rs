@@ -28,13 +28,13 @@ fn totals(allocator: Option<&PyAllocator>) -> (Stats, Fresh) {
 }
 
 /// What this process has used since `start`, which is as the launcher and the hook count it: the fields of [`Usage`].
-pub fn used_since(start: [f64; 7]) -> Usage {
+pub fn used_since(start: [f64; 6]) -> Usage {
     os::usage().since(&usage(start))
 }
 
-fn usage([wall, waited, user, kernel, minor_faults, major_faults, children]: [f64; 7]) -> Usage {
+fn usage([wall, user, kernel, minor_faults, major_faults, children]: [f64; 6]) -> Usage {
     let (minor_faults, major_faults) = (minor_faults as u64, major_faults as u64);
-    Usage { wall, waited, user, kernel, minor_faults, major_faults, children }
+    Usage { wall, user, kernel, minor_faults, major_faults, children }
 }
 
 /// What was counted at the moment from which a report counts.
@@ -51,7 +51,7 @@ pub struct ReportStart {
 impl ReportStart {
     /// The start of a process: nothing but what the kernel had counted of it.
     #[new]
-    fn new(counted: [f64; 7]) -> Self {
+    fn new(counted: [f64; 6]) -> Self {
         Self { usage: usage(counted), stats: Stats::default(), plainly: Fresh::default(), returned: 0, failure: None }
     }
 
@@ -95,7 +95,6 @@ pub fn report(
         python: fact(facts, "python")?,
         numpy: fact(facts, "numpy")?,
         refused: fact(facts, "not_pooled_because")?,
-        elsewhere: fact(facts, "elsewhere")?.filter(|_| preloaded.is_none()).unwrap_or_default(),
         used: os::usage().since(&start.usage),
         resident: os::resident_and_peak(),
         allocator: allocator.map(|allocator| allocator.expression()),

@@ -73,20 +73,7 @@ pub struct Report {
     pub plainly: Fresh,
     /// The last request that was refused.
     pub last_failure: Option<Failure>,
-    /// Python's packages that were imported and whose memory was not served, of those in [`ELSEWHERE`].
-    pub elsewhere: Vec<String>,
 }
-
-/// Packages whose memory is not NumPy's, and what there is to do about it.
-pub const ELSEWHERE: [(&str, &str); 3] = [
-    ("torch", "PyTorch's tensors are not NumPy's arrays and were not served; --all serves those in main memory"),
-    ("jax", "JAX's arrays are not NumPy's and were not served; --all serves those in main memory"),
-    (
-        "pyarrow",
-        "Arrow's buffers have a pool of their own and were not served; --all serves them where the variable \
-         ARROW_DEFAULT_MEMORY_POOL is system",
-    ),
-];
 
 /// What the pool saved: page faults, and seconds and shares of the processor time that there would have been.
 #[derive(Clone, Copy, Debug, Default)]
@@ -257,7 +244,7 @@ impl Report {
         rows.push(("first touched", format!("at most {fresh}{on_huge}; {reused} reused")));
         rows.push((name, format!("at most {} used, {} held", Bytes(pool.peak_in_use), Bytes(pool.peak_held))));
         if pool.refaulted_bytes as f64 > WORTH_KEEPING * pool.allocated_bytes as f64 {
-            let keeps = if self.allocator.is_none() { "; --decay 10 keeps it" } else { "" };
+            let keeps = if self.allocator.is_none() { "; decay=10 keeps it" } else { "" };
             rows.push(("given back", format!("{} too early (needed again){keeps}", bytes(pool.refaulted_bytes))));
         }
     }
@@ -267,10 +254,6 @@ impl Report {
         let mut said = Vec::new();
         if let Some(why) = &self.refused {
             said.push(format!("not pooled: {why}"));
-        }
-        if self.pool.is_some() {
-            let told = ELSEWHERE.iter().filter(|(package, _)| self.elsewhere.iter().any(|each| each == package));
-            said.extend(told.map(|&(_, sentence)| sentence.to_owned()));
         }
         if self.is_elsewhere() {
             let used = seconds(self.used.children);

@@ -15,16 +15,14 @@ from firsttouch._internal import units
 from firsttouch.tools.cli import output
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from firsttouch.tools.measuring.report import Picture, Table
+    from firsttouch.tools.measuring.report import Table
 
 #: Processor time of child processes, as a fraction of the program's, from which on it is worth mentioning.
 _CHILDREN = 0.1
 #: Letters of a path: a table with it fits 80 columns.
 _LONG = 36
-#: Waiting for a processor, as a fraction of the run time, from which on it is worth mentioning.
-_WAITED = 0.2
+#: Lines that are shown.
+_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -90,23 +88,19 @@ class Summary:
         return {
             **self.facts,
             "wall": self.wall,
-            "waited": self._seconds("waited"),
             "kernel_seconds": self.seconds,
             "gain_share": [seconds / (self.processor or 1.0) for seconds in self.facts["gain_seconds"]],
             "lines": [asdict(line) for line in self.lines],
         }
 
     def words(self, program: str) -> str:
-        """Return the conclusion, with what limits it: work of child processes, and waiting. A trace has no program."""
+        """Return the conclusion, and that of child processes, which limits it. A trace has no program."""
         said = self._judgement(program)
         if self._seconds("children") > _CHILDREN * self.processor:
             said += (
                 f"; its child processes, which took {self._seconds('children'):.2g} s of processor time, were not"
                 " examined: firsttouch compare measures them all"
             )
-        elif self._seconds("waited") > _WAITED * self.wall:
-            part = units.share(self._seconds("waited"), self.wall)
-            said += f"; the machine was busy, and the program waited for a processor for {part} of its run time"
         if why := self.facts["facts"].get("arrays_only"):
             said += f"; only arrays were recorded, not bytes, lists and the like: {why}"
         return said
@@ -127,34 +121,17 @@ class Summary:
             return f"pooled memory may save up to {most} {all_of_it}, {share}; firsttouch compare tells"
         return f"nothing to gain from pooled memory: at most {most} {all_of_it}, {share}"
 
-    def gaining_lines(self, most: int) -> Table:
+    def gaining_lines(self) -> Table:
         """Return the lines that would gain most."""
         from firsttouch.tools.measuring.report import Table
 
         least = 0.001 * self.processor
         gaining = sorted((line for line in self.lines if line.avoidable > least), key=lambda line: -line.avoidable)
         table = Table("", ("line", "blocks", "bytes", "would save", "of the time"))
-        for line in gaining[:most]:
+        for line in gaining[:_SHOWN]:
             saved, part = units.seconds(line.avoidable), units.share(line.avoidable, self.processor)
             line.add_to(table, f"{line.count:,}", units.size(line.bytes), saved, part)
         return table
-
-    def pictures(self, most: int) -> list[Picture]:
-        """Plot the most expensive lines: the seconds in the kernel, and the part that a pool would save."""
-        from firsttouch.tools.measuring.report import Picture
-
-        shown = self.lines[:most][::-1]
-
-        def draw(axes: Axes) -> None:
-            places = [line.place for line in shown]
-            axes.barh(places, [line.seconds for line in shown], color="0.7", label="in the kernel")
-            axes.barh(places, [max(0.0, line.avoidable) for line in shown], height=0.4, label="a pool would save")
-            axes.set_xlabel("seconds, estimated")
-            axes.legend(frameon=False)
-
-        return (
-            [Picture("lines", "What large blocks cost, by source line", draw, 1.5 + 0.3 * len(shown))] if shown else []
-        )
 
 
 def summarize(file: str) -> Summary:

@@ -1,29 +1,21 @@
-"""What resident memory is, in words, tables and a picture: see `resident.py` for where the figures come from."""
+"""What resident memory is, in words and a table: see `resident.py` for where the figures come from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
 from firsttouch._internal import units
 from firsttouch.tools import resident
 from firsttouch.tools.cli import output
+from firsttouch.tools.measuring.report import Table
 from firsttouch.tools.resident import Look, Part
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from firsttouch.tools.measuring.report import Page, Table
-
 _MIB = 1 << 20
-#: Letters of what a row is about: a table with it fits 80 columns.
-_LONG = 44
-#: Parts below this share of all are left out of the table.
-_LITTLE = 0.005
-#: What is allocated but not resident is listed from this size on.
-_MUCH = 16 * _MIB
+#: Parts below this share of all, and those beyond so many in a group, are left out of the table.
+_LITTLE, _SHOWN = 0.005, 10
 #: Memory that is shared with other processes has a note if it is more than this part.
 _MUCH_SHARED = 0.25
 #: A peak was missed if the process had been so much larger at some time.
@@ -43,8 +35,7 @@ _NAMED = {
 }
 #: What would bring memory down, by part, allocator or group. `{size}` is filled in.
 _ADVICE = {
-    resident.IDLE: "It goes back by itself within about a second; firsttouch.trim() gives it back at once, and"
-    " firsttouch run --max-idle limits it.",
+    resident.IDLE: "It goes back by itself within about a second; firsttouch.trim() gives it back at once.",
     resident.LIVE: "These are numbers, strings, tuples, dictionaries, ... up to 512 bytes each: fewer of them, or"
     " arrays in their place, bring it down.",
     resident.GAPS_OF_OBJECTS: "Python returns it only where all objects of 1 MiB are gone: the few that were made"
@@ -70,8 +61,6 @@ _ADVICE = {
     "jemalloc": "With MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0 in the environment it returns free memory at once.",
     "mimalloc": "With MIMALLOC_PURGE_DELAY=0 in the environment it returns free memory at once.",
     "tcmalloc": "With TCMALLOC_RELEASE_RATE=10 in the environment it returns free memory sooner.",
-    "Java's heap": "The option -Xmx limits it.",
-    "V8's heap": "The option --max-old-space-size limits it.",
     "PyTorch": "Deleting tensors brings it down.",
     "JAX": "Deleting arrays brings it down.",
 }
@@ -87,13 +76,6 @@ def _place(what: str) -> str:
     program, comma, library = what.partition(", in ")
     file, colon, line = program.rpartition(":")
     return output.place(file, int(line)) + comma + library if colon and line.isdecimal() else what
-
-
-def _fit(what: str, room: int) -> str:
-    """Return the end of a long path, or the beginning of a line with a library's beside it."""
-    if len(what) <= room:
-        return what
-    return f"{what[: room - 3]}..." if ", in " in what else f"...{what[3 - room :]}"
 
 
 _resident, _untouched = attrgetter("resident"), attrgetter("untouched")
@@ -120,13 +102,10 @@ class Reasons:
         said = {"conclusion": self.sentences(), "notes": self._notes(), "cause": asdict(self.cause)}
         return {"program": self.title} | said | found
 
-    def page(self, most: int) -> Page:
-        """Return all of it; at most so many rows of each kind."""
-        from firsttouch.tools.measuring.report import Page, Picture
-
-        picture = Picture("resident", "Resident memory", lambda axes: self._draw(axes, most), 6.5)
-        tables = [self._resident(most), *self._absent(most)]
-        return Page(f"firsttouch why {self.title}", self.sentences(), tables, [picture], self._notes())
+    def show(self, out: output.Output, stream: TextIO | None = None) -> None:
+        """Print all of it, and write the requested file."""
+        out.show([self._table()], self._notes(), self.sentences(), stream)
+        out.save(self.as_dict)
 
     def sentences(self) -> list[str]:
         """Return what the largest part is, and what would bring it down, by how much."""
@@ -168,13 +147,15 @@ class Reasons:
     def _named(self, part: Part) -> str:
         """Return what a part is, after "is"."""
         what = _place(part.what)
-        noun = "array" if part.group == resident.ARRAYS else "object"
-        blocks = f"an {noun}" if part.blocks == 1 else units.count(part.blocks, noun)
+        blocks = self._blocks(part).replace("1 ", "an ", 1) if part.blocks == 1 else self._blocks(part)
         made = f"{blocks} made by {what}" if ":" in what else f"{blocks} {what}"
         if part.group == resident.IDLE and what == resident.IDLE:
             return "memory that firsttouch's pool keeps for the next arrays"
         threads = units.count(self.peak.threads, "thread")
         return _NAMED.get(part.group, "{what}").format(made=made, what=what, threads=threads)
+
+    def _blocks(self, part: Part) -> str:
+        return units.count(part.blocks, "array" if part.group == resident.ARRAYS else "object")
 
     def _notes(self) -> list[str]:
         look, notes = self.peak, list(self.peak.notes)
@@ -200,83 +181,29 @@ class Reasons:
             )
         return notes
 
-    def _rows(self, most: int) -> Iterator[tuple[str, float, float, int]]:
-        """Yield what, resident at the peak and at the end, and depth: groups and their parts, the largest first."""
-        last = self.last or self.peak
-        names = {part.group for part in self.peak.parts}
-        for group in sorted(names, key=lambda name: -self.peak.of(name)):
-            total = self.peak.of(group)
-            if total < self.peak.resident * _LITTLE and last.of(group) < last.resident * _LITTLE:
+    def _rows(self) -> Iterator[tuple[str, float, float]]:
+        """Yield what, resident at the peak and at the end: groups and their parts, the largest first."""
+        peak, last = self.peak, self.last or self.peak
+        least = peak.resident * _LITTLE
+        for group in sorted({part.group for part in peak.parts}, key=lambda name: -peak.of(name)):
+            if peak.of(group) < least and last.of(group) < last.resident * _LITTLE:
                 continue
-            yield group, total, last.of(group), 0
-            parts = [
-                part for part in self.peak.parts if part.group == group and (part.resident or last.of(group, part.what))
-            ]
-            shown = [part for part in parts[:most] if part.resident > self.peak.resident * _LITTLE]
-            if [part.what for part in parts] == [group]:
-                continue
+            yield group, peak.of(group), last.of(group)
+            parts = [part for part in peak.parts if part.group == group and part.what != group]
+            shown = [part for part in parts if part.resident > least][:_SHOWN]
             for part in shown:
-                noun = "array" if group == resident.ARRAYS else "object"
-                arrays = f" ({units.count(part.blocks, noun)})" if part.blocks else ""
-                yield _fit(_place(part.what), _LONG - len(arrays)) + arrays, part.resident, last.of(group, part.what), 1
-            rest = total - sum(part.resident for part in shown)
-            if rest > self.peak.resident * _LITTLE:
+                arrays = f" ({self._blocks(part)})" if part.blocks else ""
+                yield f"  {_place(part.what)}{arrays}", part.resident, last.of(group, part.what)
+            rest = sum(part.resident for part in parts if part not in shown)
+            if rest > least:
                 left = last.of(group) - sum(last.of(group, part.what) for part in shown)
-                yield f"{len(parts) - len(shown):,} others", rest, left, 1
+                yield f"  {len(parts) - len(shown):,} others", rest, left
 
-    def _resident(self, most: int) -> Table:
-        from firsttouch.tools.measuring.report import Table
-
-        total = self.peak.resident
+    def _table(self) -> Table:
+        total, last = self.peak.resident, (self.last or self.peak).resident
         columns = ["resident memory", "peak MiB" if self.last else "MiB", "%", *(["end MiB"] if self.last else [])]
         table = Table("", columns)
-
-        def add(what: str, peak: float, end: float) -> None:
-            figures = [f"{peak / _MIB:,.1f}", units.share(peak, total).removesuffix(" %")]
-            table.rows.append([what, *figures, *([f"{end / _MIB:,.1f}"] if self.last else [])])
-
-        for what, peak, end, depth in self._rows(most):
-            add("  " * depth + what, peak, end)
-        add("total", total, (self.last or self.peak).resident)
+        for what, peak, end in [*self._rows(), ("total", total, last)]:
+            figures = [f"{peak / _MIB:,.1f}", units.share(peak, total).removesuffix(" %"), f"{end / _MIB:,.1f}"]
+            table.rows.append([what, *figures[: len(columns) - 1]])
         return table
-
-    def _absent(self, most: int) -> list[Table]:
-        """Return what is allocated or mapped and takes no memory, if that is much."""
-        from firsttouch.tools.measuring.report import Table
-
-        left_out = (resident.IDLE, resident.MALLOC, resident.OBJECTS, resident.LIBRARIES, resident.OWN)
-        parts = [part for part in self.peak.parts if part.group not in left_out or part.what == resident.LARGE]
-        parts = sorted((part for part in parts if part.untouched >= _MUCH), key=_untouched, reverse=True)
-        rows: list[Sequence[str]] = []
-        for part in parts[:most]:
-            what = _place(part.what)
-            kind = "" if part.group in (resident.ARRAYS, resident.OTHER, resident.MALLOC) else f"{part.group}: "
-            rows.append([_fit(kind + what, _LONG), f"{part.untouched / _MIB:,.1f}"])
-        return [Table("", ["allocated or mapped, not resident: never written", "MiB"], rows)] if rows else []
-
-    def _draw(self, axes: Axes, most: int) -> None:
-        """Draw an icicle: the whole, its groups, and their parts."""
-        from matplotlib.patches import Rectangle
-
-        total = self.peak.resident
-        colors = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"]
-        tops = [0.0, 0.0]
-        group = -1
-        rows = list(self._rows(most))
-        for at, (what, size, _, depth) in enumerate(rows):
-            if depth == 0:
-                group += 1
-                tops = [tops[0], tops[0]]
-            color = colors[group % len(colors)]
-            has_parts = depth == 0 and at + 1 < len(rows) and rows[at + 1][3] == 1
-            width = 1 if has_parts or depth else 2
-            top, height = tops[depth], size / total
-            axes.add_patch(
-                Rectangle((depth, top), width, height, facecolor=color, alpha=0.45 if depth else 0.75, ec="white")
-            )
-            if height > 0.025:
-                text = f"{what}  {units.size(size, 1)}"
-                axes.text(depth + 0.02, top + height / 2, text, va="center", fontsize=8, clip_on=True)
-            tops[depth] += height
-        axes.set(xlim=(0, 2), ylim=(max(tops[0], 1e-9), 0))
-        axes.set_axis_off()

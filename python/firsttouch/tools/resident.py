@@ -69,14 +69,11 @@ _ALLOCATORS = {
     r"jemalloc": "jemalloc",
     r"mimalloc": "mimalloc",
     r"tcmalloc": "tcmalloc",
-    r"tbbmalloc": "TBB's malloc",
-    r"libjvm": "Java's heap",
-    r"/node$|libnode|libv8|/chrome$": "V8's heap",
     r"libtorch_cpu": "PyTorch",
     r"libjax_common|xla_extension": "JAX",
 }
 #: Those of them that take the place of the C library's malloc.
-_REPLACEMENTS = ("jemalloc", "mimalloc", "tcmalloc", "TBB's malloc")
+_REPLACEMENTS = ("jemalloc", "mimalloc", "tcmalloc")
 
 
 @dataclass
@@ -88,7 +85,7 @@ class Part:
     resident: int = 0
     blocks: int = 0
     untouched: int = 0
-    """Allocated or mapped, but without memory behind it."""
+    """Allocated, but without memory behind it: of arrays and other blocks with lines."""
 
 
 @dataclass
@@ -230,14 +227,6 @@ class Process:
             return []
         return [int(word) for text in texts for word in text.split()]
 
-    @property
-    def _is_elsewhere(self) -> bool:
-        """Whether it has other files than this process, as in a container."""
-        try:
-            return not os.path.samefile(f"/proc/{self.number}/root", "/")
-        except OSError:
-            return False
-
     def _mappings(self) -> tuple[list[_Mapping], int]:
         """Return the mappings in order, and how much of what is resident other processes have, too."""
         with open(f"/proc/{self.number}/smaps", "rb") as file:
@@ -280,7 +269,6 @@ class Process:
             "lines are known where firsttouch why or firsttouch run --lines starts the program": (
                 self._table is None and sorting.has_pool
             ),
-            "the process has other files than this one (a container): names are those that it uses": self._is_elsewhere,
         }
         look.notes += [note for note, applies in notes.items() if applies]
         return look
@@ -332,7 +320,7 @@ class _Sorting:
             first = np.searchsorted(self._blocks[:, 1], mapping.start, "right")
             last = np.searchsorted(self._blocks[:, 0], mapping.end)
             if first == last and (not mapping.resident or group not in (MALLOC, OTHER)):
-                self._add(group, what, mapping.resident, mapping.size - mapping.resident)
+                self._add(group, what, mapping.resident)
             else:
                 self._split(mapping, group, what, self._blocks[first:last])
         return sorted(self._parts.values(), key=lambda part: -part.resident)
@@ -401,9 +389,8 @@ class _Sorting:
         ):
             free = sum(stretch.free.values())
             gone = min(free, max(resident, 0.0))
-            untouched = 0 if len(blocks) else max(size - resident, 0.0)
             if size:
-                self._add(stretch.group, stretch.what, resident - gone, untouched)
+                self._add(stretch.group, stretch.what, resident - gone)
             for name, freed in stretch.free.items():
                 self._add(stretch.group, name, freed * gone / max(free, 1))
 

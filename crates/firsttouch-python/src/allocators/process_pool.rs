@@ -34,9 +34,3 @@ pub fn change_small_limit(nbytes: usize) {
 pub fn default_pool() -> PyAllocator {
     PyAllocator::ours(process_pool().clone())
 }
-
-/// Whether the process's own pool is the preloaded library's.
-#[pyfunction]
-pub fn shares_preloaded_pool() -> bool {
-    PreloadedPool::find().is_some()
-}

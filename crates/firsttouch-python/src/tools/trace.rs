@@ -72,16 +72,10 @@ fn create(file: PathBuf) -> io::Result<File> {
 /// Ends the trace with what the process used since `start`: events, lost events, and a description of the file. `None`
 /// where none is being written.
 #[pyfunction]
-#[pyo3(signature = (start=[0.0; 7]))]
-pub fn trace_end(py: Python<'_>, start: [f64; 7]) -> PyResult<Option<(u64, u64, String)>> {
+#[pyo3(signature = (start=[0.0; 6]))]
+pub fn trace_end(py: Python<'_>, start: [f64; 6]) -> PyResult<Option<(u64, u64, String)>> {
     let used = used_since(start);
-    let seconds = [
-        ("wall", used.wall),
-        ("waited", used.waited),
-        ("user", used.user),
-        ("kernel", used.kernel),
-        ("children", used.children),
-    ];
+    let seconds = [("wall", used.wall), ("user", used.user), ("kernel", used.kernel), ("children", used.children)];
     let mut facts = seconds.map(|(name, seconds)| (name.to_owned(), format!("{seconds:.6}"))).to_vec();
     if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
         let recorded = os::usage().since(&before);

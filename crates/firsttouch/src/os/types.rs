@@ -18,8 +18,6 @@ pub struct Fault {
 pub struct Usage {
     /// Seconds since some moment.
     pub wall: f64,
-    /// The part of `wall` in which the main thread could have run, but others had the processor.
-    pub waited: f64,
     /// Processor seconds of the program's own code.
     pub user: f64,
     /// The same of the kernel, on its behalf.
@@ -38,7 +36,6 @@ impl Usage {
     pub fn since(&self, before: &Self) -> Self {
         Self {
             wall: self.wall - before.wall,
-            waited: self.waited - before.waited,
             user: self.user - before.user,
             kernel: self.kernel - before.kernel,
             minor_faults: self.minor_faults.saturating_sub(before.minor_faults),

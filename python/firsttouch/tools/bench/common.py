@@ -13,7 +13,7 @@ import numpy as np
 from firsttouch._internal import units
 from firsttouch.tools.measuring.contenders import NUMPY, Contender
 from firsttouch.tools.measuring.machine import available
-from firsttouch.tools.measuring.processes import TOUCH, Call, Worker
+from firsttouch.tools.measuring.processes import TOUCH, Call, ask
 from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
 
@@ -50,23 +50,20 @@ class Settings:
     quick: bool = False
     """Run with few sizes and rounds, in ten to twenty seconds."""
     sizes: tuple[int, ...] | None = None
-    """Array sizes in bytes; `None` for those that suit the experiment and the machine."""
+    """Array sizes in bytes; `None` for those that suit the experiment."""
     progress: Callable[[float], None] = lambda _done: None
     """Called with the completed fraction, from 0 to 1."""
 
-    def chosen(self, full: Sequence[int], quick: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
-        """Return the sizes to run, and a note about those left out because so many arrays do not fit into memory.
+    def chosen(self, full: Sequence[int], quick: Sequence[int], arrays: int) -> list[int]:
+        """Return the sizes to run: those of which so many arrays fit into memory.
 
-        Raises :exc:`ValueError` if none fits, or one that was asked for does not.
+        Raises :exc:`ValueError` if none fits.
         """
-        wanted = list(self.sizes or (quick if self.quick else full))
         most = int(available() * ROOM) // arrays
-        left_out = [size for size in wanted if size > most]
-        if left_out and (self.sizes or len(left_out) == len(wanted)):
-            live = f"{units.count(arrays, 'array')} of {name(left_out[-1])}"
-            raise ValueError(f"not enough memory for {live}: {units.size(available())} are free; {name(most)} fit")
-        notes = [f"Left out for lack of memory: {', '.join(map(name, left_out))}."] if left_out else []
-        return [size for size in wanted if size <= most], notes
+        sizes = [size for size in self.sizes or (quick if self.quick else full) if size <= most]
+        if not sizes:
+            raise ValueError(f"not enough memory for {units.count(arrays, 'array')}: {name(most)} fit")
+        return sizes
 
 
 @dataclass
@@ -75,7 +72,7 @@ class Section:
 
     name: str
     title: str
-    asked: str
+    asked: str = ""
     tables: list[Table] = field(default_factory=list[Table])
     notes: list[str] = field(default_factory=list[str])
     pictures: list[Picture] = field(default_factory=list[Picture])
@@ -96,9 +93,8 @@ def measured(cells: Mapping[Key, Cell], rounds: int, progress: Callable[[float],
     shuffle, found = random.Random(0), {key: list[Any]() for key in cells}
     for number in range(rounds):
         for at, (key, cell) in enumerate(shuffle.sample(list(cells.items()), len(cells))):
-            with Worker(cell.contender) as worker:
-                worker.ask(Call(*TOUCH, {"nbytes": cell.footprint}))
-                found[key].append(worker.ask(cell.call))
+            touch = Call(*TOUCH, {"nbytes": cell.footprint})
+            found[key].append(ask(cell.contender, [touch, cell.call])[1])
             progress((number * len(cells) + at + 1) / (rounds * len(cells)))
     return found
 

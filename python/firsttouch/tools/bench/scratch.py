@@ -134,14 +134,8 @@ def measure(language: str, sizes: Sequence[int], runs: int, usual: float) -> dic
 
 def run(settings: Settings) -> Section:
     """Measure every way in every language."""
-    section = Section(
-        "scratch",
-        "A temporary array on the heap and in scratch memory",
-        "what does `y = x + 1; y.sum()` on int64 cost with `y` on the heap, in the thread's default scratch buffer, in "
-        "a buffer that is passed in, and in an array allocated beforehand? Times are those of one iteration, averaged "
-        "over many; NumPy keeps its default allocator.",
-    )
-    sizes, section.notes = settings.chosen(SIZES, QUICK, ARRAYS)
+    section = Section("scratch", "A temporary array on the heap and in scratch memory: y = x + 1; y.sum() on int64")
+    sizes = settings.chosen(SIZES, QUICK, ARRAYS)
     items = sorted({size // 8 for size in sizes})
     effort = {"sizes": items, "runs": 5 if settings.quick else 15, "usual": 0.003}
     cells = {
@@ -171,7 +165,7 @@ def run(settings: Settings) -> Section:
         series = {way: [to_heap[count, way].value for count in items] for way in WAYS[1:]}
         draw = partial(bars, groups=[name(8 * count) for count in items], series=series, ylabel="time / the heap's")
         words = f"{language}: a temporary in scratch memory relative to the heap (below 1 is faster)"
-        section.pictures.append(Picture(language.lower(), words, draw))
+        section.pictures.append(Picture(words, draw))
     if "Numba" not in found:
         section.notes.append("Numba is not installed: pip install numba installs it.")
     return section

@@ -45,7 +45,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 ARRAYS = 8  # per thread: operands, results and temporaries
 SIZES, QUICK = (64 * KIB, 256 * KIB, MIB, 8 * MIB, 64 * MIB), (256 * KIB, 8 * MIB)
 WINDOWS, SECONDS = (0, 1, 1, 0, 0, 1), 0.003  # plain (0) and into warm memory (1), alternating
-ROW = 256  # items per row, if rows are broadcast
 
 
 def long(a: Array, b: Array, t: Array, u: Array) -> Any:
@@ -63,25 +62,17 @@ def distance(a: Array, b: Array, t: Array, _u: Array) -> Any:
     return np.square(t, out=t).sum()
 
 
-def standardized(a: Array, b: Array, t: Array, _u: Array) -> Any:
-    """Combine a matrix with two rows."""
-    np.subtract(a, b[0], out=t)
-    return np.divide(t, b[1], out=t)
-
-
 #: Expressions as people write them, and with `out=`: the same operations in order, into two kept arrays.
 EXPRESSIONS: dict[str, tuple[Callable[[Array, Array], Any], Callable[[Array, Array, Array, Array], Any]]] = {
     "a + b": (lambda a, b: a + b, lambda a, b, t, _: np.add(a, b, out=t)),
     "(a*b + a)/(b + 1.0) - a": (lambda a, b: (a * b + a) / (b + 1.0) - a, long),
     "((a - b)**2).sum()": (lambda a, b: ((a - b) ** 2).sum(), distance),
-    "(A - row)/other row": (lambda a, b: (a - b[0]) / b[1], standardized),
 }
 
 
 def evaluate(expression: str, nbytes: int, together: Barrier, found: list[dict[str, float]]) -> None:
     """Run windows of both ways alternately, in one thread; all threads begin each window together."""
-    arrays = [np.full(nbytes // 8, value) for value in (1.5, 2.5, 0.0, 0.0)]
-    a, b, t, u = [array.reshape(-1, ROW) for array in arrays] if "row" in expression else arrays
+    a, b, t, u = (np.full(nbytes // 8, value) for value in (1.5, 2.5, 0.0, 0.0))
     plainly, into = EXPRESSIONS[expression]
     ways: tuple[Callable[[], Any], ...] = (partial(plainly, a, b), partial(into, a, b, t, u))
     results = [float(np.sum(way())) for way in ways]  # these evaluations are not counted
@@ -122,17 +113,10 @@ def mean(cells: list[list[dict[str, float]]]) -> Estimate:
 
 def run(settings: Settings) -> Section:
     """Measure every expression under every allocator at every size, in one thread and in all."""
-    section = Section(
-        "temporaries",
-        "Expressions with temporaries",
-        "what does an expression cost, compared with the same operations with `out=` on warm memory? Cells are the "
-        "time of the plain expression divided by that with `out=`, both in one process: 1 means that allocation costs "
-        "nothing; in brackets, the page faults of one evaluation. *firsttouch* is its installed pool.",
-    )
+    section = Section("temporaries", "Expressions with temporaries, compared with out= on warm memory")
     everyone = [NUMPY, FIRSTTOUCH, *([TUNED_GLIBC] if HAS_GLIBC else [])]
     cores = sorted({1, processors()})
-    sizes, section.notes = settings.chosen(SIZES, QUICK, ARRAYS * cores[-1])
-    sizes = sorted({max(2, -(-size // (8 * ROW))) * 8 * ROW for size in sizes})  # whole rows, of which two are used
+    sizes = settings.chosen(SIZES, QUICK, ARRAYS * cores[-1])
     cells = {
         (threads, who.name, expression, size): Cell(
             Call(__name__, "measure", {"expression": expression, "nbytes": size, "threads": threads}),
@@ -162,5 +146,5 @@ def run(settings: Settings) -> Section:
         series = {who: [mean(row).value for row in rows] for who, rows in by_size.items()}
         words = f"{title}: an expression / the same with out= (1: allocation is free)"
         draw = partial(lines, sizes=sizes, series=series, ylabel="time / time with out=")
-        section.pictures.append(Picture(f"temporaries-{threads}", words, draw))
+        section.pictures.append(Picture(words, draw))
     return section

@@ -1,12 +1,11 @@
-"""The rate of first touches: by page size, by method, by threads, by settings of the C library.
+"""The rate of first touches: by page size, by method, by threads.
 
 Daniel Lemire measured it in C++ in January 2020 (github.com/lemire/Code-used-on-Daniel-Lemire-s-blog, 2020/01/14, "new
 char[s] + touch"), with 512 MB: allocating and touching one byte of each page ran at 3.8 GB/s with pages of 4 KiB and at
 19.6 GB/s with transparent huge pages; memset of resident memory ran at 30 GB/s and memcpy at 12.5. (His GB are 2**30
 bytes, and memcpy counts what it copies once; so does this experiment, but with GB of 10**9.)
 
-The rows of new memory include the allocation. `malloc` is glibc's; it is configured by environment variables, which
-have the effect of `mallopt`. On Windows it is that of the Universal C Runtime, as it is.
+The rows of new memory include the allocation. `malloc` is glibc's, and on Windows that of the Universal C Runtime.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy as np
 import firsttouch as ft
 from firsttouch._internal import units
 from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, measured, middle, name
-from firsttouch.tools.measuring.contenders import HAS_GLIBC, NUMPY, TUNED, Contender
+from firsttouch.tools.measuring.contenders import HAS_GLIBC
 from firsttouch.tools.measuring.machine import processors
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Picture, Table
@@ -38,11 +37,6 @@ PAGE = mmap.PAGESIZE
 #: The arguments of `pages(huge=...)`.
 KINDS: dict[str, Any] = {"4 KiB pages": False, "THP": "thp", "2 MiB from the pool": ["2M"]}
 C_LIBRARY = "glibc" if HAS_GLIBC else "the C library"
-#: Settings of the C library, with their environment; glibc's tunable advises huge pages since 2.35.
-LIBRARY = {C_LIBRARY: NUMPY}
-if HAS_GLIBC:
-    LIBRARY["glibc, never mapped or trimmed"] = Contender("tuned", TUNED)
-    LIBRARY["glibc, hugetlb=1 (THP)"] = Contender("thp", {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"})
 WAYS = ("touched", "memset", "memset, existing", "memcpy, existing")
 
 
@@ -103,30 +97,24 @@ def library(nbytes: int, way: str) -> dict[str, Any]:
     return result(array, time.perf_counter() - start)
 
 
-def cells(size: int, processors: int, quick: bool) -> dict[tuple[str, str], Cell]:
-    """Return all cells of a size; a quick run omits the settings of the C library."""
+def cells(size: int, processors: int) -> dict[tuple[str, str], Cell]:
+    """Return all cells of a size."""
     made: dict[tuple[str, str], Cell] = {}
     for (kind, huge), way, threads in product(KINDS.items(), ("touched", "populated"), sorted({1, processors})):
         arguments = {"nbytes": size, "huge": huge, "populate": threads if way == "populated" else 0, "threads": threads}
         made[kind, f"{way}, {units.count(threads, 'thread')}"] = Cell(Call(__name__, "placed", arguments), size)
-    for (memory, contender), way in product(list(LIBRARY.items())[: 1 if quick else None], WAYS):
-        made[memory, way] = Cell(Call(__name__, "library", {"nbytes": size, "way": way}), 2 * size, contender)
+    for way in WAYS:
+        made[C_LIBRARY, way] = Cell(Call(__name__, "library", {"nbytes": size, "way": way}), 2 * size)
     return made
 
 
 def run(settings: Settings) -> Section:
     """Measure every cell once per round."""
-    section = Section(
-        "touch",
-        "First touch of memory",
-        "how many bytes per second can be written for the first time, by page size, method, threads and settings of "
-        "the C library, compared with resident memory? *Touched* means that a byte of each page is written. Medians "
-        "over fresh processes.",
-    )
-    sizes, section.notes = settings.chosen((FULL,), (QUICK,), ARRAYS)
+    section = Section("touch", "First touch of memory, by page size, method and threads")
+    sizes = settings.chosen((FULL,), (QUICK,), ARRAYS)
     for at, size in enumerate(sizes):
         progress = partial(lambda at, done: settings.progress((at + done) / len(sizes)), at)
-        every = cells(size, processors(), settings.quick)
+        every = cells(size, processors())
         found = measured(every, 2 if settings.quick else 3, progress)
         section.raw[name(size)] = {", ".join(key): replies for key, replies in found.items()}
         rates = {key: middle(replies, "rate") for key, replies in found.items()}
@@ -150,7 +138,7 @@ def run(settings: Settings) -> Section:
                 reasons = "; ".join(sorted({reason for reply in fallen for reason in reply["why not"]}))
                 section.notes.append(f"{kind}: {len(fallen)} of {len(replies)} runs got other pages: {reasons}.")
         title = f"First and later writes of {name(size)}; grey: the C library, one thread"
-        section.pictures.append(Picture(f"touch-{size >> 20}", title, partial(draw, rates=rates), height=6))
+        section.pictures.append(Picture(title, partial(draw, rates=rates), height=6))
     return section
 
 

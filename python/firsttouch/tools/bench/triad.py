@@ -84,13 +84,8 @@ def measure(nbytes: int, allocator: str, seconds: float) -> dict[str, float]:
 
 def run(settings: Settings) -> Section:
     """Measure both states on every kind of pages at every size."""
-    section = Section(
-        "triad",
-        "a = b + c * d on arrays that were never written",
-        "how wrong is a bandwidth test that does not write its arrays first? Two operations per item; the best of "
-        "several runs in one process, alternating both states; medians over fresh processes.",
-    )
-    sizes, section.notes = settings.chosen(FULL, QUICK, ARRAYS)
+    section = Section("triad", "a = b + c * d on arrays that were never written")
+    sizes = settings.chosen(FULL, QUICK, ARRAYS)
     rounds, seconds = (2, 0.1) if settings.quick else (5, 0.5)
     cells = {
         (kind, size): Cell(
@@ -129,5 +124,5 @@ def run(settings: Settings) -> Section:
     )
     series = {f"{state}, {kind}": [rates[kind, size, state] for size in sizes] for state in STATES for kind in KINDS}
     title = "a = b + c * d in doubles: the same zeros, the same result"
-    section.pictures.append(Picture("triad", title, lambda axes: lines(axes, sizes, series, "MFlop/s")))
+    section.pictures.append(Picture(title, lambda axes: lines(axes, sizes, series, "MFlop/s")))
     return section

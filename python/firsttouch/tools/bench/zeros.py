@@ -80,13 +80,8 @@ def measure(maker: str, nbytes: int, seconds: float, most: int) -> dict[str, flo
 
 def run(settings: Settings) -> Section:
     """Measure every way at every size."""
-    section = Section(
-        "zeros",
-        "Creating zeros, summing and writing them",
-        "creating lazy zeros looks a hundred times faster; what remains of that when the memory is used? "
-        "Medians over many arrays.",
-    )
-    sizes, section.notes = settings.chosen(FULL, QUICK, ARRAYS)
+    section = Section("zeros", "Creating zeros, summing and writing them")
+    sizes = settings.chosen(FULL, QUICK, ARRAYS)
     effort = {"seconds": 0.03, "most": 50} if settings.quick else {"seconds": 0.2, "most": 1000}
     cells = {
         (maker, size): Cell(Call(__name__, "measure", {"maker": maker, "nbytes": size, **effort}), max(KEPT, 2 * size))
@@ -117,5 +112,5 @@ def run(settings: Settings) -> Section:
              (("creation alone", "create"), ("with a sum and a write", "total"))}  # fmt: skip
     series = {label: [gain(size, figure) for size in sizes] for label, figure in which.items()}
     title = f"{LAZY} compared with {EAGER}"
-    section.pictures.append(Picture("zeros", title, lambda axes: lines(axes, sizes, series, "times faster")))
+    section.pictures.append(Picture(title, lambda axes: lines(axes, sizes, series, "times faster")))
     return section

@@ -40,76 +40,63 @@ are not included.
 
 def main(words: Sequence[str]) -> int:
     """Run the program, read the trace and print the advice. Returns the program's exit status."""
-    given, found = program.parse(_parser(), words, ("--lines", *output.WITH_VALUE))
+    given, found = program.parse(_parser(), words, output.WITH_VALUE)
     if sys.platform == "win32":
         estimate = "what pooled memory saves is estimated for glibc, which Windows does not have"
         raise BadUsageError(f"advise: {estimate}; firsttouch compare measures it")
     out = output.checked(given, "advise", "numpy", "rich")
     if files.is_trace(found.words[0]):
-        return _of_trace(found.words, given.lines, out)
-    command = program.command("advise")
-    program.check(command, "advise")
+        return _of_trace(found.words, out)
+    command = program.python(found, "advise")
     from firsttouch.tools import advice
 
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         file = os.path.join(folder, "advise.ft")
-        status = program.run_and_wait(command, {"trace": files.escape(file), "quiet": True, "advise": True}, found)
+        settings = {"trace": files.escape(file), "quiet": True, "advise": True}
+        status = program.wait_for(lambda: program.start(command, settings))
         if os.path.exists(file):
             try:
                 summary = advice.summarize(file)
             except (ValueError, OSError) as error:
                 speak.line(f"no advice: the record of the run: {error}")
             else:
-                _say(summary, shlex.join(found.words), given.lines, out)
-        elif not os.path.isdir(folder):
-            _tell(f"no advice: the record of the run is gone, as {folder} was removed")
-        elif found.can_start:
-            _tell(
+                _say(summary, shlex.join(found.words), out)
+        else:
+            speak.line(
                 "no advice: NumPy was never imported in the process that was started;"
                 " firsttouch compare measures child processes, too, and with --all other memory than NumPy's"
             )
     return program.passed_on(status)
 
 
-def _of_trace(words: Sequence[str], most: int, out: Output) -> int:
+def _of_trace(words: Sequence[str], out: Output) -> int:
     from firsttouch.tools import advice
 
     if len(words) > 1:
         raise BadUsageError(f"advise: unexpected argument {words[1]}: it takes one trace")
-    files.check_trace("advise", words[0])
     try:
         summary = advice.summarize(words[0])
     except (ValueError, OSError) as error:
-        raise BadUsageError(f"advise: {words[0]}: {getattr(error, 'strerror', None) or error}") from None
-    _say(summary, "", most, out)
+        raise BadUsageError(f"advise: {words[0]}: {speak.reason(error)}") from None
+    _say(summary, "", out)
     return 0
 
 
 def _parser() -> Parser:
     parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
-    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="lines to show (default: 10)")
-    output.add(parser, plot=True)
+    output.add(parser)
     return parser
 
 
-def _tell(text: str) -> None:
-    speak.write(sys.__stderr__, output.wrapped(f"firsttouch: {text}", sys.__stderr__) + "\n")
-
-
-def _say(summary: Summary, program: str, most: int, out: Output) -> None:
-    from firsttouch.tools.measuring.report import Page
-
+def _say(summary: Summary, program: str, out: Output) -> None:
     if not summary.facts["complete"]:
         speak.line("no advice: the program was killed, or ended by os._exit, and the record of the run is truncated")
         return
     if sys.stdout is not None:
         sys.stdout.flush()
-    said, table = summary.words(program), summary.gaining_lines(most)
+    said, table = summary.words(program), summary.gaining_lines()
     if out.prints:
-        _tell(said)
+        speak.line(said)
         if table.rows and not out.quiet and sys.stderr is not None:
             table.show(output.console(sys.stderr))
-    repeat = {"Measure it": f"firsttouch compare {program}"} if program else {}
-    title = f"firsttouch advise {program}".rstrip()
-    page = Page(title, [said], [table], summary.pictures(most), repeat=repeat)
-    out.save(lambda: {"advice": said, **summary.as_dict()}, page)
+    out.save(lambda: {"advice": said, **summary.as_dict()})

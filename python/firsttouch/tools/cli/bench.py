@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib
-import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -51,22 +50,21 @@ def main(words: Sequence[str]) -> int:
     out = output.checked(given, "bench", "numpy", "rich")
 
     from firsttouch.tools.bench.common import Settings
-    from firsttouch.tools.measuring.machine import Watch, cautions
+    from firsttouch.tools.measuring.machine import cautions, describe
 
-    settings = Settings(given.quick, given.sizes)
-    for name in names:
-        _check(name, settings)  # now, not after minutes
-    sections: list[Section] = []
-    watch = Watch()
+    said, sections = cautions(), list["Section"]()
     for name in names:
         try:
-            sections.append(_run(name, settings, out))
-        except RuntimeError as error:  # in a worker: the other experiments may still succeed
-            speak.write(sys.__stderr__, f"firsttouch: bench: {name} failed: {error}\n")
+            sections.append(_run(name, Settings(given.quick, given.sizes), out))
+        except (RuntimeError, ValueError) as error:  # the other experiments may still succeed
+            speak.write(sys.__stderr__, f"firsttouch: bench: {name}: {error}\n")
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted in {name}; no file is written") from None
     if sections:
-        _save(sections, [*cautions(), *watch.finish()], out)
+        out.show([], [], [f"note: {caution}" for caution in said])
+        about = {"machine": describe(), "cautions": said, "date": datetime.date.today().isoformat()}
+        pictures = [picture for section in sections for picture in section.pictures]
+        out.save(lambda: about | {"experiments": list(map(_as_dict, sections))}, pictures)
     return 0 if len(sections) == len(names) else 1
 
 
@@ -88,14 +86,9 @@ def _parser() -> Parser:
 def _sizes(text: str) -> tuple[int, ...]:
     """Parse a comma-separated list of sizes, in bytes, smallest first."""
     try:
-        sizes = {parse_size(word.strip()) for word in text.split(",") if word.strip()}
+        return tuple(sorted({max(8, parse_size(word.strip())) for word in text.split(",")}))
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    if not sizes:
-        raise argparse.ArgumentTypeError(f"{text!r}: give sizes, as in 4KiB,1MiB")
-    if min(sizes) < 8:
-        raise argparse.ArgumentTypeError(f"an array of {min(sizes)} bytes holds no item; give at least 8")
-    return tuple(sorted(sizes))
 
 
 def _names(given: argparse.Namespace) -> list[str]:
@@ -103,8 +96,7 @@ def _names(given: argparse.Namespace) -> list[str]:
     names = given.names or (["all"] if given.quick or given.sizes else [])
     for name in names:
         if name != "all" and name not in NAMES:
-            near = did_you_mean(name, [*NAMES, "all"]) or f": there are {', '.join(NAMES)}"
-            raise BadUsageError(f"bench: unknown experiment {name!r}{near}")
+            raise BadUsageError(f"bench: unknown experiment {name!r}{did_you_mean(name, [*NAMES, 'all'])}")
     return list(NAMES) if "all" in names else list(dict.fromkeys(names))
 
 
@@ -117,54 +109,18 @@ def _listing() -> str:
     return f"experiments:\n{rows}\n\nfirsttouch bench NAME runs one of them, firsttouch bench all every one\n"
 
 
-def _module(name: str) -> Any:
-    return importlib.import_module(f"firsttouch.tools.bench.{name}")
-
-
-def _check(name: str, settings: Settings) -> None:
-    """Reject sizes that do not fit an experiment."""
-    try:
-        settings.chosen((8,), (8,), _module(name).ARRAYS)
-    except (ValueError, ImportError) as error:
-        raise BadUsageError(f"bench: {name}: {error}") from None
-
-
 def _run(name: str, settings: Settings, out: Output) -> Section:
     """Run one experiment, with its progress on standard error, and print what it found."""
-    from firsttouch.tools.measuring.report import Page
-
     with Progress(name, out.quiet) as bar:
-        section: Section = _module(name).run(replace(settings, progress=bar.done))
+        module = importlib.import_module(f"firsttouch.tools.bench.{name}")
+        section: Section = module.run(replace(settings, progress=bar.done))
     if out.prints:
         print(f"{name}: {section.title}\n")
-        out.show(Page(section.title, section.notes, section.tables))
+        out.show(section.tables, [], section.notes)
         print(flush=True)
     return section
 
 
-def _save(sections: Sequence[Section], cautions: Sequence[str], out: Output) -> None:
-    """Print what makes the figures less reliable, and write the requested files."""
-    from firsttouch.tools.measuring.machine import describe
-    from firsttouch.tools.measuring.report import Page, Table
-
-    for caution in cautions if out.prints else ():
-        print(output.wrapped(f"note: {caution}", sys.stdout))
-    data = [
-        {key: getattr(each, key) for key in ("name", "title", "asked", "notes", "raw")}
-        | {"tables": [asdict(table) for table in each.tables]}
-        for each in sections
-    ]
-    page = Page(
-        title=f"firsttouch bench {' '.join(section.name for section in sections)}",
-        lead=[f"{section.name}: {sentence}" for section in sections for sentence in section.notes],
-        tables=[
-            Table(f"{section.name}: {table.title}", table.columns, table.rows)
-            for section in sections
-            for table in section.tables
-        ],
-        pictures=[picture for section in sections for picture in section.pictures],
-        notes=[*cautions, *(f"{section.name} asks: {section.asked}" for section in sections)],
-        repeat={"All of it": shlex.join(["firsttouch", *sys.argv[1:]])},
-    )
-    about = {"machine": describe(), "cautions": list(cautions), "date": datetime.date.today().isoformat()}
-    out.save(lambda: about | {"experiments": data}, page)
+def _as_dict(section: Section) -> dict[str, Any]:
+    tables = [asdict(table) for table in section.tables]
+    return {"name": section.name, "title": section.title, "notes": section.notes, "raw": section.raw, "tables": tables}

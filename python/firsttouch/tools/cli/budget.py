@@ -23,9 +23,9 @@ _SIGKILL = 9
 _SHOWN = 3
 
 
-def run(given: Any, start: Callable[[], NoReturn]) -> int:
+def run(settings: dict[str, Any], start: Callable[[], NoReturn]) -> int:
     """Run the program on a budget of all its processes, and wait for it; return its status."""
-    given.accounts = None
+    settings["accounts"] = None
     if os.name == "nt":
         return program.wait_for(start)
     from firsttouch import _firsttouch
@@ -43,7 +43,7 @@ def run(given: Any, start: Callable[[], NoReturn]) -> int:
         peak = used.ru_maxrss << 10
         return status
 
-    given.accounts = [os.getpid(), file]
+    settings["accounts"] = [os.getpid(), file]
     status = program.wait_for(start, wait)
     others = _killed() - killed
     if status == -_SIGKILL:

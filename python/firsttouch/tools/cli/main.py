@@ -25,7 +25,7 @@ COMMANDS = {
 #: What stands in the place of a command, and is about this machine or installation.
 ABOUT = {
     "--info": "show how this machine manages memory, and what that means",
-    "--completion": "print the script that completes commands and options in a shell",
+    "--completion": "print the script that completes commands in bash and zsh",
 }
 
 _HELP = """\

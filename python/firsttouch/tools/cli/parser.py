@@ -3,7 +3,7 @@
 import argparse
 import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from firsttouch._firsttouch import did_you_mean
 from firsttouch.tools.cli import BadUsageError as BadUsageError
@@ -21,14 +21,6 @@ class _Help(argparse.RawDescriptionHelpFormatter):
             )
 
         return "\n\n".join(filled(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
-
-
-class Option(NamedTuple):
-    """An option, for the completion of shells."""
-
-    names: Sequence[str]
-    takes_value: bool
-    help: str
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,21 +41,15 @@ class Parser(argparse.ArgumentParser):
         """Exit with a line that names the command."""
         raise BadUsageError(f"{self.command}: {message}")
 
-    def options(self) -> list[Option]:
-        """Return the options, each with its help."""
-        shown = [action for action in self._actions if action.option_strings]
-        return [Option(each.option_strings, each.nargs != 0, (each.help or "").replace("%%", "%")) for each in shown]
-
-    def unknown(self, word: str) -> bool:
-        """Return whether a word looks like an option but is not one of the command's."""
-        return word.startswith("-") and word.partition("=")[0] not in self._option_string_actions
+    def options(self) -> list[str]:
+        """Return the names of the options."""
+        return [name for action in self._actions for name in action.option_strings]
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse all words; an unexpected one is an error with a suggestion."""
         found, left = self.parse_known_args(list(words))
         if left:
             word = left[0].partition("=")[0]
-            known = [name for action in self._actions for name in action.option_strings]
             what = "unknown option" if word.startswith("-") else "unexpected argument"
-            self.error(f"{what} {word}{did_you_mean(word, list(known))}")
+            self.error(f"{what} {word}{did_you_mean(word, self.options())}")
         return found

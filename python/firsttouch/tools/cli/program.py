@@ -1,10 +1,9 @@
-"""The program of a command: where its words begin, what it is, and how Python programs are started."""
+"""The program of a command: where its words begin, what it is, and how programs are started."""
 
 from __future__ import annotations
 
 import os
 import site
-import stat
 import sys
 import time
 
@@ -26,12 +25,6 @@ MACHINE_CODE = (ELF, b"MZ")
 #: Arrays from this size on are recorded with the line that made them, for `firsttouch why`.
 LINES_FROM = 64 << 10
 
-#: Units of a size that may have been separated from its number.
-_UNITS = {f"{letter}{rest}" for letter in "KMGT" for rest in ("", "B", "I", "IB")}
-
-#: Letters of python's own options; they belong before `-m firsttouch run`.
-_OF_PYTHON = set("bBdEiIOPRsSuvWxX")
-
 
 class Program:
     """The arguments for python from -m, -c or the script on; or another program's, and its file."""
@@ -40,55 +33,25 @@ class Program:
         self.words = words
         self.executable = executable
 
-    @property
-    def through_runpy(self) -> bool:
-        """Whether python starts it through runpy: modules, folders and archives."""
-        first = self.words[0]
-        if first.startswith("-"):
-            return first.startswith("-m")
-        if os.path.isdir(first):
-            return True
-        return os.path.isfile(first) and not first.endswith(".py") and _is_archive(first)
-
-    @property
-    def can_start(self) -> bool:
-        """False if python will certainly reject it; True if it may still do so."""
-        first = self.words[0]
-        if first.startswith("-"):
-            return True
-        if os.path.isdir(first):
-            return _has_main(first)
-        return os.path.exists(first) and os.access(first, os.R_OK)
-
 
 def find(word: str) -> str | None:
     """Return the file of a program that is not Python's; None if `word` is a Python script, or nothing."""
-    here = os.path.dirname(word) or os.path.isfile(word) or _has_main(word)  # any other folder python cannot run
+    here = os.path.dirname(word) or os.path.isfile(word) or os.path.exists(os.path.join(word, "__main__.py"))
     path = word if here else which(word)
     if path is None or path.endswith(".py") or not os.path.isfile(path):
         return None
-    if _start(path).startswith(MACHINE_CODE):
-        return None if _is_python(os.path.basename(path)) else path
-    return path if interpreter(path) and os.access(path, os.X_OK) else None
-
-
-def interpreter(path: str) -> str:
-    """Return what the first line of a script names to run it, as `/bin/sh`; nothing if that is Python, or no script."""
-    first, _, second = _start(path).partition(b"\n")
-    of_pip = second.startswith(b"'''exec'")  # a shell's first line, where the path of Python is too long for one
-    names = [word.rpartition(b"/")[2] for word in first.split()]  # their folders may be called anything
-    of_python = any(b"python" in name for name in names)
-    if path.endswith(".py") or not first.startswith(b"#!") or of_python or of_pip:
-        return ""
-    return os.fsdecode(first[2:].strip())
-
-
-def _start(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            return file.read(256)
+            start = file.read(256)
     except OSError:
-        return b""
+        return None
+    if start.startswith(MACHINE_CODE):
+        return None if _is_python(path) else path
+    first, _, second = start.partition(b"\n")
+    of_pip = second.startswith(b"'''exec'")  # a shell's first line, where the path of Python is too long for one
+    names = [word.rpartition(b"/")[2] for word in first.split()]  # their folders may be called anything
+    of_python = of_pip or any(b"python" in name for name in names)
+    return path if first.startswith(b"#!") and not of_python and os.access(path, os.X_OK) else None
 
 
 def which(word: str) -> str | None:
@@ -101,133 +64,35 @@ def which(word: str) -> str | None:
     return None
 
 
-def _has_main(folder: str) -> bool:
-    """Return whether python can run a folder."""
-    return any(os.path.exists(os.path.join(folder, f"__main__.{end}")) for end in ("py", "pyc"))
-
-
-def _is_python(name: str) -> bool:
-    name = name.lower().removesuffix(".exe")
+def _is_python(path: str) -> bool:
+    name = os.path.basename(path).lower().removesuffix(".exe")
     return name.startswith("python") and not name[len("python") :].strip("0123456789.")
 
 
 def split(words: Sequence[str], with_value: Sequence[str], of: str = "run") -> tuple[list[str], Program | None]:
     """Split where the program begins; options in `with_value` take the next word."""
-    at = own(words, with_value)
-    if at == len(words) > 1 and words[-2] in with_value and os.path.isfile(words[-1]):
-        raise BadUsageError(f"{of}: missing program: {words[-1]} was read as the value of {words[-2]}")
-    if at < len(words) and words[at] == "--":
-        return list(words[:at]), _program(words[at + 1 :], of)
-    return list(words[:at]), _program(words[at:], of)
-
-
-def own(words: Sequence[str], with_value: Sequence[str]) -> int:
-    """Return how many words are options of firsttouch; the program, -- or nothing follows."""
     at = 0
     while at < len(words):
         word = words[at]
         if word in ("-", "--") or not word.startswith("-") or (word[:2] in ("-m", "-c") and word[2:3] != "-"):
-            return at
+            break
         at += 2 if word in with_value else 1
-    return len(words)
-
-
-def _program(words: Sequence[str], of: str) -> Program | None:
-    if list(words) in (["-m"], ["-c"]):
-        what = {"-m": "the name of a module", "-c": "the code to run"}[words[0]]
-        raise BadUsageError(f"{of}: {words[0]} needs {what}")
-    if words and of in ("run", "why") and (other := find(words[0])):
-        return Program(tuple(words), other)
-    if words:
-        if words[0].upper() in _UNITS and not os.path.exists(words[0]):
-            raise BadUsageError(f'{of}: no program {words[0]}; quote a size with a space, as in "4 GiB"')
-        _refuse_command(words[0], of)
-        if of != "advise":  # which reads traces
-            files.refuse_trace(of, words[0])
-    return Program(tuple(words)) if words else None
-
-
-def _refuse_command(word: str, of: str) -> None:
-    """Catch a program that is not Python's, and the name of a command, which python would not find."""
-    if word.startswith("-"):
-        return
-    ways = {
-        "compare": " (firsttouch compare -- takes any command)",
-        "advise": f" (firsttouch compare -- {word} measures it)",
-    }
-    way = ways.get(of, f" (firsttouch run {word} serves it)")
-    if os.path.dirname(word) or os.path.exists(word):
-        if os.path.isfile(word) and _is_binary(word):
-            if _is_python(os.path.basename(word)):
-                raise BadUsageError(f"{of}: for another Python, {word} -m firsttouch {of} script.py")
-            raise BadUsageError(f"{of}: {word} is not a Python program{way}")
-        if os.path.isfile(word) and (its := interpreter(word)):
-            if of == "run":
-                way = f"firsttouch run {its} {word}"
-                raise BadUsageError(f"run: {word} is a script for {its} and not executable: {way}")
-            raise BadUsageError(f"{of}: {word} is a script for {its}, not a Python program{way}")
-        return
-    found = which(word)
-    if found is None:
-        return
-    if _is_python(word):
-        raise BadUsageError(f"{of}: omit {word}, which firsttouch starts itself, as in firsttouch {of} script.py")
-    if _is_binary(found):
-        raise BadUsageError(f"{of}: no file {word} here; the command {found} is not a Python program{way}")
-    raise BadUsageError(f"{of}: no file {word} here; the command of that name is {found}: firsttouch {of} {found}")
-
-
-def _is_binary(path: str) -> bool:
-    """Return whether it is machine code; a file that cannot be read may be anything."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(4).startswith(MACHINE_CODE)
-    except OSError:
-        return False
-
-
-def hint(word: str, of: str = "run") -> str:
-    """Return where an option of python's own belongs, if it is one."""
-    if not word.startswith("--") and set(word[1:2]) & _OF_PYTHON:
-        return f"{word} is an option of python: put it first, as in python {word} -m firsttouch {of} ..."
-    return ""
-
-
-def _is_archive(path: str) -> bool:
-    import zipfile  # as slow as all other imports together, and seldom needed
-
-    # Only regular files are examined: reading a pipe would empty it.
-    return stat.S_ISREG(os.stat(path).st_mode) and zipfile.is_zipfile(path)
+    own, rest = list(words[:at]), tuple(words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:])
+    executable = find(rest[0]) if rest and of in ("run", "why", "compare") else None
+    return own, Program(rest, executable) if rest else None
 
 
 def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tuple[argparse.Namespace, Program]:
     """Parse the options of firsttouch, and split off the program, which is required."""
-    command = parser.command
-    own, found = split(words, with_value, command)
-    for word in own:
-        if parser.unknown(word) and (advice := hint(word, command)):
-            raise BadUsageError(f"{command}: {advice}")
+    own, found = split(words, with_value, parser.command)
     given = parser.parse(own)
     if found is None:
-        raise BadUsageError(
-            f"{command}: missing program: give a script, -m module or -c code (try firsttouch {command} --help)"
-        )
+        parser.error(f"missing program: give a script, -m module or -c code (try firsttouch {parser.command} --help)")
     return given, found
 
 
-def lines(text: str) -> int:
-    """Parse the number of lines of a table."""
-    import argparse
-
-    if text.isdecimal() and (found := int(text)) >= 1:
-        return found
-    raise argparse.ArgumentTypeError(f"takes a number of lines, 1 or more, not {text!r}")
-
-
-def command(of: str = "run") -> list[str]:
-    """Return the command that starts this interpreter again, with its options; `of` is the calling command."""
-    if not sys.executable:
-        raise BadUsageError(f"{of}: Python does not know its own program file (sys.executable is empty)")
+def command() -> list[str]:
+    """Return the command that starts this interpreter again, with its options."""
     base = getattr(sys, "_base_executable", sys.executable)
     if os.name == "nt" and base != sys.executable:
         # In a virtual environment python.exe starts another process; this one finds the environment by the variable.
@@ -257,81 +122,49 @@ def of_python(words: Sequence[str]) -> list[str]:
     return kept
 
 
-_LINE = "_firsttouch_start"
-_PROBE = f"import sys; sys.exit(not getattr(sys.modules.get({_LINE!r}), '_begun', False))"
+def python(found: Program, of: str = "run") -> list[str]:
+    """Return the words that start a Python program; reject what is none, and a Python that would ignore firsttouch.
 
-
-def check(interpreter: Sequence[str], of: str = "run") -> None:
-    """Reject an interpreter that would start the program without firsttouch; `of` is the calling command."""
+    `of` is the calling command.
+    """
+    first = found.words[0]
+    if _is_python(first):
+        another = f"for another Python, {first} -m firsttouch {of} script.py"
+        raise BadUsageError(f"{of}: omit {first}, which firsttouch starts itself; {another}")
+    if not first.startswith("-") and not os.path.exists(first):
+        raise BadUsageError(f"{of}: no program {first}")
     if sys.flags.no_site:
         raise BadUsageError(f"{of}: python -S skips the file that starts firsttouch; omit -S")
     if sys.flags.ignore_environment:
         option = "-I" if sys.flags.isolated else "-E"
         raise BadUsageError(f"{of}: python {option} ignores the variable that starts firsttouch; omit {option}")
-    if not any(_stands_in(folder) for folder in _site_folders()) and not _runs(interpreter):
+    # PEP 829 retires import lines in .pth files.
+    file = "firsttouch_start.start" if sys.version_info >= (3, 15) else "firsttouch_start.pth"
+    if not any(os.path.exists(os.path.join(folder, file)) for folder in _site_folders()):
         raise BadUsageError(
-            f"{of}: no {_file()} in this Python's site-packages, so programs would start without firsttouch; install"
+            f"{of}: no {file} in this Python's site-packages, so programs would start without firsttouch; install"
             f" firsttouch there, with {sys.executable} -m pip"
         )
+    return [*command(), *found.words]
 
 
-def _file() -> str:
-    """Return the name of the file that starts firsttouch in this Python: PEP 829 retires import lines in .pth files."""
-    return "firsttouch_start.start" if sys.version_info >= (3, 15) else "firsttouch_start.pth"
+def _site_folders() -> set[str]:
+    """Return the folders in which Python reads such files, those included that another one of them has added."""
+    plain = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return {*site.getsitepackages(), *(set(sys.path) - set(plain))}
 
 
-def _site_folders() -> list[str]:
-    folders = list(site.getsitepackages())
-    if site.ENABLE_USER_SITE:
-        folders.append(site.getusersitepackages())
-    return folders
-
-
-def _stands_in(folder: str) -> bool:
-    ending = os.path.splitext(_file())[1]
-    try:
-        names = [name for name in os.listdir(folder) if "firsttouch" in name and name.endswith(ending)]
-        return any(_LINE in _text(os.path.join(folder, name)) for name in names)
-    except (OSError, ValueError):
-        return False
-
-
-def _text(file: str) -> str:
-    with open(file, encoding="utf-8") as text:
-        return text.read()
-
-
-def _runs(interpreter: Sequence[str]) -> bool:
-    """Ask an interpreter, because a sitecustomize may have added folders that only it knows."""
-    import subprocess
-
-    environment = {**os.environ, "FIRSTTOUCH_RUN": "{}"}
-    probe = subprocess.run(
-        [*interpreter, "-P", "-c", _PROBE],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=False,
-    )
-    return probe.returncode == 0
-
-
-def environment(settings: dict[str, Any], found: Program) -> dict[str, str]:
+def environment(settings: dict[str, Any]) -> dict[str, str]:
     """Put the settings where the start-up hook of this very process will find them."""
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    if found.can_start:  # otherwise python reports the error, and there is nothing to add
-        settings = of_rank(settings)
-        settings |= {"pid": os.getpid(), "runpy": found.through_runpy, "start": _counted()}
-        environment[VARIABLE] = _as_json(settings)
-    return environment
+    settings = of_rank(settings) | {"pid": os.getpid(), "start": _counted()}
+    return {**os.environ, VARIABLE: _as_json(settings)}
 
 
 def of_rank(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of this MPI or Slurm rank: the first one speaks for all, and writes the files for all."""
     number = files.rank()
     ours = {
-        name: files.fill_rank(pattern) if not number or files.fields(pattern) else ""
+        name: files.fill_rank(pattern) if not number or files.has_fields(pattern) else ""
         for name in ("json", "trace")
         if (pattern := settings.get(name)) is not None
     }
@@ -340,15 +173,15 @@ def of_rank(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _counted() -> list[float]:
     """Return what was counted of this process, which the program's counts go on from: the fields of Rust's `Usage`."""
-    used, minor, major, waited = os.times(), 0.0, 0.0, 0.0
+    used, minor, major = os.times(), 0.0, 0.0
     try:
-        with open("/proc/self/stat", "rb") as stat, open("/proc/self/schedstat", "rb") as schedule:
+        with open("/proc/self/stat", "rb") as stat:
             fields = stat.read().rpartition(b")")[2].split()  # after the name, which may contain anything
-            minor, major, waited = float(fields[7]), float(fields[9]), int(schedule.read().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):  # no Linux, or a kernel without these counts
+            minor, major = float(fields[7]), float(fields[9])
+    except OSError:  # no Linux
         pass
     children = used.children_user + used.children_system
-    return [time.monotonic(), waited, used.user, used.system, minor, major, children]
+    return [time.monotonic(), used.user, used.system, minor, major, children]
 
 
 def _as_json(settings: dict[str, Any]) -> str:
@@ -363,28 +196,30 @@ def _as_json(settings: dict[str, Any]) -> str:
     return f"{{{', '.join(f'{quoted(name)}: {text(value)}' for name, value in settings.items())}}}"
 
 
-def become(command: list[str], environment: Mapping[str, str]) -> NoReturn:
-    """Replace this process by the program."""
+def become(file: str, words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Replace this process by a program."""
     if os.name == "nt":  # there exec starts another process and does not wait for it
         import signal
         import subprocess
 
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the program, too
         try:
-            raise SystemExit(subprocess.call(command, env=environment))
+            raise SystemExit(subprocess.call([file, *words[1:]], env=environment))
         finally:
             signal.signal(signal.SIGINT, before)
+    import _signal  # type: ignore[import-not-found]  # signal takes longer to import than the rest of the command
+
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which Python ignores
+        _signal.signal(number, _signal.SIG_DFL)
     try:
-        os.execve(command[0], command, environment)
+        os.execve(file, list(words), environment)
     except (OSError, ValueError) as error:
-        raise BadUsageError(f"run: cannot start {command[0]}: {error}") from None
+        raise BadUsageError(f"cannot start {file}: {speak.reason(error)}") from None
 
 
-def run_and_wait(
-    command: list[str], settings: dict[str, Any], found: Program, wait: Callable[[int], int] | None = None
-) -> int:
-    """Run the program in a child, and wait for it: see :func:`wait_for`."""
-    return wait_for(lambda: become([*command, *found.words], environment(settings, found)), wait)
+def start(words: Sequence[str], settings: dict[str, Any]) -> NoReturn:
+    """Become a Python program, with these settings for the start-up hook."""
+    become(words[0], words, environment(settings))
 
 
 def wait_for(start: Callable[[], NoReturn], wait: Callable[[int], int] | None = None) -> int:
@@ -401,7 +236,7 @@ def wait_for(start: Callable[[], NoReturn], wait: Callable[[int], int] | None = 
             start()
         except SystemExit as ended:
             return int(ended.code or 0)
-    import _signal  # type: ignore[import-not-found]  # signal takes longer to import
+    import _signal
 
     from firsttouch import _firsttouch
 

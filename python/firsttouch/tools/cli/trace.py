@@ -34,10 +34,8 @@ _DEFAULT = "trace.ft"
 def main(words: Sequence[str]) -> int:
     """Check what can be checked, then become the program."""
     given, found = program.parse(_parser(), words, ("-o", "--output"))
-    settings = {"trace": files.checked("trace", given.output), "quiet": given.quiet}
-    command = program.command("trace")
-    program.check(command, "trace")
-    program.become([*command, *found.words], program.environment(settings, found))
+    settings = {"trace": files.checked("trace", "-o", given.output, fields=True), "quiet": given.quiet}
+    program.start(program.python(found, "trace"), settings)
 
 
 def _parser() -> Parser:

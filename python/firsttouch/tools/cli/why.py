@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 from _firsttouch_start import speak
 from firsttouch.tools.cli import output, program
@@ -32,9 +32,9 @@ is started as by `firsttouch run`, and shown at its peak and at its end; a proce
 _EXAMPLES = """\
 for example:
   firsttouch why script.py data.csv
-  firsttouch why --html why.html script.py     with a picture
+  firsttouch why --json why.json script.py     every part, in bytes
   firsttouch why 4711                          a process that runs already
-  firsttouch why --watch 2 4711                again every two seconds
+  watch firsttouch why 4711                    again every two seconds
 
 The process itself is not stopped. Lines are known of arrays from 64 KiB on, where the process was
 started by firsttouch why or firsttouch run --lines.
@@ -56,81 +56,53 @@ def main(words: Sequence[str]) -> int:
     """Look at a process, or run a program and look at it; returns the program's exit status."""
     if sys.platform != "linux":
         raise BadUsageError("why: it reads what memory is for from Linux's /proc, which this system does not have")
-    given, found = program.parse(_parser(), words, ("--lines", "--watch", *output.WITH_VALUE))
+    given, found = program.parse(_parser(), words, output.WITH_VALUE)
     out = output.checked(given, "why", "numpy", "rich")
     if found.words[0].isdecimal() and not os.path.exists(found.words[0]):
-        return _of_process(int(found.words[0]), given, out)
-    if given.watch is not None:
-        raise BadUsageError("why: --watch is for a running process: firsttouch why --watch 2 PID")
-    return _of_program(found, given, out)
+        return _of_process(int(found.words[0]), out)
+    return _of_program(found, out)
 
 
 def _parser() -> Parser:
     parser = Parser("why", _DESCRIPTION, _USAGE, _EXAMPLES)
-    parser.add_argument("--lines", type=program.lines, default=10, metavar="N", help="rows of each kind (default: 10)")
-    parser.add_argument("--watch", type=_seconds, metavar="SECONDS", help="look at a process again and again")
-    output.add(parser, plot=True)
+    output.add(parser)
     return parser
 
 
-def _seconds(text: str) -> float:
-    import argparse
-
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"takes seconds, more than 0, not {text!r}")
-    return seconds
-
-
-def _of_process(number: int, given: Any, out: Output) -> int:
+def _of_process(number: int, out: Output) -> int:
     from firsttouch.tools import resident
     from firsttouch.tools.reasons import Reasons
 
-    process, was_there = resident.Process(number), False
+    process = resident.Process(number)
     try:
-        while True:
-            reasons = Reasons(f"{number} ({process.command()})", process.look())
-            out.show(reasons.page(given.lines))
-            out.save(reasons.as_dict, reasons.page(given.lines))
-            if given.watch is None:
-                return 0
-            was_there = True
-            sys.stdout.flush()
-            time.sleep(given.watch)
+        Reasons(f"{number} ({process.command()})", process.look()).show(out)
     except (FileNotFoundError, ProcessLookupError):
-        if not was_there:
-            raise BadUsageError(f"why: there is no process {number}, or it has ended") from None
-        speak.line(f"process {number} has ended")
-        return 0
+        raise BadUsageError(f"why: there is no process {number}, or it has ended") from None
     except PermissionError:
         raise BadUsageError(f"why: process {number} is another user's, or protected: try sudo") from None
     finally:
         process.close()
+    return 0
 
 
-def _of_program(found: Program, given: Any, out: Output) -> int:
+def _of_program(found: Program, out: Output) -> int:
     from firsttouch.tools.reasons import Reasons
 
     watched = _Watched()
     settings = {"quiet": True, "lines": program.LINES_FROM, "watched": os.getpid()}
-    if found.executable is None:
-        command = program.command("why")
-        program.check(command, "why")
-        status = program.run_and_wait(command, settings, found, watched.wait)
-    else:
-        started = program.Program((found.executable, *found.words[1:]))
-        status = program.run_and_wait([], settings, started, watched.wait)
-    if watched.peak is None or watched.last is None or (found.executable is None and not found.can_start):
+    path, words = (found.executable, found.words) if found.executable else ("", program.python(found, "why"))
+
+    def start() -> NoReturn:
+        program.become(path or words[0], words, program.environment(settings))
+
+    status = program.wait_for(start, watched.wait)
+    if watched.peak is None or watched.last is None:
         speak.line("no figures: the program ended before it could be looked at")
         return program.passed_on(status)
     if sys.stdout is not None:
         sys.stdout.flush()
     reasons = Reasons(shlex.join(found.words), watched.peak, watched.last, watched.saw_end)
-    out.show(reasons.page(given.lines), sys.stderr)
-    out.save(reasons.as_dict, reasons.page(given.lines))
+    reasons.show(out, sys.stderr)
     return program.passed_on(status)
 
 

@@ -7,16 +7,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from firsttouch._internal import units
-from firsttouch.tools.compare.trial import FailedError, PrepareError, Trial
+from firsttouch.tools.compare.trial import FailedError, Trial
 from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, Contender
-from firsttouch.tools.measuring.machine import Watch, cautions
+from firsttouch.tools.measuring.machine import cautions
 from firsttouch.tools.measuring.processes import Run
 from firsttouch.tools.measuring.statistics import Estimate, estimate, margin
 
-DEFAULT_BUDGET = 60.0
+if TYPE_CHECKING:
+    from firsttouch.tools.cli.output import Progress
+
+#: Seconds that a comparison takes, if that allows so many rounds at least, and no more than those.
+BUDGET = 60.0
 FEWEST, MOST = 5, 100
 #: The difference between two equal contenders that is tolerated.
 SPREAD = 0.05
@@ -35,8 +39,6 @@ class Row:
     runs: list[Run] = field(default_factory=list[Run])
     failure: str | None = None
     remark: str | None = None
-    left: int | None = None
-    """Resident bytes at the end of a served process, in the checked run."""
 
 
 @dataclass
@@ -64,49 +66,27 @@ class Outcome:
         return speedup(self.rows[0].runs, self.rows[1].runs, time)
 
 
-class Watcher(Protocol):
-    """Is told how far a comparison is."""
-
-    def say(self, text: str) -> None:
-        """Takes a sentence about what follows."""
-
-    def done(self, part: float) -> None:
-        """Takes the completed fraction, from 0 to 1."""
-
-
-def compare(
-    trial: Trial, contenders: Sequence[Contender], runs: int | None, budget: float | None, watcher: Watcher
-) -> Outcome:
+def compare(trial: Trial, contenders: Sequence[Contender], runs: int | None, bar: Progress) -> Outcome:
     """Run everything. Raises what `Trial.run` raises for the default, and :exc:`DifferentError` for any contender."""
-    started, begin, watch = datetime.now().astimezone(), time.monotonic(), Watch()
-    rows = [Row(contender) for contender in contenders]
-    allowed, shuffle, rounds = budget or DEFAULT_BUDGET, random.Random(0), 0
+    started, begin, said = datetime.now().astimezone(), time.monotonic(), cautions()
+    rows, shuffle = [Row(contender) for contender in contenders], random.Random(0)
     first = trial.first()
     names = units.listed([f"{DEFAULT.name} (twice)", *(contender.name for contender in contenders[2:])])
-    watcher.say(f"One run of {trial.program} takes {units.seconds(first.wall)}; to be compared: {names}.")
+    bar.say(f"One run of {trial.program} takes {units.seconds(first.wall)}; to be compared: {names}.")
     # Not counted, and in order: the default's double shows whether the output is random.
     checked = time.monotonic()
     for row in rows[1:]:
         _turn(trial, row, check=True)
     counted = time.monotonic()
     turn = (counted - checked) * len(rows) / (len(rows) - 1)
-    expected = turn * (FEWEST if runs is None else runs)
-    over = runs is None and counted - begin + expected > 1.2 * allowed
-    if runs is None:
-        expected = max(expected, min(MOST * turn, allowed - (counted - begin)))
-    planned = "" if runs is None else f"{units.count(runs, 'run')} of each, "
-    more = f" That is more than {units.seconds(allowed)}, but fewer would allow no conclusion." if over else ""
-    watcher.say(f"{planned}about {units.seconds(expected)} to go.{more}")
-    while rounds < (runs or FEWEST) or (
-        runs is None and rounds < MOST and time.monotonic() - begin + (time.monotonic() - counted) / rounds <= allowed
-    ):
+    rounds = runs or max(FEWEST, min(MOST, int((begin + BUDGET - counted) / turn)))
+    bar.say(f"{units.count(rounds, 'run')} of each, about {units.seconds(rounds * turn)} to go.")
+    for done in range(rounds):
         for row in shuffle.sample(rows, len(rows)):
             run = _turn(trial, row)
             if run is not None:
                 row.runs.append(run)
-            watcher.done(min(1.0, (time.monotonic() - begin) / (counted - begin + expected)))
-        rounds += 1
-    said = [*watch.finish(), *cautions()]
+        bar.done((done + 1) / rounds)
     outcome = Outcome(rows, rounds, started.isoformat(timespec="seconds"), time.monotonic() - begin, said)
     if (apart := margin(outcome.noise())) > SPREAD:
         said.append(f"the machine is noisy: two equal contenders may seem {100 * apart:.0f} % apart")
@@ -120,11 +100,11 @@ def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
     try:
         run, service = trial.run(row.contender, check)
     except FailedError as failed:
-        if row.contender in (DEFAULT, AGAIN) or isinstance(failed, PrepareError):
+        if row.contender in (DEFAULT, AGAIN):
             raise
         last = failed.said.rpartition("\n")[2].strip()
         row.failure, row.runs = f"{failed}: {last}" if last else str(failed), []
         return None
     if service is not None:
-        row.failure, row.remark, row.left = service.failure, service.remark, service.left
+        row.failure, row.remark = service.failure, service.remark
     return run

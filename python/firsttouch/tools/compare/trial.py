@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, Contender, environment
-from firsttouch.tools.measuring.processes import CannotStartError, Files, NeverEndedError, Run, once, shell
+from firsttouch.tools.measuring.processes import CannotStartError, Files, Run, once
 
 _SHOWN, _TAIL_LINES, _TAIL_BYTES = 60, 15, 8192
 
@@ -26,10 +26,6 @@ class FailedError(Exception):
         self.said = said
 
 
-class PrepareError(FailedError):
-    """The command of --prepare failed."""
-
-
 class DifferentError(Exception):
     """Two runs produced different output; the message is one sentence for the user."""
 
@@ -40,8 +36,6 @@ class Service:
 
     failure: str | None = None
     remark: str | None = None
-    left: int | None = None
-    """Resident bytes at the end of the largest process."""
 
 
 def told(folder: Path, python: bool) -> Service:
@@ -51,8 +45,7 @@ def told(folder: Path, python: bool) -> Service:
     if pools:
         served = sum(pool["allocations"] for pool in pools if pool)
         counted = all(report.get("allocator") is None for report in reports)  # other allocators may not count requests
-        left = max((report.get("resident_bytes", {}).get("now") or 0 for report in reports), default=0) or None
-        return Service(remark=None if served or not counted else "it received no request for a large block", left=left)
+        return Service(remark=None if served or not counted else "it received no request for a large block")
     if not reports:
         words = "no process reported that it was served: it may not be Python, or may end with os._exit"
         return Service(remark=words) if python else Service(failure=words)
@@ -71,23 +64,18 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def difference(first: Path, second: Path) -> tuple[int, str, str] | None:
-    """Return the number of the first line in which two files differ, and both lines from shortly before that."""
+    """Return the number of the first line in which two files differ, and the beginnings of both lines."""
     if filecmp.cmp(first, second, shallow=False):
         return None
     with first.open("rb") as one, second.open("rb") as two:
-        for number, pair in enumerate(zip_longest(one, two), 1):
-            if pair[0] != pair[1]:
-                bytes_ = enumerate(zip(*(line or b"" for line in pair), strict=False))
-                begin = max(0, next((at for at, (ours, theirs) in bytes_ if ours != theirs), 0) - _SHOWN // 2)
-                return number, _quoted(pair[0], begin), _quoted(pair[1], begin)
+        for number, (ours, theirs) in enumerate(zip_longest(one, two), 1):
+            if ours != theirs:
+                return number, _quoted(ours), _quoted(theirs)
     return None  # the file changed while it was compared
 
 
-def _quoted(line: bytes | None, begin: int) -> str:
-    if line is None:
-        return "missing"
-    shown = line[begin : begin + _SHOWN].decode("utf-8", "backslashreplace")
-    return repr(f"{'...' if begin else ''}{shown}{'...' if len(line) > begin + _SHOWN else ''}")
+def _quoted(line: bytes | None) -> str:
+    return "missing" if line is None else repr(line[:_SHOWN].decode("utf-8", "backslashreplace"))
 
 
 @dataclass(frozen=True)
@@ -98,8 +86,6 @@ class Trial:
     folder: Path
     """For temporary files."""
     stdin: str = os.devnull
-    timeout: float | None = None
-    prepare: str | None = None
     ignore_output: bool = False
     python: bool = True
     """Whether the command starts Python itself, rather than any program."""
@@ -129,16 +115,10 @@ class Trial:
         return run, told(reports, self.python) if asked else None
 
     def _once(self, contender: Contender, report: str | None = None) -> Run:
-        if self.prepare is not None:
-            status, said = shell(self.prepare)
-            if status != 0:
-                raise PrepareError(f"--prepare {self.prepare!r} ended with status {status}", said)
         out = os.devnull if self.ignore_output else str(self.folder / "out")
         files = Files(self.stdin, out, str(self.folder / "err"))
         try:
-            run = once(self.command, environment(contender, report), files, self.timeout)
-        except NeverEndedError:
-            raise FailedError(f"the program did not end within {self.timeout:g} s (--timeout)", self._said()) from None
+            run = once(self.command, environment(contender, report), files)
         except CannotStartError as error:
             raise FailedError(f"the program could not be started: {error}") from None
         if run.status != 0:
@@ -146,25 +126,14 @@ class Trial:
         return run
 
     def _compare(self, contender: Contender) -> None:
-        first, out = self.folder / "first", self.folder / "out"
-        found = difference(first, out)
-        if found is None:
-            return
-        if contender not in (DEFAULT, AGAIN):
-            self._once(DEFAULT)  # is it the allocator's doing, or the program's?
-            again = difference(first, out)
-            if again is None:
-                line, one, other = found
-                raise DifferentError(
-                    f"the output differs: line {line} is {one} under {DEFAULT.name} and {other} under {contender.name};"
-                    " use --ignore-output to compare nevertheless"
-                )
-            found = again
-        line, one, other = found
-        raise DifferentError(
-            f"the program's output differs between runs: line {line} is {one} in the first run and {other} in another,"
-            " both under the default; if it prints times or random numbers, use --ignore-output"
-        )
+        found = difference(self.folder / "first", self.folder / "out")
+        if found is not None:
+            line, one, other = found
+            between = "between two runs under" if contender == AGAIN else f"under {contender.name} from that under"
+            raise DifferentError(
+                f"the program's output differs {between} {DEFAULT.name}: line {line} is {one} first and {other} then;"
+                " if it prints times or random numbers, use --ignore-output"
+            )
 
     def _said(self) -> str:
         """Return the end of the last run's standard error; empty if the run never began."""

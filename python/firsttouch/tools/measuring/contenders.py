@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from firsttouch.tools import inherited, preload
+from firsttouch.tools import preload
 
 
 def mmap_threshold(libc: tuple[str, str]) -> int:
@@ -75,7 +75,6 @@ HAS_GLIBC = platform.libc_ver()[0] == "glibc"
 
 #: Included by `compare --all`, in addition to the pool.
 _MORE = ("pool(pages())", "mimalloc()", "jemalloc()")
-_MALLOCS = ("malloc", "hoard")
 
 
 def library(name: str) -> Path | None:
@@ -125,11 +124,9 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
 
     `report` is a folder: each process of a served program writes a file there.
     """
-    kept = {key: value for key, value in inherited.environment().items() if not key.startswith(FOREIGN)}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
     kept.setdefault("PYTHONHASHSEED", "0")  # the order of sets must not differ between runs
     found = {**kept, **contender.environment}
-    if files := [*filter(None, [found.get("LD_PRELOAD")]), *_of_callers()]:
-        found["LD_PRELOAD"] = ":".join(files)
     file = None if report is None else f"{report.replace('%', '%%')}/%p.json"
     if contender == PRELOADED:
         found[preload.VARIABLE] = f"quiet=1 json={file}" if file else "quiet=1"
@@ -140,22 +137,13 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
     return found
 
 
-def _of_callers() -> list[str]:
-    """Return the caller's preloaded libraries that are not mallocs."""
-    files = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
-    return [file for file in files if not any(word in Path(file).name for word in _MALLOCS)]
-
-
 def left_out() -> list[str]:
     """Return the caller's settings that no contender gets."""
-    names = {name for name in os.environ if name.startswith(FOREIGN)}
-    if "LD_PRELOAD" in names and _of_callers() == os.environ["LD_PRELOAD"].replace(":", " ").split():
-        names.remove("LD_PRELOAD")
-    return sorted(names)
+    return sorted(name for name in os.environ if name.startswith(FOREIGN))
 
 
-def how(contender: Contender, program: Sequence[str], python: Sequence[str]) -> str:
-    """Return the command line of a run under this contender; `python` is empty if the program is any command."""
+def how(contender: Contender, program: Sequence[str], python: bool) -> str:
+    """Return the command line of a run under this contender; `python` tells whether the program is Python's."""
     words = shlex.join(program)
     if contender == PRELOADED:
         return f"firsttouch run {'--all ' if python else ''}{words}"

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from ctypes import wintypes
-from functools import cache
 from typing import Any, Self
 
 assert sys.platform == "win32"
@@ -137,19 +136,11 @@ class Job:
         }
 
 
-def once(
-    command: Sequence[str], environment: Mapping[str, str], files: Mapping[str, str], timeout: float | None
-) -> dict[str, Any]:
+def once(command: Sequence[str], environment: Mapping[str, str], files: Mapping[str, str]) -> dict[str, Any]:
     """Run a command with these files as its streams, and return what it used; what it leaves running ends then."""
     with contextlib.ExitStack() as open_:
         streams = {name: open_.enter_context(open(file, _MODES[name])) for name, file in files.items()}
         job, begin = open_.enter_context(Job()), time.monotonic()
         process = job.start(command, env=dict(environment), **streams)
-        status = process.wait(timeout)
+        status = process.wait()
         return {"wall": time.monotonic() - begin, "status": status, **job.used(process)}
-
-
-@cache
-def ours() -> Job:
-    """Return the job of the helpers of this process."""
-    return Job()

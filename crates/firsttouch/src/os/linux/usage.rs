@@ -22,7 +22,6 @@ pub fn usage() -> Usage {
     let (own, others) = (of(libc::RUSAGE_SELF), of(libc::RUSAGE_CHILDREN));
     Usage {
         wall: clock.tv_sec as f64 + clock.tv_nsec as f64 * 1e-9,
-        waited: waited().unwrap_or_default().as_secs_f64(),
         user: seconds(own.ru_utime),
         kernel: seconds(own.ru_stime),
         minor_faults: own.ru_minflt as u64,
@@ -39,13 +38,6 @@ pub fn time_of_other_threads() -> Duration {
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
     };
     of(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(of(libc::CLOCK_THREAD_CPUTIME_ID))
-}
-
-/// Returns how long the main thread could have run and waited for a processor, if the kernel counts that.
-fn waited() -> Option<Duration> {
-    let mut room = [0; 128];
-    let text = start_of("/proc/self/schedstat", &mut room)?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
 /// The peak is that since its exec.
