@@ -1,4 +1,4 @@
-"""Programs of a first hour with firsttouch: of the kinds that people have at hand, a second or less each."""
+"""Programs of the kinds that people have at hand, a second or less each: `advise` is compared with what they gain."""
 
 from __future__ import annotations
 
@@ -199,6 +199,87 @@ def windows() -> None:
         np.abs(series[width - 1 :] - mean).max()
 
 
+def stencil() -> None:
+    """Do ten steps of a five-point stencil, written with slices."""
+    u = np.zeros((2048, 2048))
+    u[0] = 1.0
+    for _ in range(10):
+        u[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+
+
+def linear_algebra() -> None:
+    """Compute products, a solution and a decomposition."""
+    m = np.random.default_rng(1).random((700, 700))
+    spd = m @ m.T + 700.0 * np.eye(700)
+    x = np.linalg.solve(spd, m)
+    np.linalg.cholesky(spd + x @ x.T)
+
+
+def sorting() -> None:
+    """Sort, order, distinct values and a histogram of two million numbers."""
+    values = np.random.default_rng(2).random(2_000_000)
+    order = np.argsort(values)
+    values = values[order]
+    np.unique(np.floor(values * 1000.0))
+    np.histogram(values, 100)
+
+
+def growing_lists() -> None:
+    """Collect chunks in lists, join them, and collect again, as readers of files do."""
+    random = np.random.default_rng(3)
+    joined = np.zeros(0)
+    for _ in range(8):
+        chunks: list[Array] = [random.random(int(size)) for size in random.integers(5_000, 60_000, 60)]
+        joined = np.concatenate([joined, *chunks])
+
+
+def images() -> None:
+    """Compute blur and edges of colour images, in float32."""
+    random = np.random.default_rng(4)
+    for _ in range(4):
+        image = random.random((1080, 1440, 3), dtype=np.float32)
+        grey = image @ np.array([0.3, 0.59, 0.11], np.float32)
+        blurred = sum(np.roll(grey, shift, axis) for shift in (-1, 0, 1) for axis in (0, 1)) / np.float32(6)
+        gy, gx = np.gradient(blurred)
+        edges = np.sqrt(gx * gx + gy * gy)
+        np.clip(edges * 255.0, 0, 255).astype(np.uint8)
+
+
+def random_sizes() -> None:
+    """Keep three hundred arrays of all sizes up to 2 MiB, replaced at random."""
+    random = np.random.default_rng(5)
+    living: list[Array] = [np.ones(1)] * 300
+    sizes = np.exp(random.uniform(np.log(1 << 10), np.log(2 << 20), 6000)) / 8
+    for slot, size in zip(random.integers(300, size=6000), sizes, strict=True):
+        living[slot] = np.full(int(size), 1.0)
+
+
+def many_arrays() -> None:
+    """Keep 10,000 arrays of 33 to 127 KiB, each written."""
+    sizes = np.random.default_rng(6).integers(33 << 10, 127 << 10, 10_000)
+    living = [np.full(int(size), 1, np.uint8) for size in sizes]
+    living.reverse()
+
+
+def sparse_zeros() -> None:
+    """Keep 1,000 arrays of 1 MiB, in each of which one element is written."""
+    living = [np.zeros(1 << 17) for _ in range(1_000)]
+    for array in living:
+        array[len(array) // 2] = 1.0
+
+
+def columns() -> None:
+    """Filter, group and join columns, with temporaries of many lengths."""
+    random = np.random.default_rng(7)
+    for _ in range(6):
+        key = random.integers(0, 500, 400_000)
+        value = random.random(400_000)
+        kept = value > random.random()
+        sums = np.bincount(key[kept], value[kept], 500)
+        joined = sums[key] - value
+        np.column_stack([key, value, joined])[joined > 0]
+
+
 PROGRAMS: dict[str, Callable[[], None]] = {
     program.__name__.replace("_", " "): program
     for program in (
@@ -222,6 +303,15 @@ PROGRAMS: dict[str, Callable[[], None]] = {
         trees,
         batches,
         windows,
+        stencil,
+        linear_algebra,
+        sorting,
+        growing_lists,
+        images,
+        random_sizes,
+        many_arrays,
+        sparse_zeros,
+        columns,
     )
 }
 

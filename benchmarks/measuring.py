@@ -150,26 +150,16 @@ class Samples:
         return self.column(of, key) / self.column(to, key)
 
 
-def collect(
-    contenders: Sequence[Contender], call: Call, plan: Plan, footprint: int = 0, alone: bool = False
-) -> Samples:
+def collect(contenders: Sequence[Contender], call: Call, plan: Plan, footprint: int = 0) -> Samples:
     """Ask every contender in every round, in an order that is shuffled anew each time.
 
-    `footprint` is the number of bytes that a worker can use: each touches as many beforehand. With `alone`, only one
-    process exists at a time.
+    `footprint` is the number of bytes that a worker can use: each touches as many beforehand.
     """
     samples = Samples()
     shuffle = random.Random(0)
     touch = Call(*TOUCH, {"nbytes": footprint})
     for generation in range(plan.generations):
         order = shuffle.sample(list(contenders), len(contenders))
-        if alone:
-            for contender in order:
-                with Worker(contender) as worker:
-                    worker.ask(touch)
-                    for _ in range(plan.rounds):
-                        samples.add(worker.name, generation, worker.ask(call))
-            continue
         with ExitStack() as stack:
             workers = [stack.enter_context(Worker(contender)) for contender in order]
             for worker in workers:

@@ -4,23 +4,14 @@ What is measured runs in processes of its own, one for each contender, which imp
 """
 
 NAMES = (
-    "add",
-    "expression",
-    "shifts",
+    "temporaries",
     "kernels",
     "programs",
     "languages",
-    "small",
-    "zeros",
-    "memory",
-    "workloads",
     "startup",
-    "create",
-    "kept",
     "back",
     "scratch",
     "scratch_numba",
-    "scratch_rust",
     "dask",
     "advise",
 )

@@ -10,8 +10,7 @@ import time
 
 import numpy as np
 
-from benchmarks import everyday
-from benchmarks.experiments import memory
+from benchmarks.everyday import PROGRAMS
 from benchmarks.kernels import NAMES as KERNELS
 from benchmarks.measuring import Plan, Section, Verdict, collect, median
 from benchmarks.programs import NAMES as WHOLE
@@ -22,7 +21,6 @@ from firsttouch.tools.measuring.report import Table
 # ---- What is measured, in a process of its own
 
 
-PROGRAMS = {**memory.PROGRAMS, **everyday.PROGRAMS}
 #: The module of each program that is not one of these.
 MODULES = {
     **{name: f"benchmarks.kernels.{name}" for name in KERNELS},

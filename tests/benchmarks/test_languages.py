@@ -1,12 +1,10 @@
-"""The programs in seven languages print the same under the preloaded pool, and the experiment runs."""
+"""The programs in seven languages print the same under the preloaded pool."""
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from benchmarks.experiments.languages import run
 from benchmarks.languages import FOLDER, LANGUAGES, NAMES, program
 from firsttouch.tools import preload
 from firsttouch.tools.measuring.contenders import DEFAULT, PRELOADED, Contender, environment
@@ -39,18 +37,3 @@ def test_a_program_prints_the_same(name: str, tmp_path: Path) -> None:
     plain = printed(DEFAULT)
     assert plain.strip()
     assert printed(PRELOADED) == plain
-
-
-def test_the_experiment_judges_every_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in [name for name in os.environ if name.startswith("FIRSTTOUCH")]:
-        monkeypatch.delenv(variable)
-    section = run(quick=True)
-    if section.notes and "Not installed" in section.notes[0]:
-        pytest.skip("no C compiler")
-    assert len(section.verdicts) == 8
-    assert [table.title for table in section.tables] == [
-        "**Time**",
-        "**Peak resident memory**, of the default's",
-        "**Resident two seconds after the last free**, MiB",
-        "**Time and memory together**, of preloaded pool, divided by the row's: geometric means",
-    ]
