@@ -75,7 +75,7 @@ numpys free-threaded: .venv/installed ; @UV='$(UV)' NUMPYS='$(NUMPYS)' .ci/other
 
 # ---- What people ask for ----
 
-.PHONY: preload demo docs c-library install guards count bench gallery trust soak foreign format clean
+.PHONY: preload demo docs c-library install guards count bench gallery trust foreign format clean
 demo: .venv-release/installed ## a real program, plainly and under firsttouch run
 	@.venv-release/bin/python -m demo --rounds $(ROUNDS)
 docs: .venv-release/lab .venv-release/installed ## the documentation, in target/docs
@@ -95,8 +95,8 @@ bench: .venv-release/lab .venv-release/installed ## measure against other alloca
 	@$(STEP) $@ '.venv-release/bin/python -m benchmarks'
 gallery: .venv-release/lab .venv-release/installed ## the programs of docs/gallery under advise and compare
 	@$(STEP) $@ '.venv-release/bin/python -m benchmarks.gallery'
-trust soak: .venv/installed ## random programs; a mixed program: SECONDS=3600
-	@$(STEP) $@ '$(if $(filter trust,$@),cargo test -q --locked --profile fast -p firsttouch --test scratch -- --ignored &&) .venv/bin/python -m tests.$@ --seconds $(or $(SECONDS),3600)'
+trust: .venv/installed ## random programs: SECONDS=3600
+	@$(STEP) $@ 'cargo test -q --locked --profile fast -p firsttouch --test scratch -- --ignored && .venv/bin/python -m tests.trust --seconds $(or $(SECONDS),3600)'
 foreign: .venv/foreign .venv/installed ## parts of other packages' tests, plainly and under four allocators
 	@$(STEP) $@ '.venv/bin/python -m tests.foreign'
 format: .venv/synced ## format Rust and Python

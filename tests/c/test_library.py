@@ -1,6 +1,5 @@
 """libfirsttouch as C, C++ and Fortran programs use it: built, installed, found, linked, called."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -145,22 +144,6 @@ def test_the_commands_of_the_how_to(prefix: Path, tmp_path: Path) -> None:
     commands = "\n".join(["set -e", *here, "./a.out"])
     commands = commands.replace("make install", f"make -C {CRATE} install-built")
     run("sh", "-c", commands, cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
-
-
-def test_installed_for_a_package_under_a_name_with_a_space(tmp_path: Path, prefix: Path) -> None:
-    stage, final = tmp_path / "a stage", "/opt/first touch"
-    run("make", "-C", CRATE, "install-built", f"PREFIX={final}", f"DESTDIR={stage}")
-    installed = {path.relative_to(stage / final[1:]).as_posix() for path in stage.rglob("*") if not path.is_dir()}
-    assert installed == {path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if not path.is_dir()}
-    assert f"prefix={final}\n" in (stage / final[1:] / "lib/pkgconfig/firsttouch.pc").read_text("utf-8")
-
-
-@pytest.mark.usefixtures("prefix")
-def test_relative_folders_are_those_of_who_calls_make(tmp_path: Path) -> None:
-    stage = tmp_path / "stage"
-    folders = (f"DESTDIR={os.path.relpath(stage, ROOT)}", "PREFIX=/usr", f"BUILD={tmp_path}", "CARGO_TARGET_DIR=target")
-    run("make", "install", "PROFILE=fast", *folders, cwd=ROOT)
-    assert (stage / "usr" / "lib" / "libfirsttouch.so").exists()
 
 
 @pytest.mark.usefixtures("prefix")

@@ -10,20 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from firsttouch.tools.bench import NAMES
-
 from .conftest import Start, clean_environment
 
 pytest.importorskip("rich", reason="the commands that measure need rich")
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
-
-
-def test_without_a_name_it_lists_what_there_is(firsttouch: Start) -> None:
-    done = firsttouch("bench")
-    assert (done.returncode, done.stderr) == (0, "")
-    said = " ".join(done.stdout.split())
-    assert all(f" {name} {question}" in said for name, question in NAMES.items())
-    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_tables_answers_and_files_come_from_one_run(firsttouch: Start, tmp_path: Path) -> None:

@@ -69,17 +69,3 @@ def test_workers_are_pooled_and_report(
     plain, ours = python(*words), firsttouch("run", "-q", "--json", "one.json", "--allocator=tracked(pages)", *words)
     assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout.replace("False", "True"), plain.stderr, 0)
     assert json.loads((tmp_path / "one.json").read_text())["main_process"]
-
-
-def test_plain_fork_and_subprocess(firsttouch: Start, tmp_path: Path) -> None:
-    code = (
-        "import os, subprocess, sys\n"
-        "pid = os.fork()\n"
-        "if not pid: import numpy; sys.exit()\n"
-        "os.waitpid(pid, 0)\n"
-        "subprocess.run([sys.executable, '-c', 'import numpy'])"
-    )
-    firsttouch("run", "-q", "--json", "%p.json", "-c", code)
-    found = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]
-    assert sorted(report["main_process"] for report in found) == [False, False, True]
-    assert sorted(report["pooled"] for report in found) == [False, True, True]

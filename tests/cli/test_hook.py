@@ -1,8 +1,5 @@
 """The hook on NumPy's first import works however NumPy is imported, and leaves no trace."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from .conftest import Start, Write
@@ -158,23 +155,6 @@ def test_program_with_a_module_of_our_name(python: Start, firsttouch: Start, wri
     assert "not pooled" not in ours.stderr
 
 
-def test_program_with_modules_of_names_that_we_use(
-    python: Start, firsttouch: Start, write: Write, tmp_path: Path
-) -> None:
-    """They stand first on the path; running them ourselves would be wrong, and so would hiding them."""
-    names = ("json", "mmap", "resource", "settings", "report", "hook", "units")
-    for name in names:
-        write(f"app/{name}.py", "print('mine')\n")
-    imports = [f"print({name!r} in sys.modules)\nimport {name}\n" for name in names]
-    script = write("app/program.py", "import numpy, sys\n" + "".join(imports))
-    plain = python(script)
-    assert plain.stdout.count("mine") == len(names)
-    ours = firsttouch("run", "--json", tmp_path / "out.json", script)
-    assert (ours.stdout, ours.returncode) == (plain.stdout, 0)
-    assert len(ours.stderr.splitlines()) > 3
-    assert json.loads((tmp_path / "out.json").read_text())["pooled"] is True
-
-
 def test_subinterpreter_reports_nothing(firsttouch: Start) -> None:
     code = """
 try:
@@ -186,15 +166,6 @@ interpreters.run_string(one, "x = 1")
 interpreters.destroy(one)
 """
     assert firsttouch("run", "-c", code).stderr.count("firsttouch, process") == 1
-
-
-def test_sitecustomize_still_runs_once(python: Start, firsttouch: Start, write: Write) -> None:
-    early = write("early/sitecustomize.py", "import sys; print('customized', sys.argv[-1])").parent
-    environment = {"PYTHONPATH": str(early)}
-    code = "import sitecustomize, numpy; print(sitecustomize.__file__)"
-    plain = python("-c", code, "word", environment=environment)
-    ours = firsttouch("run", "-q", "-c", code, "word", environment=environment)
-    assert (ours.stdout, ours.stderr) == (plain.stdout, plain.stderr)
 
 
 def test_numpy_that_is_there_before_the_hook(firsttouch: Start, python: Start) -> None:

@@ -145,12 +145,6 @@ os.execv(sys.executable, [sys.executable, "-m", "firsttouch", "run", {what}])
     assert "child processes" not in done.stderr
 
 
-def test_faults_that_no_pool_avoids(firsttouch: Start) -> None:
-    """One large array, written once, on memory that must come from the kernel."""
-    done = firsttouch("run", "-c", "import numpy; numpy.ones(1 << 26)")
-    assert done.stderr.splitlines()[0].endswith(": nothing gained, most blocks need fresh memory")
-
-
 def test_last_failure_is_told(firsttouch: Start, tmp_path: Path) -> None:
     code = "import numpy\ntry: numpy.ones(1 << 52)\nexcept MemoryError: print('caught')"
     done = firsttouch("run", "--json", "report.json", "-c", code)
@@ -224,16 +218,6 @@ def test_program_that_execs_another_python(firsttouch: Start) -> None:
     done = firsttouch("run", "-c", code)
     assert done.stderr.count("firsttouch, process") == 1
     assert "large blocks" in done.stderr
-
-
-def test_nested_run_reports_for_itself(firsttouch: Start, tmp_path: Path) -> None:
-    inner = "import numpy; print('inner')"
-    words = f"[sys.executable, '-m', 'firsttouch', 'run', '-c', {inner!r}]"
-    code = f"import subprocess, sys; subprocess.run({words})"
-    done = firsttouch("run", "--json", "outer-%p.json", "-c", code)
-    assert done.stdout == "inner\n"
-    assert done.stderr.count("firsttouch, process") == 2
-    assert len(list(tmp_path.glob("outer-*.json"))) == 1
 
 
 def test_variable_that_we_did_not_write(python: Start) -> None:

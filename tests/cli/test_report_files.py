@@ -42,15 +42,6 @@ def test_a_path_that_the_program_emptied_does_not_matter(firsttouch: Start, tmp_
     assert json.loads((tmp_path / "report.json").read_text())["pooled"] is True
 
 
-@pytest.mark.parametrize(
-    "variable", ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"]
-)
-def test_who_started_several_processes_tells_their_ranks(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    assert files.rank() is None
-    monkeypatch.setenv(variable, "3")
-    assert files.rank() == 3
-
-
 def test_rank_zero_speaks_for_all_and_each_has_its_file(firsttouch: Start, tmp_path: Path) -> None:
     for number, name, speaks in (("0", "one", True), ("3", "one", False), ("0", "r%r", True), ("3", "r%r", False)):
         rank = {"SLURM_PROCID": number}

@@ -95,10 +95,6 @@ def test_tracemalloc_counts_raw_memory() -> None:
     """)
 
 
-def test_tracemalloc_from_the_start() -> None:
-    assert run(TWICE, "-X", "tracemalloc=5") == ""
-
-
 @pytest.mark.skipif(importlib.util.find_spec("memray") is None, reason="memray is not installed")
 @pytest.mark.parametrize("flags", [["--native", "--trace-python-allocators"], ["--follow-fork"]])
 def test_memray_sees_our_mappings(flags: list[str], tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from firsttouch.tools.compare.report import Advice, judged
 from firsttouch.tools.compare.trial import difference as first_difference
 from firsttouch.tools.compare.trial import told
 from firsttouch.tools.measuring import contenders as candidates
-from firsttouch.tools.measuring.contenders import TUNED, Contender, mmap_threshold
+from firsttouch.tools.measuring.contenders import TUNED, Contender
 from firsttouch.tools.measuring.processes import Run
-from firsttouch.tools.measuring.statistics import Estimate, difference, estimate, margin
+from firsttouch.tools.measuring.statistics import Estimate, difference, estimate
 
 QUIET = Estimate(1.0, 0.995, 1.005)
 OURS = ("pool()", "mimalloc()", "guarded()")
@@ -36,12 +36,6 @@ OURS = ("pool()", "mimalloc()", "guarded()")
 )
 def test_the_rule(speedup: Estimate, equals: Estimate, said: str) -> None:
     assert difference(speedup, equals) == said
-
-
-def test_the_noise_is_also_what_equals_are_off_by() -> None:
-    assert margin(QUIET) == 0.02
-    assert round(margin(Estimate(0.8, 0.79, 0.81)), 2) == 0.25
-    assert round(margin(Estimate(1.25, 1.24, 1.26)), 2) == 0.25
 
 
 def advice(speedups: dict[str, float | list[float]], default: Sequence[float] = (1.0,) * 10, pool: float = 1) -> Advice:
@@ -192,20 +186,6 @@ def test_it_takes_as_long_as_it_announced(
 # --- The environments of the contenders.
 
 
-def test_the_default_and_its_double_come_first() -> None:
-    few, absent = candidates.chosen(False, [])
-    assert [one.name for one in few] == ["the default", "the same again", "pool()", "tuned glibc"]
-    assert absent == []
-
-
-def test_everything_is_more_and_nobody_comes_twice() -> None:
-    more, absent = candidates.chosen(True, ["pool()", "mimalloc()", "pool(decay=5)", "pool(decay=5)"])
-    names = [one.name for one in more]
-    assert len(set(names)) == len(names)
-    assert {"mimalloc()", "jemalloc()", "pool(decay=5)"} < set(names)
-    assert len([name for name in names if name.endswith(" preloaded")]) + len(absent) == 4
-
-
 def test_programs_in_any_language_are_compared_by_their_malloc() -> None:
     few, _ = candidates.chosen(False, [], any_program=True)
     names = ["the default", "the same again", "preloaded pool", "tuned glibc", "huge tuned glibc"]
@@ -235,24 +215,6 @@ def test_settings_of_the_callers_reach_nobody(monkeypatch: pytest.MonkeyPatch) -
     assert json.loads(candidates.environment(candidates.POOL)["FIRSTTOUCH_RUN"]) == {"quiet": True}
 
 
-def test_a_contender_alone_can_be_typed() -> None:
-    words = ["a b.py", "1"]
-    assert candidates.how(candidates.POOL, words, True) == "firsttouch run 'a b.py' 1"
-    own = Contender("x", install='pool(pages(huge="thp"))')
-    assert candidates.how(own, words, True) == "firsttouch run --allocator 'pool(pages(huge=\"thp\"))' 'a b.py' 1"
-    tuned = candidates.how(Contender("tuned glibc", TUNED), words, False)
-    assert tuned.startswith("MALLOC_TRIM_THRESHOLD_=")
-    assert tuned.endswith(" 'a b.py' 1")
-
-
-@pytest.mark.parametrize(
-    ("libc", "most"),
-    [(("glibc", "2.17"), 32), (("glibc", "2.34.9000"), 32), (("glibc", "2.35"), 4096), (("", ""), 4096)],
-)
-def test_old_glibc_takes_no_large_threshold(libc: tuple[str, str], most: int) -> None:
-    assert mmap_threshold(libc) == most << 20
-
-
 # --- The first line in which two outputs differ.
 
 
@@ -261,11 +223,6 @@ def words(folder: Path, first: bytes, second: bytes) -> str | None:
     (folder / "b").write_bytes(second)
     found = first_difference(folder / "a", folder / "b")
     return None if found is None else "line {} is {} here and {} there".format(*found)
-
-
-@pytest.mark.parametrize("text", [b"", b"\n", b"one\ntwo", b"\x00\xff\n" * 10_000])
-def test_equal_outputs(tmp_path: Path, text: bytes) -> None:
-    assert words(tmp_path, text, text) is None
 
 
 @pytest.mark.parametrize(
@@ -311,8 +268,3 @@ def test_reports(tmp_path: Path, reports: list[Any], failure: str | None, remark
     assert found.failure == failure
     assert (found.remark is None) == (remark is None)
     assert (remark or "") in (found.remark or "")
-
-
-def test_a_program_of_another_language_that_is_not_served_is_left_out(tmp_path: Path) -> None:
-    found = told(tmp_path, python=False)
-    assert (found.remark, "no process reported" in (found.failure or "")) == (None, True)

@@ -31,15 +31,3 @@ def test_a_comparison_is_a_table_at_80_columns() -> None:
     assert any("\u2500" in line for line in lines)
     assert max(map(len, lines)) <= 80
     assert all(name in lines[2] for name in WIDE.columns), "headings in one line"
-
-
-def test_small_sizes_end_below_each_other() -> None:
-    text = shown(Table("", ("allocator", "peak memory"), [("pool()", "10 MiB"), ("default", "9 MiB")]), 80)
-    ends = [line.index("MiB") for line in text.splitlines() if "MiB" in line]
-    assert ends == ends[:1] * 2
-
-
-@pytest.mark.parametrize("width", range(80, 130, 7))
-def test_no_figure_is_broken_where_there_is_room(width: int) -> None:
-    lines = shown(WIDE, width).splitlines()
-    assert [cell for row in WIDE.rows for cell in row[1:] if not any(cell in line for line in lines)] == []

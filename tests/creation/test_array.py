@@ -93,18 +93,3 @@ def test_objects_that_bring_an_array_of_their_own() -> None:
     assert found.ctypes.data % 4096 == 0
     own = ft.tracked(ft.malloc()).array(brings)
     assert not np.shares_memory(own, brings.own)
-
-
-def test_subclasses_stay_where_they_may() -> None:
-    matrix = np.ma.masked_array([1, 2, 3], [False, True, False])
-    assert type(ft.array(matrix, subok=True, copy=None, allocator=ft.pages())) is np.ma.MaskedArray
-    assert type(ft.array(matrix, copy=None, allocator=ft.pages())) is np.ndarray
-
-
-def test_any_truth_value_of_copy_is_numpys() -> None:
-    array = np.arange(5000)
-    for never in (False, 0, np.False_):
-        with pytest.raises(ValueError, match="Unable to avoid copy"):
-            ft.array(array, copy=never, allocator="pool()")  # type: ignore[arg-type]
-    for may in (None, np._CopyMode.IF_NEEDED, 1, np.True_):
-        assert ft.array(array, copy=may, allocator="pool()") is not array  # type: ignore[arg-type]

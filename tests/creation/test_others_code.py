@@ -111,24 +111,6 @@ def test_an_iterator_that_ends_the_block_around() -> None:
     contextvars.copy_context().run(run)
 
 
-def test_blocks_are_as_before_after_errors() -> None:
-    with ft.use(ft.pages()) as around:
-        for wrong in ((-1,), ("x",), (2**62,)):
-            with pytest.raises((ValueError, TypeError, MemoryError)):
-                ft.malloc().ones(*wrong)
-            assert ft.get_allocator() == around
-
-
-def test_constructors_nest() -> None:
-    def inner() -> Iterator[float]:
-        for _ in range(3):
-            yield float(ft.calloc().ones(1000).sum())
-
-    outer = ft.aligned(4096).array(Asking(inner(), 3))
-    assert outer.tolist() == [1000.0] * 3
-    assert outer.ctypes.data % 4096 == 0
-
-
 def test_in_the_place_of_numpys_they_do_not_call_themselves() -> None:
     program = (
         "import numpy as np, numpy.ma, firsttouch as ft\n"

@@ -73,14 +73,6 @@ def test_it_serves_constructors_and_blocks() -> None:
     assert sorted(own.returned) == sorted(nbytes for nbytes, _, _ in own.asked)
 
 
-def test_what_it_raised_is_not_raised_for_somebody_else() -> None:
-    with pytest.raises(MemoryError), ft.use(Raises(KeyError("nothing today"))):
-        np.ones(3)
-    assert "nothing today" in str(ft.last_failure())
-    with pytest.raises(MemoryError, match="limited"):
-        ft.ones(30, allocator=ft.limited(ft.malloc(), 8))
-
-
 @pytest.mark.parametrize(
     ("act", "kind", "said"),
     [
@@ -129,16 +121,6 @@ def test_install_refuses_it_and_names_what_it_takes() -> None:
     with pytest.raises(TypeError, match=r"install\(\) cannot take Counted.*from_functions\(\).*use\(\)"):
         ft.install(Counted())
     assert not ft.is_installed()
-
-
-def test_adaptors_stand_on_it() -> None:
-    own = Counted()
-    array = ft.tracked(own).ones(1000)
-    assert max(nbytes for nbytes, _, _ in own.asked) >= 8000
-    assert array.sum() == 1000
-    del array
-    wait_for(own)
-    assert own.kept == {}
 
 
 class Cut:
@@ -242,19 +224,3 @@ def test_an_object_is_one_allocator() -> None:
     del a, b
     gc.collect()
     assert ft.get_allocator(ft.zeros(1000, allocator=own)) != ft.get_allocator(ft.zeros(1000, allocator=Counted()))
-
-
-def test_memory_made_with_numpy_is_told_to_be_without_end() -> None:
-    class Own(Counted):
-        def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
-            room = np.zeros(nbytes + alignment, "u1")
-            self.kept[room.ctypes.data] = room
-            return int(room.ctypes.data)
-
-    with pytest.raises(RecursionError, match=r"Own.allocate\(\) makes arrays on the allocator that it serves"):
-        ft.ones(1000, allocator=Own())
-    with pytest.raises(MemoryError), ft.use(Own()):
-        np.ones(100_000)
-    failure = ft.last_failure()
-    assert failure is not None
-    assert "which calls it again, without end" in str(failure)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.creation.kinds import FUNCTIONS
 
 pytestmark = pytest.mark.quick
 
@@ -30,14 +29,6 @@ SHAPES: list[Any] = [
     (None,),
     np.float64(3),
 ]
-OTHERS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
-    "full": [((), {}), ((3,), {}), ((-3, 1), {}), ((2, [1, 2, 3]), {}), ((2, "x", int), {})],
-    "empty_like": [((), {}), (([1],), {"order": "Q"}), (([1],), {"shape": -1}), (([1],), {"device": "gpu"})],
-    "zeros_like": [((), {}), (([1],), {"dtype": "nothing"}), (([1],), {"shape": (2, 2), "order": 3})],
-    "ones_like": [((), {}), (([1],), {"shape": "x"})],
-    "full_like": [(([1],), {}), (([1], [1, 2]), {}), (([1], "x"), {})],
-    "array": [((), {}), (([1, [2, 3]],), {}), (([1],), {"ndmin": 65}), ((["x"], int), {}), (([1],), {"copy": "yes"})],
-}
 
 
 def error(function: Any, *arguments: Any, **named: Any) -> BaseException | None:
@@ -67,23 +58,6 @@ def test_shapes(name: str, shape: Any) -> None:
         assert_same(error(getattr(allocator, name), shape, "u1"), error(getattr(np, name), shape, "u1"))
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in BY_SHAPE])
-def test_other_arguments(name: str) -> None:
-    allocator = ft.aligned(64)
-    for arguments, named in OTHERS[name]:
-        numpys = error(getattr(np, name), *arguments, **named)
-        assert numpys is not None
-        assert_same(error(getattr(ft, name), *arguments, **named), numpys)
-        assert_same(error(getattr(ft, name), *arguments, **named, allocator=allocator), numpys)
-        assert ft.get_allocator() == ft.numpy_default()
-
-
-@pytest.mark.parametrize("name", BY_SHAPE)
-@pytest.mark.parametrize("dtype", ["nothing", 3.5, "f7", {"names": ["a"]}, [("a",)]], ids=repr)
-def test_unknown_types(name: str, dtype: Any) -> None:
-    assert_same(error(getattr(ft.aligned(64), name), 3, dtype), error(getattr(np, name), 3, dtype))
-
-
 def test_no_memory_says_what_was_asked_what_there_is_and_why() -> None:
     allocator = ft.limited(ft.pool(), "1 MiB")
     kept = allocator.ones(10_000)
@@ -99,10 +73,3 @@ def test_no_memory_says_what_was_asked_what_there_is_and_why() -> None:
     assert str(pickle.loads(pickle.dumps(found.value))) == said
     assert kept.sum() == 10_000
     assert allocator.ones(10_000).sum() == 10_000
-
-
-def test_the_same_failure_twice_has_its_reason_twice() -> None:
-    allocator = ft.limited(ft.malloc(), 100)
-    words = {str(error(allocator.zeros, 200)) for _ in range(3)}
-    assert len(words) == 1
-    assert "limited() allows 100 bytes" in words.pop()

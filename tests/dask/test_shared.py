@@ -3,14 +3,12 @@
 import pytest
 
 pytest.importorskip("distributed", reason="Dask's distributed is not installed")
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distributed.protocol import deserialize, serialize
 from distributed.spill import SpillBuffer
 
 import firsttouch as ft
@@ -65,14 +63,3 @@ def test_what_is_spilled_is_data(tmp_path: Path, wrap: Callable[[np.ndarray], An
     assert type(array) is np.ndarray
     assert array.flags.writeable
     assert array[-1] in (9_998, 9_999)
-
-
-def test_what_is_sent_is_a_handle_or_the_frames_of_any_array() -> None:
-    a = ft.sharing.share(np.arange(100_000))
-    _, frames = serialize(a)
-    assert sum(map(len, frames)) < 1000
-    copied = a.copy()
-    header, frames = serialize(copied)
-    assert any(np.shares_memory(np.frombuffer(frame, np.uint8), copied) for frame in frames if len(frame))
-    assert np.array_equal(deserialize(header, frames), a)
-    pickle.loads(pickle.dumps(a))

@@ -17,7 +17,6 @@ import dask.config
 import firsttouch as ft
 from firsttouch.dask import ArrayMemory
 from tests.dask.work import MIB, cluster, everywhere, leave_idle
-from tests.handlers import swap
 
 POOL = repr(ft.pool())
 
@@ -137,14 +136,6 @@ def test_what_a_worker_refuses_names_it_and_it_goes_on(client: Any, arguments: d
     assert set(everywhere(client)) == {"numpy_default()"}
 
 
-def test_a_second_one_under_another_name_is_refused(client: Any) -> None:
-    client.register_plugin(ArrayMemory())
-    with pytest.raises(RuntimeError, match="registered under another name"):
-        client.register_plugin(ArrayMemory("mimalloc()"), name="other")
-    client.unregister_worker_plugin("other")
-    assert set(everywhere(client)) == {POOL}
-
-
 def test_threads_of_the_clients_process_share_its_allocator_until_they_close() -> None:
     ft.install("tracked()")
     # No limit: it is of the whole process, which ran other tests before.
@@ -158,33 +149,12 @@ def test_threads_of_the_clients_process_share_its_allocator_until_they_close() -
     assert repr(ft.get_allocator(np.empty(100_000))).startswith("tracked(")
 
 
-def test_a_numpy_that_is_not_supported_is_an_error_with_the_workers_name() -> None:
-    with cluster() as client:
-        (address,) = client.scheduler_info()["workers"]
-        client.run(stand_in_front)
-        with pytest.raises(RuntimeError, match="NumPy's default memory handler is") as raised:
-            client.register_plugin(ArrayMemory())
-        assert address in str(raised.value)
-        assert client.submit(np.ones, 100_000).result().sum() == 100_000
-
-
-def stand_in_front() -> None:
-    swap.kept = swap.copy(version=9)  # type: ignore[attr-defined]
-    swap.swap(swap.kept)  # type: ignore[attr-defined]
-
-
 def test_a_preload_serves_from_the_start() -> None:
     settings = {"distributed.worker.preload": ["firsttouch.dask"], "firsttouch.limit": "500 MiB"}
     with dask.config.set(settings), cluster() as client:
         assert {name.startswith("limited(") for name in everywhere(client)} == {True}
         client.register_plugin(ArrayMemory())
         assert {name[:5] for name in everywhere(client)} == {"pool("}
-
-
-def test_settings_that_mean_nothing_leave_a_worker_as_it_was() -> None:
-    settings = {"distributed.worker.preload": ["firsttouch.dask"], "firsttouch.limti": "500 MiB"}
-    with dask.config.set(settings), cluster() as client:
-        assert set(everywhere(client)) == {"numpy_default()"}
 
 
 KEEP = "pool(max_idle='10 GiB', decay=None)"
@@ -199,16 +169,6 @@ def test_near_the_threshold_idle_memory_goes() -> None:
         client.run(leave_idle, 750 * MIB)
         assert all(client.run(soon_gone).values())
         client.unregister_worker_plugin("firsttouch")
-
-
-def test_where_only_a_nanny_would_look() -> None:
-    # Without a nanny, which would end it at the third of its limit that is left to it here; its statistics see it.
-    settings = {"spill": False, "pause": False, "target": False, "terminate": 0.3, "monitor-interval": "20 ms"}
-    found = {f"distributed.worker.memory.{key}": value for key, value in settings.items()}
-    with dask.config.set(found), cluster(processes=False) as client:
-        client.register_plugin(ArrayMemory(KEEP))
-        leave_idle(400 * MIB)
-        assert all(client.run(soon_gone).values())
 
 
 async def soon_gone() -> bool:

@@ -4,7 +4,6 @@ import ast
 import doctest
 import inspect
 import re
-import runpy
 import shlex
 from pathlib import Path
 from typing import Any
@@ -92,12 +91,6 @@ def test_code_of_pages_parses_and_names_what_exists(page: str) -> None:
                 inspect.signature(function).bind(*node.args, **given)
 
 
-def test_links_of_the_readme_lead_somewhere() -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", PAGES["README.md"])
-    assert len(links) > 10
-    assert [link for link in links if not (ROOT / link).exists()] == []
-
-
 #: What a user is told to type: behind a prompt, or in backticks.
 TYPED = re.compile(r"(?:^\$ |`)firsttouch\s+(-{0,2}[a-z][a-z-]*)([^`\n]*)", re.MULTILINE)
 TELLING = {
@@ -128,13 +121,3 @@ def test_commands_that_pages_name_exist_with_their_options() -> None:
                 wrong.append((page, command, ""))
     assert wrong == []
     assert seen == {*known} - {"--help"}
-
-
-def test_recorded_outputs_are_those_of_their_commands_and_shown() -> None:
-    record = runpy.run_path(str(ROOT / "docs" / "record.py"))
-    files = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs" / "recorded").iterdir()}
-    shown = {name for page in PAGES.values() for name in re.findall(r"recorded/(\w+)\.txt", page)}
-    assert set(files) == shown
-    assert {name: text.partition("\n")[0] for name, text in files.items()} == {
-        name: f"$ {command}" for name, command in record["COMMANDS"].items()
-    }

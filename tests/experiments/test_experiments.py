@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.tools.bench import NAMES, common, numa, scratch, temporaries, touch, triad, zeros
+from firsttouch.tools.bench import NAMES, common, numa, scratch, temporaries, triad, zeros
 from firsttouch.tools.bench.common import Cell, Section, Settings, measured
 from firsttouch.tools.cli.bench import _sizes
 from firsttouch.tools.measuring.processes import Call
@@ -93,30 +93,6 @@ def test_fresh_lives_are_on_memory_that_is_new(monkeypatch: pytest.MonkeyPatch) 
     assert not any(seen[5:])  # what was freed comes back
 
 
-# --- touch
-
-
-@needs_states
-@pytest.mark.parametrize("threads", [1, 3])
-def test_a_touch_leaves_no_page_out(threads: int) -> None:
-    array = ft.pages().zeros(MIB + 5000, np.uint8)[1234:]
-    touch.touched(array, threads)
-    assert ft.inspect(array).real == ft.inspect(array).pages * PAGE
-
-
-@needs_states
-@pytest.mark.parametrize("populate", [0, 2])
-def test_placed_pages_are_real_and_say_what_could_not_be_had(populate: int) -> None:
-    found = touch.placed(4 * MIB, ["2M"], populate, 2)
-    assert found["huge"] == 1 or found["why not"]
-
-
-@needs_states
-def test_pages_that_were_left_out_are_an_error() -> None:
-    with pytest.raises(RuntimeError, match="was never written"):
-        touch.result(ft.pages().zeros(MIB, np.uint8), 1.0)
-
-
 # --- triad
 
 
@@ -126,38 +102,7 @@ def test_a_triad_that_was_never_written_reads_the_zero_page_alone_and_another_me
     assert (found["absent"], found["zero page"], found["not zero"]) == (1, 1, 0)
 
 
-@pytest.mark.parametrize("items", [1, triad.BLOCK, 3 * triad.BLOCK + 7])
-def test_the_triad_by_blocks_is_the_triad(items: int) -> None:
-    random = np.random.default_rng(0)
-    a, b, c, d = (random.random(items) for _ in range(4))
-    triad.triad(a, b, c, d, np.empty(triad.BLOCK))
-    assert np.array_equal(a, b + c * d)
-
-
-# --- temporaries
-
-
-def test_results_that_differ_stop_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = {"plain": 1.0, "warm": 1.0, "faults": 0, "ratio": 1.0}
-
-    def invented(cells: dict[Any, Cell], *_: object) -> dict[Any, list[dict[str, float]]]:
-        return {key: [cell | {"result": float(at)}] for at, key in enumerate(cells)}
-
-    monkeypatch.setattr(temporaries, "measured", invented)
-    with pytest.raises(RuntimeError, match=r"a \+ b: the results differ"):
-        temporaries.run(Settings(sizes=(MIB,)))
-
-
 # --- numa
-
-
-def test_the_first_copies_of_a_row_make_pages_and_later_ones_do_not() -> None:
-    reply, pages = numa.in_a_row(NODE, NODE, NODE, MIB), MIB // PAGE
-    cold = [reply[f"{target} {source} first faults"] for target, source in numa.COPIES]
-    for count, least in zip(cold, (2 * pages, pages, pages, 0), strict=True):
-        assert least <= count <= least + 16
-    assert max(reply[f"{target} {source} again faults"] for target, source in numa.COPIES) <= 16
-    assert reply["misplaced"] == 0
 
 
 def test_where_no_node_can_be_bound_the_kernel_places_pages(monkeypatch: pytest.MonkeyPatch) -> None:

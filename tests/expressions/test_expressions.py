@@ -1,7 +1,5 @@
 """Expressions and arguments as Python objects; the grammar, options and errors are tested in Rust (tests/spec.rs)."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -58,13 +56,6 @@ def test_text_names_no_addresses_of_code(text: str) -> None:
             make(text)
 
 
-def test_the_compiler_is_heard_by_nobody() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ValueError, match="is not an allocator expression"):
-            resolve.parse(r"pool('\d' is 1)")
-
-
 def test_one_text_is_one_allocator() -> None:
     text = 'limited(pool(), "1 MiB")'
     array = ft.ones(100_000, allocator=text)
@@ -94,19 +85,6 @@ def test_numbers_of_every_kind(whole: int) -> None:
 def test_objects_that_are_no_size(wrong: int) -> None:
     with pytest.raises(TypeError, match=r"^alignment=.* is an? .*: give a power of two"):
         ft.aligned(wrong)
-
-
-def test_numbers_beyond_any_size() -> None:
-    for wrong in (2**70, 2**200):
-        with pytest.raises(ValueError, match=f"alignment={str(wrong)[:40]} is larger than any"):
-            ft.aligned(wrong)
-
-
-@pytest.mark.parametrize("factory", [ft.pool, ft.tracked, lambda wrong: ft.limited(wrong, 10)])
-@pytest.mark.parametrize("wrong", [42, b"pool", [], True, object()], ids=lambda wrong: repr(wrong).split(" at 0x")[0])
-def test_objects_that_are_no_upstream(factory: type, wrong: object) -> None:
-    with pytest.raises(TypeError, match=r"^(pool|tracked|limited)\(\) takes an allocator, like"):
-        factory(wrong)
 
 
 def test_a_budget_in_the_place_of_the_upstream() -> None:

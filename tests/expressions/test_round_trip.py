@@ -52,9 +52,3 @@ def test_repr_parses_back(allocator: ft.Allocator) -> None:
 def test_any_text_is_an_allocator_or_an_error_of_two_kinds(text: str) -> None:
     with contextlib.suppress(ValueError, TypeError):
         assert isinstance(resolve.parse(text), ft.Allocator)
-
-
-def test_numpys_own_parses_back() -> None:
-    assert resolve.parse(repr(ft.numpy_default())) == ft.numpy_default()
-    with pytest.raises(TypeError, match="cannot use numpy_default"):
-        ft.tracked(ft.numpy_default())

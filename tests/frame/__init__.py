@@ -1,1 +1,1 @@
-"""Packaging: the wheel, the locked requirements, the Makefile, the demonstration."""
+"""Packaging: the wheel."""

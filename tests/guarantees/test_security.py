@@ -62,13 +62,6 @@ def test_fresh_memory_shows_nothing_of_other_processes() -> None:
     """)
 
 
-def test_an_uninitialized_array_may_show_what_freed_arrays_of_the_same_process_held() -> None:
-    pool = ft.pool(decay=None)
-    secret = pool.full(300_000, 42, np.uint8)
-    del secret
-    assert (pool.empty(300_000, np.uint8) == 42).any()
-
-
 @pytest.mark.parametrize(
     ("upstream", "wiped"),
     [("pool(decay=None)", False), *((each, True) for each in ("pool(decay=None)", "mimalloc()", "malloc()"))],

@@ -139,27 +139,6 @@ def test_blocks_cross_the_border_with_their_content() -> None:
     )
 
 
-def test_what_grows_and_shrinks_piece_by_piece() -> None:
-    run(
-        """
-        import io
-        ft.install()
-        grown, text, file = [], bytearray(), io.BytesIO()
-        for number in range(200_000):
-            grown.append(number)
-            text += number.to_bytes(4, "little")
-            file.write(number.to_bytes(4, "little"))
-        assert grown == list(range(200_000)) and bytes(text) == file.getvalue()
-        assert np.array_equal(np.frombuffer(text, np.uint32), np.arange(200_000))
-        while len(grown) > 3:
-            del grown[len(grown) // 2 + 1 :]
-            del text[len(text) // 2 + 1 :]
-            assert grown == list(range(len(grown)))
-        """,
-        prologue=PROLOGUE,
-    )
-
-
 MEMRAY = (
     "import memray; target = memray.FileDestination('/dev/null', overwrite=True); "
     "tracker = memray.Tracker(destination=target, trace_python_allocators=True); tracker.__enter__()"
@@ -241,33 +220,6 @@ def test_who_comes_later_stands_before_it_and_may_go(later: str) -> None:
     )
 
 
-def test_tracemalloc_sees_what_it_saw() -> None:
-    def traced(begin: str) -> dict[str, int]:
-        found: dict[str, int] = ask(
-            f"""
-            import tracemalloc
-            {begin}
-            def traced(make):
-                kept = make()
-                return sum(trace.size for trace in tracemalloc.take_snapshot().traces if trace.size >= 16_384)
-            makers = {{
-                "bytes": lambda: bytes(1 << 20),
-                "grown": lambda: bytearray(10_000) * 9,
-                "list": lambda: list(range(20_000)),
-                "array": lambda: np.empty(1 << 20),
-            }}
-            tracemalloc.start()
-            print(json.dumps({{name: traced(make) for name, make in makers.items()}}))
-            """,
-            prologue=PROLOGUE,
-        )
-        return found
-
-    plain = traced("pass")
-    assert traced("ft.install()") == plain
-    assert all(size >= 80_000 for size in plain.values())
-
-
 def test_threads_use_it_while_it_is_put_there() -> None:
     """They are in the middle of CPython's functions when these are replaced, and have blocks of either."""
     run(
@@ -322,22 +274,6 @@ def test_a_budget_refuses_without_the_gil() -> None:
         [thread.join() for thread in threads]
         assert refused == [None] * 150
         print(json.dumps(str(ft.last_failure())))
-        """,
-        prologue=PROLOGUE,
-    )
-    assert "40.0 MiB  <string>:" in reason
-
-
-@pytest.mark.skipif(FREE_THREADED, reason="CPython has an allocator of its own for objects")
-def test_lines_of_what_is_no_array() -> None:
-    reason = ask(
-        """
-        ft.install("limited(pool(), '64 MiB')")
-        kept = bytes(40 << 20)
-        try:
-            bytearray(30 << 20)
-        except MemoryError:
-            print(json.dumps(str(ft.last_failure())))
         """,
         prologue=PROLOGUE,
     )

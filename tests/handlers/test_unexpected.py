@@ -64,23 +64,6 @@ def test_it_is_refused_also_where_it_goes_by_numpys_name() -> None:
     )
 
 
-def test_it_is_refused_also_when_it_came_after_the_first_use() -> None:
-    run(
-        """
-        with ft.use():
-            array = np.ones(1 << 20)
-        handler = swap.copy(name=b"somebody_elses")
-        before = swap.swap(handler)
-        probe.message(ft.process.UnsupportedError, ft.install)
-        assert swap.default() != before and not ft.is_installed()
-        swap.restore(before)
-        ft.install()
-        assert ft.is_installed() and array.all()
-        """,
-        prologue=PROLOGUE,
-    )
-
-
 def test_it_is_refused_also_when_it_came_after_install() -> None:
     run(
         """

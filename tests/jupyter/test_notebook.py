@@ -33,13 +33,3 @@ def test_a_notebook_runs_from_top_to_bottom(monkeypatch: pytest.MonkeyPatch) -> 
         assert f'<th style="text-align:left">{word}</th>' in shown["text/html"]
     assert outputs[4][0].data["text/plain"] == "np.float64(3000000.0)"
     assert outputs[5][0].text == "NumPy's own memory serves NumPy's arrays\n"
-
-
-def test_a_failed_cell_stops_a_notebook() -> None:
-    import nbclient
-    import nbformat
-
-    new = nbformat.v4
-    notebook = new.new_notebook(cells=[new.new_code_cell(text) for text in (CELLS[0], "%%firsttouch\n1 / 0", "1")])
-    with pytest.raises(nbclient.exceptions.CellExecutionError):
-        nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()

@@ -16,16 +16,3 @@ def test_a_fifth_more_than_its_own_peak(name: str, when: str) -> None:
     said, peak = _plainly(name)
     limit = f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({int(peak * 1.2)},) * 2)\n"
     assert pooled(name, **{when: limit}) == said
-
-
-@pytest.mark.parametrize("name", ["temporaries"])
-def test_without_randomised_addresses_too(name: str) -> None:
-    said, peak = _plainly(name)
-    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({int(peak * 1.2)},) * 2)\n"
-    personality = f"""
-import ctypes, os, sys
-if ctypes.CDLL(None).personality(0xFFFFFFFF) & 0x0040000 == 0:
-    ctypes.CDLL(None).personality(0x0040000)
-    os.execv(sys.executable, sys.orig_argv)
-{limit}"""
-    assert pooled(name, before=personality) == said

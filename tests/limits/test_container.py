@@ -12,33 +12,6 @@ MIB = 1 << 20
 PLAIN = "import numpy as np\nfrom tests import probe\n"
 POOLED = "import numpy as np\nimport firsttouch as ft\nft.install()\nfrom tests import probe\n"
 
-MORE = {
-    "stencils": """
-        grid = np.zeros((1500, 1500))
-        grid[0] = 100
-        for turn in range(12):
-            grid[1:-1, 1:-1] = (grid[:-2, 1:-1] + grid[2:, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:]) / 4
-        print(round(float(grid.sum()), 6))
-    """,
-    "sorting and joining": """
-        values = np.random.default_rng(1).random(1_500_000)
-        parts = [np.sort(values[start::7]) for start in range(7)]
-        print(float(np.concatenate(parts)[::1000].sum()))
-    """,
-    "sizes that rise": """
-        total = 0
-        for megabytes in range(1, 60):
-            total += int(np.ones(megabytes << 20, np.uint8)[-1])
-        print(total)
-    """,
-    "sizes that fall": """
-        total = 0
-        for megabytes in range(60, 0, -1):
-            total += int(np.ones(megabytes << 20, np.uint8)[-1])
-        print(total)
-    """,
-}
-
 
 def inside(place: Group, prologue: str, program: str) -> tuple[int, str, str]:
     finished = start(textwrap.dedent(program), prologue=prologue, preexec_fn=place.enter)
@@ -46,9 +19,7 @@ def inside(place: Group, prologue: str, program: str) -> tuple[int, str, str]:
 
 
 #: A bound on idle memory is enforced within a tenth of a second; a program that asks elsewhere sooner may meet it.
-FITTING = {
-    name: text.replace("text =", "import time; time.sleep(0.3); text =") for name, text in PROGRAMS.items()
-} | MORE
+FITTING = {name: text.replace("text =", "import time; time.sleep(0.3); text =") for name, text in PROGRAMS.items()}
 
 
 @pytest.mark.parametrize("name", FITTING)

@@ -1,7 +1,6 @@
 """measure() counts the arrays created in a block exactly, whichever allocator serves them."""
 
 import contextlib
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -186,26 +185,3 @@ def test_bad_arguments() -> None:
         ft.measure(threads="mine")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         ft.measure(True)  # type: ignore[arg-type, call-arg]
-
-
-def test_an_end_without_a_beginning() -> None:
-    block = ft.measure()
-    with block:
-        pass
-    with pytest.raises(RuntimeError, match="was not entered, or has ended"):
-        block.__exit__(None, None, None)
-
-
-def test_it_says_what_it_found() -> None:
-    with ft.measure() as m:
-        a = np.ones(3 * MIB, np.uint8)
-    assert repr(m).startswith(f"Measured(allocated={3 * MIB}, arrays=1, peak={3 * MIB}")
-    assert "3 MiB held at once" in str(m)
-    assert m.as_dict()["kept"] == a.nbytes
-
-
-@pytest.mark.parametrize(("name", "gives"), [("peak", "m.peak"), ("show", "m.peak and others")])
-def test_without_a_block_it_says_what_to_do(name: str, gives: str) -> None:
-    with pytest.raises(AttributeError, match=re.escape("with firsttouch.measure() as m: ... gives " + gives) + "$"):
-        getattr(ft.measure(), name)
-    assert not hasattr(ft.measure(), "__len__")

@@ -197,19 +197,3 @@ def test_one_object_in_two_threads() -> None:
     for thread in threads:
         thread.join()
     assert found == {"first": MIB, "second": 4 * MIB}
-
-
-def test_one_object_in_two_tasks() -> None:
-    shared = ft.measure()
-
-    async def work(before: float, size: int) -> tuple[int, int]:
-        with shared as own:
-            await asyncio.sleep(before)
-            kept.append(np.ones(size, np.uint8))
-        return own.allocated, own.kept
-
-    async def main() -> list[tuple[int, int]]:
-        return list(await asyncio.gather(work(0.01, MIB), work(0.1, 2 * MIB)))
-
-    kept: list[np.ndarray] = []
-    assert asyncio.run(main()) == [(MIB, MIB), (3 * MIB, 3 * MIB)]

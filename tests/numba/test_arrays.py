@@ -60,25 +60,6 @@ def test_zeros_read_zero(n: int, debug: bool) -> None:
 
 
 @njit
-def sums(buf: Any, x: Any) -> Any:
-    mark = buf.mark()
-    y = buf.empty(x.shape, x.dtype)
-    y[:] = x + 1
-    total = y.sum()
-    buf.rewind(mark)
-    return total
-
-
-@pytest.mark.parametrize("make", [ft.ScratchBuffer, ft.FixedBuffer, lambda: ft.FixedBuffer(np.empty(5000, np.uint8))])
-def test_the_example(make: Any) -> None:
-    buffer = make()
-    for _ in range(3):
-        assert sums(buffer, np.arange(30)) == 465
-        assert buffer.used == 0
-    assert sums(buffer, np.ones((3, 2), np.float32)) == 12
-
-
-@njit
 def record(buf: Any, dtype: Any) -> Any:
     x = buf.zeros(3, dtype)
     x[1].b = 2.5

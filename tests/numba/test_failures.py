@@ -28,16 +28,6 @@ def test_bad_shapes(n: int, says: str) -> None:
 
 
 @njit
-def one(buf: Any, n: int) -> Any:
-    return buf.zeros(n, np.int8).size
-
-
-def test_more_than_any_machine_has() -> None:
-    with pytest.raises(MemoryError, match="cannot allocate 4 EiB"):
-        one(ft.ScratchBuffer(), 2**62)
-
-
-@njit
 def filling(buf: Any, count: int) -> int:
     total = 0
     for i in range(count):
@@ -70,15 +60,6 @@ def test_full_buffers(make: Any) -> None:
         assert buffer.used == 0
         assert filling(buffer, 5) == 10
         assert filling_caught(buffer) == 3
-
-
-def test_small_fixed_buffers_are_used_to_the_last() -> None:
-    buffer = ft.FixedBuffer(8 * 8192)
-    assert filling(buffer, 6) == 15
-    tiny = ft.FixedBuffer(128)
-    assert one(tiny, 100) == 100
-    with pytest.raises(MemoryError):
-        one(tiny, 1000)
 
 
 @njit

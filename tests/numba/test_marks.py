@@ -30,21 +30,6 @@ def test_rewinding_uses_memory_again() -> None:
 
 
 @njit
-def to_the_first(buf: Any) -> Any:
-    first = buf.mark()
-    a = buf.empty(10).ctypes.data
-    for _ in range(5):
-        buf.mark()
-        buf.empty(1000)
-    buf.rewind(first)
-    return a == buf.empty(10).ctypes.data
-
-
-def test_an_earlier_mark_ends_the_later_ones() -> None:
-    assert to_the_first(ft.ScratchBuffer())
-
-
-@njit
 def twice(buf: Any) -> None:
     mark = buf.mark()
     buf.rewind(mark)
@@ -102,36 +87,6 @@ def test_another_buffers_mark() -> None:
 
 
 @njit
-def caught(buf: Any) -> int:
-    try:
-        wrong_order(buf)
-    except Exception:  # noqa: BLE001, RUF100 - Numba knows no other
-        return 1
-    return 0
-
-
-def test_caught_in_compiled_code() -> None:
-    assert caught(ft.ScratchBuffer()) == 1
-
-
-@njit
-def deep(buf: Any, depth: int) -> Any:
-    mark = buf.mark()
-    x = buf.empty(50, np.int64)
-    x[:] = depth
-    below = deep(buf, depth - 1) if depth > 0 else 0
-    total = x.sum() + below
-    buf.rewind(mark)
-    return total
-
-
-def test_recursion() -> None:
-    buffer = ft.ScratchBuffer()
-    assert deep(buffer, 200) == 50 * sum(range(201))
-    assert buffer.used == 0
-
-
-@njit
 def rewinds(buf: Any, mark: Any) -> None:
     buf.rewind(mark)
 
@@ -146,18 +101,7 @@ def as_result(buf: Any) -> Any:
     return buf.mark()
 
 
-@njit
-def in_tuple(buf: Any) -> Any:
-    return (buf.mark(), 1)
-
-
-@njit
-def in_list(buf: Any) -> None:
-    marks = [buf.mark()]
-    buf.rewind(marks[0])
-
-
-@pytest.mark.parametrize("program", [as_argument, as_result, in_tuple, in_list])
+@pytest.mark.parametrize("program", [as_argument, as_result])
 def test_marks_stay_in_their_function(program: Any) -> None:
     with pytest.raises(numba.core.errors.NumbaError, match="a mark stays in the function that made it"):
         program(ft.ScratchBuffer())
@@ -177,26 +121,3 @@ def kept(buf: Any) -> Any:
 def test_buffers_stay_in_their_call(program: Any) -> None:
     with pytest.raises(numba.core.errors.NumbaError, match="pass it as an argument"):
         program(ft.ScratchBuffer())
-
-
-GLOBAL = ft.ScratchBuffer()
-
-
-@njit
-def of_a_global() -> Any:
-    return GLOBAL.empty(3)
-
-
-def test_a_global_buffer() -> None:
-    with pytest.raises(numba.core.errors.NumbaError, match="address differs in every process"):
-        of_a_global()
-
-
-@njit
-def same(buf: Any) -> Any:
-    return buf
-
-
-def test_buffers_as_results() -> None:
-    buffer = ft.ScratchBuffer()
-    assert same(buffer) is buffer

@@ -49,31 +49,6 @@ def test_cached_code(tmp_path: Path) -> None:
     assert ask(other, env=env, prologue="") == [False, [660, 660, 0], 0, 1]
 
 
-def test_importing_firsttouch_imports_no_numba() -> None:
-    run("import sys\nft.ScratchBuffer().empty(3)\nassert not {'numba', 'llvmlite'} & set(sys.modules)")
-
-
-@pytest.mark.parametrize(
-    ("version", "says"),
-    [(None, "pip install numba"), ("0.59.1", "this is Numba 0.59.1: pip install --upgrade numba")],
-)
-def test_without_a_numba_that_will_do(version: str | None, says: str) -> None:
-    hidden = "sys.modules['numba'] = None" if version is None else f"metadata.version = lambda name: {version!r}"
-    text = run(
-        f"""
-        import sys
-        from importlib import metadata
-        {hidden}
-        try:
-            import firsttouch.numba
-        except ImportError as error:
-            print(error)
-        """
-    )
-    assert "firsttouch.numba needs Numba 0.60 or newer" in text
-    assert says in text
-
-
 def test_forks() -> None:
     """A child goes on with buffers of its parent; one on shared storage is closed there."""
     run(

@@ -158,37 +158,3 @@ def test_failures_in_any_thread_are_told() -> None:
     assert "cannot allocate 7.11 PiB" in first
     assert "cannot allocate 7.11 PiB" in other
     assert [used, used_too] == [0, 0]
-
-
-def test_a_plain_buffer_in_a_loop_in_parallel() -> None:
-    run(
-        """
-        @njit(parallel=True)
-        def rows(buf, out):
-            for i in prange(len(out)):
-                out[i] = buf.empty(3).size
-
-        try:
-            rows(ft.ScratchBuffer(), np.zeros(10))
-        except Exception as error:
-            assert "firsttouch.numba.ThreadBuffers" in str(error), error
-        else:
-            raise AssertionError
-        """,
-        prologue=BEGIN,
-    )
-
-
-def test_thread_buffers() -> None:
-    run(
-        """
-        assert repr(fn.ThreadBuffers()) == f"ThreadBuffers({ft.ScratchBuffer()!r})"
-        try:
-            fn.ThreadBuffers(3)
-        except TypeError as error:
-            assert "Buffer" in str(error), error
-        else:
-            raise AssertionError
-        """,
-        prologue=BEGIN,
-    )

@@ -35,13 +35,6 @@ def test_touched_pages_are_there_and_unchanged(threads: Any) -> None:
     assert not array[0]
 
 
-def test_numbers_of_threads_are_numpys_too() -> None:
-    assert ft.touch(lazy(MIB), np.int64(2)).threads == 2  # type: ignore[arg-type]
-    assert ft.pages(populate=np.int64(2)).zeros(9).sum() == 0  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"threads=2\.0 is a float: give None, or a number of threads"):
-        ft.touch(lazy(MIB), 2.0)  # type: ignore[arg-type]
-
-
 def test_a_file_that_was_cut_short_is_told(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(MIB))
@@ -66,16 +59,6 @@ def test_read_only_arrays_are_read() -> None:
     assert there(array) < MIB  # the kernel's page of zeros
 
 
-def test_memory_maps(tmp_path: Path) -> None:
-    file = tmp_path / "data"
-    file.write_bytes(bytes(range(256)) * 4096)
-    mapped: np.ndarray = np.memmap(file, mode="r")
-    assert ft.touch(mapped).nbytes == MIB
-    assert (mapped[:256] == np.arange(256)).all()
-    with pytest.raises(TypeError, match="takes a NumPy array, not list"):
-        ft.touch([1])  # type: ignore[arg-type]
-
-
 def test_others_may_write_meanwhile() -> None:
     array, rounds = lazy(8 * MIB).view(np.int64), 30
     stop = threading.Event()
@@ -91,16 +74,6 @@ def test_others_may_write_meanwhile() -> None:
         ft.touch(array, 3)
     writer.join()
     assert (array == rounds).all()
-
-
-def test_bad_threads_and_patterns() -> None:
-    array = lazy(4096)
-    for threads in (0, -1, 2000):
-        with pytest.raises(ValueError, match="threads="):
-            ft.touch(array, threads)
-    for wrong in (True, 1.5, "all"):
-        with pytest.raises(TypeError, match="threads="):
-            ft.touch(array, wrong)  # type: ignore[arg-type]
 
 
 def test_ctrl_c_is_not_raised_by_another_threads_constructor() -> None:
@@ -192,16 +165,6 @@ def test_migration_to_where_it_is() -> None:
     with pytest.raises(ValueError, match="an array without gaps"):
         ft.migrate(array[:, ::2], "blocked:0")
     assert ft.migrate(array[:0], 0) == (0, 0, 0, 0, None)
-
-
-def test_slabs_of_axes_with_one_item_or_none() -> None:
-    array = np.ones((4, 1024))
-    for view in (array[:1][::-1], array[::2, :0], array[:0, ::-2], array[3::-4]):
-        assert ft.migrate(view, "blocked:0").failed == 0
-    with pytest.raises(ValueError, match="runs backwards"):
-        ft.migrate(array[::-1], "blocked:0")
-    with pytest.raises(ValueError, match="blocked:2: the array has 2 axes"):
-        ft.migrate(array[:0, ::-2], "blocked:2")
 
 
 @pytest.mark.parametrize("started", [0, 2])

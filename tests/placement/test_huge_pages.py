@@ -50,12 +50,6 @@ def many() -> Iterator[None]:
     yield from reserved(2048, 48)
 
 
-@pytest.fixture
-def giant() -> Iterator[None]:
-    """One huge page of 1 GiB."""
-    yield from reserved(1 << 20, 1)
-
-
 @pytest.mark.usefixtures("four")
 def test_pages_of_2_mib_are_granted_and_go_back() -> None:
     before = free(2048)
@@ -95,13 +89,6 @@ def test_the_first_that_can_be_had() -> None:
 
 
 @pytest.mark.usefixtures("four")
-def test_what_would_waste_gets_small_pages() -> None:
-    for nbytes in (100, MIB, 2 * MIB - 1):
-        receipt = granted(ft.pages("2M", strict=True).zeros(nbytes, np.uint8))
-        assert receipt.huge is None
-
-
-@pytest.mark.usefixtures("four")
 def test_on_a_node_they_are_real_at_once_and_pools_keep_them() -> None:
     pool = ft.pool(ft.pages("2M", numa=0, strict=True))
     array = pool.ones(4 * MIB, np.uint8)
@@ -109,13 +96,6 @@ def test_on_a_node_they_are_real_at_once_and_pools_keep_them() -> None:
     del array
     assert pool.zeros(4 * MIB, np.uint8).ctypes.data == address
     assert free(2048) == left
-
-
-@pytest.mark.usefixtures("giant")
-def test_pages_of_1_gib_are_granted() -> None:
-    array = ft.pages("1G", strict=True).zeros(GIB, np.uint8)
-    receipt = granted(array)
-    assert (receipt.huge, receipt.mapped, array.ctypes.data % GIB) == ("1G", GIB, 0)
 
 
 def test_without_any_the_receipt_says_so() -> None:

@@ -1,9 +1,6 @@
 """Pools and scratch buffers over pages on given nodes: what they do, and the placements that are rejected."""
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +8,6 @@ import pytest
 
 import firsttouch as ft
 from tests.placement import granted
-from tests.programs import environment
 
 pytestmark = pytest.mark.quick
 
@@ -39,15 +35,6 @@ def test_a_scratch_buffer_over_a_pool_over_placed_pages() -> None:
     large = buffer.zeros(1 << 20)
     receipt = granted(np.frombuffer(large, np.uint8))
     assert "numa='bind:0'" in receipt.asked  # large ones are the pool's
-
-
-def test_it_serves_programs_from_the_command_line(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text("import numpy as np, firsttouch as ft\nprint(ft.get_allocator(np.zeros(1 << 20)))\n")
-    command = [sys.executable, "-m", "firsttouch", "run", "-q", "--allocator", "pool(numa(0))", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip() == repr(ft.pool(ft.numa(0)))
 
 
 WRONG: dict[str, tuple[Callable[[], object], str]] = {

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.plugin.suites import pytest_run, suite
 
 #: Writes a byte behind an array, or before it, without any C of our own.
@@ -87,6 +89,57 @@ def test_overruns(tmp_path: Path) -> None:
     assert ended.outcomes["test_setup"] == ended.outcomes["test_teardown"] == "error"
     assert ended.outcomes["test_known"] == "skipped"
     assert ended.outcomes["test_early_again"] == "passed", "what was hit at import is no test's fault"
+
+
+READS = """
+import ctypes
+
+def read(address): return ctypes.string_at(address, 8)
+
+def test_past_the_end():
+    x = np.ones(16)
+    read(x.ctypes.data + x.nbytes)
+
+def test_before_the_beginning():
+    x = np.ones(8)
+    read(x.ctypes.data - 8)
+
+def test_after_free():
+    x = np.ones(1000)
+    address = x.ctypes.data
+    del x
+    read(address)
+
+def test_from_before_a_resize():
+    x = np.ones(1000)
+    address = x.ctypes.data
+    x.resize(100_000, refcheck=False)
+    read(address)
+
+def test_right():
+    x = np.ones(16)
+    read(x.ctypes.data + x.nbytes - 8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "found"),
+    [
+        ("guarded", {"test_past_the_end": "out of bounds: read right behind an array of 128 bytes"}),
+        (
+            "guarded(side='before', keep='1 MiB')",
+            {"test_before_the_beginning": "out of bounds: read 8 bytes before an array of 64 bytes"},
+        ),
+    ],
+)
+def test_reads(tmp_path: Path, way: str, found: dict[str, str]) -> None:
+    ended = pytest_run(suite(tmp_path, test_a=READS), f"--firsttouch={way}")
+    freed = "use after free: read byte 0 of an array of 8000 bytes that was freed"
+    found |= {"test_after_free": freed, "test_from_before_a_resize": freed}
+    assert ended.failed == set(found), ended.said
+    for test, words in found.items():
+        assert words in ended.messages[test], ended.messages[test]
+    assert "in test_after_free" in ended.messages["test_after_free"], "the lines that called are shown"
 
 
 def test_many_arrays(tmp_path: Path) -> None:

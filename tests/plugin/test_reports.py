@@ -141,25 +141,6 @@ def test_the_same_under_options(mixed: Path, options: str) -> None:
     assert ours.status == plain.status
 
 
-def test_properties_reach_junit(mixed: Path) -> None:
-    pytest_run(mixed, "--firsttouch=filled", "-k", "notes", "-o", "junit_family=xunit1", "--junitxml=kept.xml")
-    assert '<property name="figure" value="12"' in (mixed / "kept.xml").read_text()
-
-
-def test_last_failures_are_remembered(tmp_path: Path) -> None:
-    suite(tmp_path, test_two="def test_good(): ...\ndef test_bad(): assert 0")
-    options = ["--firsttouch=guarded", "-p", "cacheprovider"]
-    pytest_run(tmp_path, *options)
-    assert set(pytest_run(tmp_path, *options, "--lf").outcomes) == {"test_bad"}
-
-
-def test_subtests(tmp_path: Path) -> None:
-    suite(tmp_path, test_sub="def test_sub(subtests):\n for i in range(3):\n  with subtests.test(i=i): assert i != 1")
-    plain, ours = pytest_run(tmp_path), pytest_run(tmp_path, "--firsttouch=guarded")
-    assert plain.said.count("SUBFAILED") == ours.said.count("SUBFAILED") == 1
-    assert plain.said.splitlines()[-1].split(" in ")[0] == ours.said.splitlines()[-1].split(" in ")[0]
-
-
 def test_plugins_of_the_suite_hear_of_reports(tmp_path: Path) -> None:
     """A conftest's hooks run where they ran before: reports are made in the child and told of in the parent."""
     (tmp_path / "conftest.py").write_text(

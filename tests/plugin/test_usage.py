@@ -1,6 +1,5 @@
 """The option: what it accepts and rejects, and that nothing happens without it."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -22,12 +21,6 @@ def test_without_the_option_nothing_is_done(tmp_path: Path) -> None:
     ended = pytest_run(tmp_path)
     assert ended.status == 0, ended.said
     assert "firsttouch:" not in ended.said
-
-
-def test_help_has_it() -> None:
-    command = [sys.executable, "-m", "pytest", *plugin(), "--help"]
-    said = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
-    assert "--firsttouch=ALLOCATOR" in said
 
 
 @pytest.mark.parametrize(
@@ -67,21 +60,6 @@ def test_the_header_says_what_serves_all_arrays(tmp_path: Path, given: str, show
     assert ended.status == 0, ended.said
     line = next(line for line in ended.said.splitlines() if line.startswith("firsttouch: "))
     assert shown in line
-
-
-def test_the_process_is_left_as_it_was(tmp_path: Path) -> None:
-    suite(tmp_path, test_a="def test_a(): ...")
-    code = (
-        "import json, pytest, firsttouch as ft\n"
-        "codes = [int(pytest.main(['-q', '--firsttouch=' + way])) for way in ('guarded', 'filled', 'pool()')]\n"
-        "print(json.dumps([codes, ft.is_installed()]))"
-    )
-    if plugin():
-        code = code.replace("['-q'", f"['-q', *{plugin()}")
-    said = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
-    )
-    assert json.loads(said.stdout.splitlines()[-1]) == [[0, 0, 0], False]
 
 
 @pytest.mark.parametrize("way", ["guarded", "pool()"])

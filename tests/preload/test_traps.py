@@ -1,7 +1,6 @@
 """Pitfalls of replacing malloc in a foreign program, with a C program for each."""
 
 import re
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -23,7 +22,6 @@ TRAPS: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "plain": [("altered", (), ())],  # what is done to pages ends with their block
     "allowed": [("restricted", (), ()), ("restricted", (), ("churn",))],  # system calls are restricted, also after use
     "0 failures": [("interrupted", (), ()), ("interrupted", (), ("churn",))],  # a handler that interrupts malloc forks
-    "none opened": [("descriptors", (), ())],
     "spawned": [("spawning", (), ())],
     "refused": [("limited", (), ())],  # memory is refused as it is plainly
 }
@@ -110,20 +108,10 @@ def test_a_program_whose_malloc_is_another_allocator_s(bench: Bench) -> None:
     assert output(bench.compiled("rivals"), env={"LD_PRELOAD": f"{library()}:{jemalloc}"}) == "another\n"
 
 
-def test_redis() -> None:
-    if shutil.which("redis-server") is None:
-        pytest.skip("no redis-server")
-    assert output("redis-server", "--version").startswith("Redis server")
-
-
 def test_small_stacks(bench: Bench) -> None:
     (plain,) = numbers(bench.compiled("stack"), served=False)
     (served,) = numbers(bench.compiled("stack"))
     assert served <= plain + 2560
-
-
-def test_the_program_that_looks_for_open_descriptors_would_find_one(bench: Bench) -> None:
-    assert start(bench.compiled("descriptors"), "/dev/null").returncode == -signal.SIGSYS
 
 
 @pytest.mark.parametrize("served", [False, True])

@@ -8,23 +8,10 @@ import pytest
 
 import firsttouch as ft
 from tests.probe import GIB, MIB
-from tests.programs import ask
 
 pytestmark = pytest.mark.quick
 
 IMPOSSIBLE = 1 << 62
-
-
-def test_none_before_the_first() -> None:
-    assert (
-        ask("""
-        import json
-        ft.install()
-        np.ones(1 << 20)
-        print(json.dumps(ft.last_failure()))
-    """)
-        is None
-    )
 
 
 @pytest.mark.parametrize("make", [np.empty, np.zeros])
@@ -65,28 +52,6 @@ def test_a_request_that_was_served_at_the_second_attempt_is_no_failure(over: str
     array = ft.zeros(50 << 20, np.uint8, allocator=allocator)
     assert not array.any()
     assert ft.last_failure() == before
-
-
-def test_a_smaller_chunk_than_a_buffer_would_like_is_no_failure() -> None:
-    before = ft.last_failure()
-    buffer = ft.ScratchBuffer("1 MiB", upstream=ft.limited(ft.pages(), "3 MiB"))
-    with ft.scratch(buffer) as scope:
-        # In three chunks: the third would have 2 MiB, as much as both before it.
-        arrays = [scope.empty(20_000, np.uint8) for _ in range(110)]
-    assert sum(array.nbytes for array in arrays) > 2 << 20
-    assert ft.last_failure() == before
-
-
-def test_what_a_buffer_serves_in_another_way_hides_no_failure() -> None:
-    """Where there is no room for a chunk, a block of its own may fit."""
-    buffer = ft.ScratchBuffer("1 MiB", limit="1.5 MiB")
-    kept = [buffer.empty(120_000, np.uint8) for _ in range(8)] + [buffer.empty(400_000, np.uint8)]
-    with pytest.raises(MemoryError):
-        buffer.empty(130_000, np.uint8)
-    failure = ft.last_failure()
-    kept.append(buffer.empty(120_000, np.uint8))
-    assert failure is not None
-    assert ft.last_failure() == failure
 
 
 def test_what_a_buffer_serves_at_the_second_attempt_is_no_failure() -> None:

@@ -34,21 +34,6 @@ def resident_after(bound, seconds):
 """
 
 
-def test_it_goes_by_itself() -> None:
-    run(
-        """
-        ft.install(trim_c_library=True)
-        start = probe.rss()
-        few, all = fill()
-        full = probe.rss() - start
-        assert full > 90 << 20
-        del all
-        assert resident_after(start + full // 3, 30) <= start + full // 3
-        """,
-        prologue=PROLOGUE,
-    )
-
-
 def test_it_goes_under_run() -> None:
     run(
         """
@@ -116,13 +101,10 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     "way",
     [
-        "joblib",
-        "loky",
         "multiprocessing fork",
-        "multiprocessing spawn",
-        "multiprocessing forkserver",
-        "Dask",
         "prefork",
+        *(pytest.param(way, marks=pytest.mark.slow) for way in ("joblib", "loky", "Dask")),
+        *(pytest.param(f"multiprocessing {way}", marks=pytest.mark.slow) for way in ("spawn", "forkserver")),
     ],
 )
 def test_it_goes_in_workers(way: str, tmp_path: Path) -> None:

@@ -1,14 +1,12 @@
 """Processes that a program starts: what they inherit, and `ft.install` as their initializer."""
 
-import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import firsttouch as ft
-from tests.programs import environment, quiet, run, start
+from tests.programs import environment, quiet, run
 
 #: Two threads make arrays all the time. Workers that were given no initializer have what a fork leaves them.
 PROGRAM = """
@@ -115,25 +113,3 @@ assert [fork() for _ in range(20)] == [0] * 20
 def test_python_finds_no_thread_of_ours_after_the_programs_own_hooks(length: int) -> None:
     """The hook is called after ours; a long list of it is served by the pool."""
     assert run(FORKS.format(length=length), "-W", "always::DeprecationWarning") == ""
-
-
-def test_what_is_sent_can_be_pickled() -> None:
-    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
-        assert pickle.loads(pickle.dumps(ft.install, protocol)) is ft.install
-    with pytest.raises(TypeError, match=r"cannot pickle 'firsttouch.Allocator'"):
-        pickle.dumps(ft.pool())
-
-
-def test_an_initializer_that_fails_says_why() -> None:
-    done = start("""
-        from concurrent.futures import ProcessPoolExecutor
-        from concurrent.futures.process import BrokenProcessPool
-        import multiprocessing
-        context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(1, context, initializer=ft.install, initargs=("no_such()",)) as executor:
-            try: executor.submit(abs, 1).result()
-            except BrokenProcessPool: print("broken")
-    """)
-    assert done.stdout == "broken\n"
-    assert "no_such" in done.stderr
-    assert "ValueError" in done.stderr or "TypeError" in done.stderr

@@ -43,20 +43,6 @@ def test_without_an_argument_it_is_the_processes_pool_and_warm() -> None:
     assert ft.get_allocator(array) == first
 
 
-def test_blocks_nest() -> None:
-    outer, inner = ft.pool(), ft.calloc()
-    with ft.use(outer):
-        with ft.use(inner):
-            with ft.use(NUMPY):
-                assert ft.get_allocator() == NUMPY
-                with ft.use(outer):
-                    assert ft.get_allocator() == outer
-                assert ft.get_allocator() == NUMPY
-            assert ft.get_allocator() == inner
-        assert ft.get_allocator() == outer
-    assert ft.get_allocator() == NUMPY
-
-
 def test_an_exception_passes_and_the_block_ends() -> None:
     with pytest.raises(ZeroDivisionError), ft.use(), ft.use(ft.calloc()):
         raise ZeroDivisionError
@@ -72,20 +58,6 @@ def test_the_same_object_again_inside_itself() -> None:
     assert ft.get_allocator() == NUMPY
     with scope:
         assert ft.get_allocator() == first
-    assert ft.get_allocator() == NUMPY
-
-
-def test_blocks_that_end_out_of_order() -> None:
-    first, second, third = ft.pool(), ft.pool(), ft.pool()
-    one, two, three = ft.use(first), ft.use(second), ft.use(third)
-    one.__enter__()
-    two.__enter__()
-    three.__enter__()
-    one.__exit__(None, None, None)
-    assert ft.get_allocator() == third
-    three.__exit__(None, None, None)
-    assert ft.get_allocator() == second
-    two.__exit__(None, None, None)
     assert ft.get_allocator() == NUMPY
 
 
@@ -113,10 +85,6 @@ def test_numpys_own_under_install() -> None:
     array.resize(9 * MIB, refcheck=False)
     assert ft.get_allocator(array) == NUMPY
     assert ft.get_allocator(np.empty(MIB)) == ft.get_allocator() != NUMPY
-
-
-def test_repr_shows_the_allocator() -> None:
-    assert repr(ft.use(ft.pages())) == "use(pages())"
 
 
 def test_entering_often_leaves_nothing_behind() -> None:
@@ -154,23 +122,6 @@ def test_a_decorated_coroutine_keeps_it_over_awaits() -> None:
     assert asyncio.run(main()) == ([pool, pool], NUMPY)
 
 
-def test_tasks_do_not_see_each_others() -> None:
-    async def task(allocator: ft.Allocator) -> bool:
-        right = True
-        for _ in range(5):
-            with ft.use(allocator):
-                await asyncio.sleep(0.001)
-                right &= ft.get_allocator(np.empty(MIB)) == allocator
-            right &= ft.get_allocator(np.empty(MIB)) == NUMPY
-            await asyncio.sleep(0.001)
-        return right
-
-    async def main() -> list[bool]:
-        return await asyncio.gather(*(task(ft.pool()) for _ in range(8)))
-
-    assert asyncio.run(main()) == [True] * 8
-
-
 def test_the_same_object_in_many_tasks() -> None:
     scope = ft.use(ft.pool())
 
@@ -185,23 +136,6 @@ def test_the_same_object_in_many_tasks() -> None:
 
     assert asyncio.run(main()) == [True] * 4
     assert ft.get_allocator() == NUMPY
-
-
-def test_a_child_task_may_outlive_the_block() -> None:
-    """It keeps the context it was started in; its arrays are valid whatever the parent does."""
-
-    async def child(go: asyncio.Event) -> np.ndarray:
-        await go.wait()
-        return np.full(MIB, 7.0)
-
-    async def main() -> np.ndarray:
-        go = asyncio.Event()
-        with ft.use(ft.pool()):
-            task = asyncio.create_task(child(go))
-        go.set()
-        return await task
-
-    assert (asyncio.run(main()) == 7).all()
 
 
 def test_to_thread_takes_the_context_along() -> None:

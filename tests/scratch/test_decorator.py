@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import fill, intact
 from tests.scratch.arrays import Kept, churn
 
 pytestmark = pytest.mark.quick
@@ -51,24 +50,6 @@ def test_a_function_stays_what_it_is() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         doubled()
     assert ft.buffers.default_buffer().used == 0
-
-
-def test_its_locals_are_gone_and_its_result_is_ordinary() -> None:
-    sizes = (2_000, MIDDLE, 100_000)
-
-    @ft.scratch(BUFFER)
-    def made() -> Any:
-        arrays = [np.empty(size, np.uint8) for size in sizes]
-        for array in arrays:
-            fill(array, array.size)
-        return arrays, {"first": np.full(MIDDLE, 7.0)}
-
-    arrays, named = made()
-    assert BUFFER.used == 0
-    assert not any(map(on_scratch, arrays))
-    assert (named["first"] == 7).all()
-    assert all(intact(array, array.size) for array in arrays)
-    assert BUFFER.peak >= sum(sizes)
 
 
 def test_an_argument_that_is_returned_is_itself() -> None:
@@ -203,22 +184,6 @@ def test_a_base_that_leads_back_to_its_array() -> None:
     assert found()[0] is memory.base
 
 
-def test_calls_inside_calls() -> None:
-    @ft.scratch(BUFFER)
-    def depth(x: Any, levels: int) -> Any:
-        y = x + 1
-        if levels:
-            z = depth(y, levels - 1)
-            assert (y == x + 1).all()
-            return z + y
-        return y
-
-    found = depth(np.zeros(MIDDLE), 30)
-    assert (found == sum(range(1, 32))).all()
-    assert BUFFER.used == 0
-    assert not on_scratch(found)
-
-
 def test_a_result_goes_to_the_scope_around_it() -> None:
     kept = Kept()
     outer = ft.ScratchBuffer("1 MiB")
@@ -305,18 +270,6 @@ def test_methods_of_every_kind(name: str) -> None:
         assert (found == 3).all()
         assert not on_scratch(found)
     assert BUFFER.used == 0 == ft.buffers.default_buffer().used
-
-
-def test_properties_lambdas_and_partials() -> None:
-    methods = Methods()
-    assert (methods.value == 3).all()
-    assert methods.cached is methods.cached
-    assert (Methods.plain(methods, np.ones(MIDDLE)) == 3).all()
-    assert (ft.scratch(lambda x: x + 1)(np.ones(MIDDLE)) == 2).all()
-    assert (ft.scratch(functools.partial(np.add, 1.0))(np.ones(MIDDLE)) == 2).all()
-    negative: Any = np.negative
-    assert (ft.scratch(BUFFER)(negative)(np.ones(MIDDLE)) == -1).all()
-    assert (ft.scratch(ft.FixedBuffer("1 MiB"))(lambda: np.ones(MIDDLE))() == 1).all()
 
 
 def numbers() -> Iterator[int]:
@@ -432,16 +385,3 @@ def test_what_is_returned_and_what_only_the_collector_finds_is_no_escape() -> No
         found = step(out)
     assert np.shares_memory(found[1], out)
     assert found[0].all()
-
-
-@pytest.mark.parametrize("held", [lambda: np.ma.ones(1_000), lambda: (x for x in np.ones(1_000)), lambda: {1: [Own()]}])
-def test_a_result_that_can_not_be_copied_counts(held: Any) -> None:
-    with pytest.warns(ft.buffers.EscapeWarning):
-        kept = ft.scratch(warn=True)(held)()
-    churn()
-    assert kept is not None
-
-
-class Own:
-    def __init__(self) -> None:
-        self.array = np.ones(1_000)

@@ -139,10 +139,6 @@ def test_shared_memory_is_closed_in_a_forked_child() -> None:
     assert printed == "True\n"
 
 
-def test_a_number_of_numpys_is_a_size() -> None:
-    assert ft.FixedBuffer(np.prod((1024, 8))).capacity == ft.FixedBuffer(8192).capacity
-
-
 def test_fields_may_have_any_name() -> None:
     ft.FixedBuffer(np.zeros(1000, [("Oxygen", "f8"), ("O", "i4")]))
     for kind in ("O", [("Oxygen", "f8"), ("rest", "O")], [("a", [("O", "f8"), ("b", "O")])]):
@@ -182,14 +178,6 @@ def test_a_second_buffer_on_memory_of_a_first_is_refused(pair: Any) -> None:
         gc.collect()
 
 
-def test_neighbours_do_not_overlap() -> None:
-    a = np.zeros(SIZE, np.uint8)
-    one, other = ft.FixedBuffer(a[: SIZE // 2]), ft.FixedBuffer(a[SIZE // 2 :])
-    x, y = one.full(100_000, 1, np.uint8), other.full(100_000, 2, np.uint8)
-    assert (x == 1).all()
-    assert (y == 2).all()
-
-
 def test_a_buffer_within_a_block_of_another() -> None:
     """What one buffer handed out is its holder's, who may make another buffer of it."""
     outer = ft.FixedBuffer(np.zeros(SIZE, np.uint8))
@@ -200,25 +188,3 @@ def test_a_buffer_within_a_block_of_another() -> None:
     assert [int(a.min()) for a in arrays] == [int(a.max()) for a in arrays] == [1, 2, 3]
     with pytest.raises(ValueError, match="overlap"):
         ft.FixedBuffer(block[1000:])
-
-
-def test_a_buffer_around_another_is_refused() -> None:
-    block = ft.FixedBuffer(np.zeros(SIZE, np.uint8)).zeros(200_000, np.uint8)
-    buffer = ft.FixedBuffer(block)
-    del block
-    assert buffer.full(100_000, 1, np.uint8).all()
-    a = np.zeros(SIZE, np.uint8)
-    part = ft.FixedBuffer(a[1000:100_000])
-    with pytest.raises(ValueError, match="overlap"):
-        ft.FixedBuffer(a)
-    assert part.capacity > 0
-
-
-def test_a_refused_second_buffer_leaves_the_lender_free() -> None:
-    a = bytearray(SIZE)
-    buffer = ft.FixedBuffer(memoryview(a)[:1000])
-    with pytest.raises(ValueError, match="overlap"):
-        ft.FixedBuffer(a)
-    del buffer
-    gc.collect()
-    a.extend(b"more")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.programs import run, start
+from tests.programs import run
 
 pytestmark = pytest.mark.quick
 
@@ -119,19 +119,6 @@ def test_a_thread_of_the_child_with_the_number_of_one_that_is_gone() -> None:
         *QUIET,
     )
     assert printed == "7\n"
-
-
-def test_an_exception_nobody_catches_is_told_as_ever() -> None:
-    finished = start("""
-        @ft.scratch
-        def fails(x):
-            return x + 1, 1 / 0
-        with ft.scratch():
-            fails(np.ones(50_000))
-    """)
-    assert finished.returncode == 1
-    assert finished.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
-    assert finished.stderr.count("Traceback") == 1
 
 
 def test_without_numpy_at_import() -> None:

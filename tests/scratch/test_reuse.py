@@ -11,17 +11,6 @@ from tests.scratch.arrays import CHUNK, LARGE, Kept, churn
 pytestmark = pytest.mark.quick
 
 
-@pytest.mark.parametrize("nbytes", [2_000, 20_000, 130_000, 1_000_000])
-def test_a_loop_in_one_scope_holds_two_or_three_chunks(nbytes: int) -> None:
-    buffer = ft.ScratchBuffer("1 MiB")
-    with ft.scratch(buffer):
-        x = np.ones(nbytes // 8)
-        for _ in range(10_000 if nbytes < 500_000 else 1_000):
-            x = x * 0.5 + 1
-        assert abs(x - 2).max() < 1e-9
-        assert buffer.capacity <= 3 * CHUNK
-
-
 def test_returned_arrays_pin_no_chunk() -> None:
     buffer = ft.ScratchBuffer()
 

@@ -3,8 +3,6 @@
 import asyncio
 import contextvars
 import gc
-import math
-import random
 import threading
 import tracemalloc
 import weakref
@@ -64,29 +62,6 @@ def test_raw_memory(size: int, alignment: int) -> None:
     assert all(view.tobytes() == bytes([value]) * size for value, view in enumerate(views))
 
 
-def test_scopes_nest_and_each_ends_with_its_own() -> None:
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-    with ft.scratch(buffer) as outer:
-        kept.make()
-        with ft.scratch(buffer) as inner:
-            assert inner is not outer
-            temporary = np.ones(MIDDLE)
-            with ft.scratch() as other:
-                assert other.buffer is ft.buffers.default_buffer() is not buffer
-                kept.make()
-            del temporary
-        assert not inner.is_open
-        assert outer.is_open
-        used = buffer.used
-        kept.make()
-        assert buffer.used >= used + MIDDLE
-        churn()
-        assert kept.intact()
-    assert kept.intact()
-    kept.clear()
-    assert buffer.used == 0 == ft.buffers.default_buffer().used
-
-
 def test_the_same_scratch_object_again_and_inside_itself() -> None:
     scratch, kept = ft.scratch(ft.ScratchBuffer("1 MiB")), Kept()
     for _ in range(3):
@@ -95,15 +70,6 @@ def test_the_same_scratch_object_again_and_inside_itself() -> None:
             kept.make()
         assert not any(each.is_open for each in (first, second, third))
     assert kept.intact()
-
-
-def test_an_exception_passes_and_the_scope_ends() -> None:
-    buffer = ft.ScratchBuffer("1 MiB")
-    with pytest.raises(ZeroDivisionError), ft.scratch(buffer) as s:
-        math.log(len(np.ones(MIDDLE)) // 0)
-    assert not s.is_open
-    assert ft.get_allocator() == NUMPY
-    assert buffer.used == 0
 
 
 def test_inside_and_around_other_blocks() -> None:
@@ -122,18 +88,6 @@ def test_inside_and_around_other_blocks() -> None:
     assert ft.get_allocator() == NUMPY
 
 
-def test_what_a_scope_says_of_itself() -> None:
-    with ft.scratch(ft.ScratchBuffer("2 MiB", limit="1 GiB")) as s:
-        assert isinstance(s, ft.buffers.Scope)
-        assert "open" in repr(s)
-        assert "ScratchBuffer('2 MiB'" in repr(s)
-    assert "open" not in repr(s)
-    assert repr(ft.scratch()) == "scratch()"
-    for buffer in (ft.ScratchBuffer("256 KiB"), ft.FixedBuffer("64 KiB")):
-        assert f"{type(buffer).__name__}(" in repr(buffer)
-        assert repr(buffer) in repr(ft.scratch(buffer))
-
-
 def leave(scratch: Any) -> None:
     scratch.__exit__(None, None, None)
 
@@ -144,31 +98,6 @@ def serving(*buffers: Any) -> Any:
     array = np.ones(2_000, np.uint8)
     assert array.any()
     return next((buffer for buffer, used in zip(buffers, before, strict=True) if buffer.used > used), None)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_any_order(seed: int) -> None:
-    dice, kept = random.Random(seed), Kept()
-    buffers = [ft.ScratchBuffer("64 KiB"), ft.ScratchBuffer("1 MiB"), ft.FixedBuffer("4 MiB")]
-    open_: list[tuple[Any, Any]] = []
-    for _ in range(60):
-        if dice.random() < 0.5:
-            buffer = dice.choice(buffers)
-            open_.append((ft.scratch(buffer), buffer))
-            open_[-1][0].__enter__()
-        elif open_:
-            leave(open_.pop(dice.randrange(len(open_)))[0])
-        assert serving(*buffers) is (open_[-1][1] if open_ else None)
-        kept.make(dice.choice([2000, 9000, MIDDLE]))
-        if dice.random() < 0.4:
-            kept.arrays.pop(dice.randrange(len(kept)))
-        churn(1)
-        assert kept.intact()
-    while open_:
-        leave(open_.pop(dice.randrange(len(open_)))[0])
-    assert ft.get_allocator() == NUMPY
-    kept.clear()
-    assert [buffer.used for buffer in buffers] == [0, 0, 0]
 
 
 def test_a_second_time_nothing_happens() -> None:
@@ -256,22 +185,6 @@ def suspended(*buffer: Any) -> Any:
         yield
 
 
-def test_a_result_that_came_through_an_ended_scope_inside() -> None:
-    @ft.scratch
-    def call() -> Any:
-        with ft.scratch():
-            context = contextvars.copy_context()
-        return context.run(np.ones, LARGE, np.uint8)
-
-    for _ in range(3):
-        array = call()
-        assert (array == 1).all()
-        array.resize(2 * LARGE, refcheck=False)
-        assert array[:LARGE].all()
-        assert not array[LARGE:].any()
-        del array
-
-
 def test_a_context_inside_keeps_the_scopes_around_it() -> None:
     with ft.scratch(), ft.scratch():
         context = contextvars.copy_context()
@@ -288,19 +201,6 @@ def test_a_buffer_is_gone_with_its_last_array_whatever_was_nested() -> None:
         np.ones(MIDDLE // 8)
     gc.collect()
     storage.extend(b"it can move again")
-
-
-def test_leaving_elsewhere_takes_nobody_along() -> None:
-    plain = ft.get_allocator()
-    context = contextvars.copy_context()
-    ended = suspended()
-    context.run(next, ended)
-    ended.close()  # here, so that it is still the current one there
-    with ft.use(ft.calloc()):
-        other = suspended()
-        next(other)
-        context.run(other.close)
-    assert context.run(ft.get_allocator) == plain == ft.get_allocator()
 
 
 def test_tasks_may_share_a_context_manager() -> None:

@@ -1,11 +1,9 @@
 """Arrays that outlive their scope, kept by whatever can refer to one: never a dangling byte."""
 
-import array as arrays
 import contextlib
 import ctypes
 import functools
 import gc
-import pickle
 import threading
 import weakref
 from collections.abc import Callable
@@ -150,15 +148,6 @@ def test_a_scope_that_nobody_ever_leaves() -> None:
     churn()
     assert kept.intact()
     kept.clear()
-
-
-def test_pickles_and_copies_are_ordinary() -> None:
-    with ft.scratch() as s:
-        array = s.ones(MIDDLE)
-        again = pickle.loads(pickle.dumps(array))
-        bytes_ = arrays.array("d", array)
-    assert (again == array).all()
-    assert len(bytes_) == MIDDLE
 
 
 def test_a_buffer_on_an_array_that_an_adaptor_knows() -> None:

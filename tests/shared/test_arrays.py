@@ -51,13 +51,6 @@ def test_a_pickle_is_small_and_the_memory_the_same(protocol: int) -> None:
     assert np.shares_memory(a, b)
 
 
-def test_nothing_travels_beside_the_pickle() -> None:
-    beside: list[pickle.PickleBuffer] = []
-    a = ft.shared(10**6)
-    assert len(pickle.dumps(a, 5, buffer_callback=beside.append)) < 500
-    assert beside == []
-
-
 @pytest.mark.parametrize(
     "view",
     ["a[3]", "a[1:]", "a[::-2, 3:9]", "a.T", "a[:, ::-1]", "a[2, 5]", "a.reshape(-1)[7:19:4]", "a[5:5]", "a[None]"],
@@ -212,13 +205,3 @@ def test_huge_pages_are_granted_or_on_the_receipt() -> None:
 def test_bad_arguments(arguments: tuple[Any, ...], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         ft.shared(*arguments)
-
-
-def test_bad_placements() -> None:
-    for wrong in ({"huge": "3M"}, {"huge": True}, {"numa": "bind:99"}, {"populate": -1}):
-        with pytest.raises(ValueError):
-            ft.shared(1000, **wrong)
-    with pytest.raises(ValueError, match='give order="C"'):
-        ft.shared((10, 10), order="F", numa="blocked:0")
-    with pytest.raises(TypeError, match=r"firsttouch.shared\(shape, dtype\)"):
-        SharedArray((3,))

@@ -103,34 +103,6 @@ def test_memory_of_a_process_that_is_killed_goes() -> None:
     """)
 
 
-def test_a_process_does_not_wait_long_for_what_nobody_opens() -> None:
-    program = """
-        import os, pickle, time
-
-        class Last:  # goes with the module, after all that was registered for the exit
-            def __del__(self, write=os.write, clock=time.monotonic):
-                write(1, str(clock() - began).encode())
-
-        last, began = Last(), time.monotonic()
-        handle = pickle.dumps(ft.shared(10))
-        if {opened}: pickle.loads(handle)
-    """
-    assert ask(program.format(opened=True)) < 1.9
-    assert 1.9 < ask(program.format(opened=False)) < 3.5  # once, not twice
-
-
-def test_a_process_whose_name_is_no_text_lives() -> None:
-    run("""
-        import ctypes, pickle, subprocess, sys
-        ctypes.CDLL(None).prctl(15, b"Gr\\xc3", 0, 0, 0)  # a letter that was cut in two
-        handle = pickle.dumps(ft.shared(10))
-        other = [sys.executable, "-c", "import pickle, sys; pickle.load(sys.stdin.buffer)"]
-        first, second = [subprocess.run(other, input=handle, capture_output=True) for _ in range(2)]
-        assert first.returncode == 0
-        assert b"no longer holds" in second.stderr, second.stderr
-    """)
-
-
 def test_another_host_and_another_container() -> None:
     a = ft.shared(10)
     reduced: Any = a.__reduce_ex__(5)

@@ -1,10 +1,8 @@
 """Opening a handle: how long it is good, what a forged one does, and what a pool of processes sees in vain."""
 
 import copy
-import json
 import multiprocessing
 import pickle
-import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch import sharing
 from firsttouch.sharing import Missing
 from tests.programs import ask, run
 from tests.shared import work
@@ -99,55 +96,27 @@ def bytes_of_files() -> int:
     return found
 
 
-def test_an_array_that_is_pickled_again_and_again_stays_cheap_to_pickle() -> None:
-    """To be hashed, say, which opens nothing."""
-    first, later = ask(f"""
-        import json, pickle, time
-        {_NO_GRACE}
-        a = ft.shared(10)
-        def seconds(n):
-            began = time.process_time()
-            for _ in range(n): pickle.dumps(a)
-            return (time.process_time() - began) / n
-        seconds(50)
-        first = seconds(500)
-        seconds(8_000)
-        print(json.dumps([first, seconds(500)]))
-    """)
-    assert later < 4 * first + 20e-6
+def test_a_process_waits_its_grace_period_once() -> None:
+    """Also one that multiprocessing forks, which ends in a way of its own."""
+    printed = run("""
+        import multiprocessing, os, pickle, time
 
+        class Last:  # goes with the module, after all that was registered for the exit
+            def __del__(self, write=os.write, clock=time.monotonic):
+                write(1, f"{clock() - began}\\n".encode())
 
-@pytest.mark.parametrize("how", ["plain", "fork", "multiprocessing"])
-def test_a_process_waits_its_grace_period_once(how: str) -> None:
-    program = """
-        import os, pickle, time, multiprocessing
         def work():
             pickle.dumps(ft.shared(10))
-        if HOW == "plain":
-            began = time.monotonic()
-            work()
-        elif HOW == "fork":
-            work(); pickle.loads(pickle.dumps(kept := ft.shared(10)))
-            pid = os.fork()
-            if pid == 0:
-                began = time.monotonic()
-                work()
-            else:
-                began = time.monotonic(); os.waitpid(pid, 0)
-                os.write(1, b"%r\\n" % (time.monotonic() - began)); os._exit(0)
-        else:
-            kept = ft.shared(10)
-            began = time.monotonic()
-            child = multiprocessing.get_context("fork").Process(target=work)
-            child.start(); child.join()
-            os.write(1, b"%r\\n" % (time.monotonic() - began)); os._exit(0)
-        class Last:
-            def __del__(self, write=os.write, now=time.monotonic, began=began, pid=os.getpid()):
-                write(1, b"%r\\n" % (now() - began))
-        if HOW == "plain": last = Last()
-    """.replace("HOW", repr(how))
-    seconds = json.loads(run(program).splitlines()[-1])
-    assert 1.9 < seconds < 3.5, seconds
+
+        forked = time.monotonic()
+        child = multiprocessing.get_context("fork").Process(target=work)
+        child.start(); child.join()
+        print(time.monotonic() - forked, flush=True)
+        last, began = Last(), time.monotonic()
+        work()
+    """)
+    assert all(1.9 < float(seconds) < 3.5 for seconds in printed.split()), printed
+    assert len(printed.split()) == 2
 
 
 def test_objects_would_be_addresses() -> None:
@@ -157,39 +126,6 @@ def test_objects_would_be_addresses() -> None:
     with pytest.raises(ft.sharing.SharedArrayError, match="not a valid handle"):
         remake(place, words, offset, shape, strides, __import__("numpy").dtype(object), write)
     remake(*reduced[1])
-
-
-_ODD: list[object] = [
-    *(None, -1, 0, 1, 2**31, 2**63, 2**64, 1e300, True),
-    *("", "x" * 100, b"\0", (), (1, 2), [], {}, object, "\0/../.."),
-]
-
-
-def test_anything_in_the_place_of_anything() -> None:
-    chance = random.Random(7)
-    a = ft.shared((20, 30))
-    reduced: Any = a[1::2, ::-3].__reduce_ex__(5)
-    remake, (place, words, *rest) = reduced
-    survived = 0
-    for turn in range(3_000):
-        parts = [list(place), list(words[:5]), list(words[5]), rest[:]]
-        for _ in range(chance.randint(1, 3)):
-            part = chance.choice(parts)
-            part[chance.randrange(len(part))] = chance.choice(_ODD)
-        ticket = chance.choice(_ODD) if chance.random() < 0.05 else tuple(parts[2])
-        given: list[Any] = [tuple(parts[0]), (*parts[1], ticket), *parts[3]]
-        if chance.random() < 0.1:
-            given[chance.randrange(len(given))] = chance.choice(_ODD)
-        if turn % 3 == 0:
-            sharing._mapped.clear()
-        try:
-            found = remake(*given)
-        except (ft.sharing.SharedArrayError, MemoryError):
-            continue
-        survived += 1
-        assert found.size == 0 or found.max() == found.min() == 0
-    assert survived > 5
-    remake(place, words, *rest)
 
 
 Submit = Callable[..., Any]

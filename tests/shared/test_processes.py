@@ -86,14 +86,6 @@ def test_what_is_pickled_while_its_process_ends(context: Any) -> None:
     assert (child.exitcode, arrived.sum()) == (0, 499_500)
 
 
-def test_an_argument_of_a_process(context: Any) -> None:
-    a = ft.shared(10)
-    child = context.Process(target=work.write, args=(a, 8.0))
-    child.start()
-    child.join(60)
-    assert (child.exitcode, a[0]) == (0, 8)
-
-
 def test_joblib() -> None:
     joblib = pytest.importorskip("joblib", reason="needs joblib")
     a = ft.shared(10**6)  # more than the megabyte from which joblib puts arrays into files
@@ -110,21 +102,6 @@ def test_joblib() -> None:
     from joblib.externals.loky import get_reusable_executor
 
     get_reusable_executor().shutdown(wait=True)
-
-
-def test_dask_without_a_cluster() -> None:
-    pytest.importorskip("dask", reason="needs dask")
-    run("""
-        import dask
-        from tests.shared import work
-        if __name__ == "__main__":
-            a = ft.shared(1000)
-            tasks = [dask.delayed(work.write)(a[i:], float(i + 1)) for i in range(4)]
-            for scheduler in ("processes", "threads"):
-                a[:] = 0
-                dask.compute(*tasks, scheduler=scheduler, num_workers=2)
-                assert a[:5].tolist() == [1, 2, 3, 4, 0], (scheduler, a[:5])
-    """)
 
 
 def test_a_cluster_of_dask_shares() -> None:

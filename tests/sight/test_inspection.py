@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.inspection import _LOOKS, PageState, _shares
+from firsttouch.inspection import PageState
 from tests.probe import MIB
 from tests.sight.conftest import PAGE, fresh
 
@@ -110,14 +110,6 @@ def test_one_element() -> None:
     assert ft.inspect(np.broadcast_to(np.array(1.0), (1000, 1000))).pages == 1
 
 
-def test_read_only_and_other_types() -> None:
-    array = np.ones(1000)
-    array.flags.writeable = False
-    assert ft.inspect(array).absent == 0
-    for other in (np.array(["a", None]), np.zeros(3, "i4,f8"), np.ma.ones(3), np.array(["x"], np.dtypes.StringDType())):
-        assert ft.inspect(other).real
-
-
 def test_a_memory_map(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(bytes(8 * PAGE))
@@ -170,16 +162,6 @@ def test_page_by_page() -> None:
     assert (found.nodes >= 0).tolist() == [False, True, False, False, False, False]
 
 
-def test_views_leave_pages_out() -> None:
-    array = fresh(9)
-    array[::PAGE][[0, 6]] = 1
-    view = array[:: 3 * PAGE][::-1]
-    found = ft.inspection.pagemap(view)
-    assert found.states.tolist() == [SMALL, ABSENT, SMALL]
-    assert (found.addresses - np.uintp(array.ctypes.data)).tolist() == [0, 3 * PAGE, 6 * PAGE]
-    assert (found.nodes >= 0).tolist() == [True, False, True]
-
-
 def test_is_backed() -> None:
     array = fresh(4)
     assert not ft.inspect(array).is_backed
@@ -203,16 +185,6 @@ def test_reading_what_is_not_there_is_told() -> None:
     assert (check.unbacked, check.first_touched) == ([10 * PAGE], [0])
 
 
-def test_the_array_is_named() -> None:
-    there, missing = np.ones(10 * PAGE, np.uint8), fresh(10)
-    with (
-        pytest.warns(ft.inspection.NotBackedWarning, match=r"16 KiB of array 2 of 2"),
-        ft.inspection.check_backed(there, missing) as check,
-    ):
-        np.add(there[: 4 * PAGE], missing[: 4 * PAGE])
-    assert check.unbacked == [0, 4 * PAGE]
-
-
 def test_quiet_where_all_is_well() -> None:
     array, untouched, out = fresh(10), fresh(3), fresh(10)
     array[:] = 0
@@ -224,33 +196,6 @@ def test_quiet_where_all_is_well() -> None:
             pass
     assert check.unbacked == [0, 0, 0]
     assert check.first_touched == [0, 0, 10 * PAGE]
-
-
-def test_an_exception_is_not_talked_over() -> None:
-    array = fresh(10)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ZeroDivisionError), ft.inspection.check_backed(array):
-            _ = int(array.sum()) // int(array[0])
-
-
-def test_resized_meanwhile() -> None:
-    array = np.ones(10)
-    with ft.inspection.check_backed(array) as check:
-        array.resize(10**6, refcheck=False)
-        array[:] = 1
-    assert check.unbacked == [0]
-
-
-def test_again() -> None:
-    array = fresh(4)
-    check = ft.inspection.check_backed(array)
-    with pytest.warns(ft.inspection.NotBackedWarning), check:
-        array.sum()
-    array[:] = 1
-    with check:
-        array.sum()
-    assert check.unbacked == [0]
 
 
 def test_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,16 +221,3 @@ def test_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"needs matplotlib.*pip install matplotlib"):
         ft.inspection.plot_pagemap(np.zeros(3))
-
-
-def test_every_state_is_seen_in_a_picture() -> None:
-    def shares(states: list[int]) -> np.ndarray:
-        found: np.ndarray = _shares(np.array(states, np.uint8))
-        assert np.allclose(found.sum(axis=0), 1)
-        return found
-
-    assert set(_LOOKS) == set(PageState)
-    one = shares([0] * 10**6 + [2] + [0] * 10**6)[list(_LOOKS).index(PageState.SMALL)]
-    assert one.max() > 0.04
-    assert np.allclose(shares([0, 2, 2, 2] * 10**5)[list(_LOOKS).index(PageState.SMALL)], 0.75, atol=0.01)
-    assert (shares(list(range(9)) * 10**4) > 0).all()

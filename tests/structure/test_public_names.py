@@ -29,11 +29,6 @@ def test_the_error_for_a_name_elsewhere_says_where(name: str, found: str) -> Non
         getattr(ft, name)
 
 
-def test_the_error_for_an_unknown_name() -> None:
-    with pytest.raises(AttributeError, match=r"^module 'firsttouch' has no attribute 'nothing'$"):
-        getattr(ft, "nothing")  # noqa: B009 (mypy knows, too)
-
-
 def test_modules_that_bring_packages_are_imported_by_name() -> None:
     said = ask("import json, firsttouch\ntry: firsttouch.dask\nexcept AttributeError as e: print(json.dumps([str(e)]))")
     assert said == ["module 'firsttouch' has no attribute 'dask': import firsttouch.dask"]

@@ -53,24 +53,3 @@ def test_workers(firsttouch: Start, tmp_path: Path) -> None:
         found = [_firsttouch.trace_summary(str(file), False) for file in tmp_path.glob(f"{how}-*.ft")]
         assert len(found) == 3
         assert sum(each["allocated_bytes"] >> 18 for each in found) == 20
-
-
-def test_workers_without_files_of_their_own(firsttouch: Start, tmp_path: Path) -> None:
-    script = tmp_path / "spawn.py"
-    script.write_text(WORKERS.format(how="spawn"))
-    done = firsttouch("trace", "-q", "-o", "t.ft", script)
-    assert done.stdout == f"{20 * (1 << 15)}.0\n", done.stderr
-    assert [file.name for file in tmp_path.glob("*.ft")] == ["t.ft"]
-    assert _firsttouch.trace_summary(str(tmp_path / "t.ft"), False)["allocated_bytes"] < 1 << 18
-
-
-def test_advice_says_that_children_were_not_looked_at(firsttouch: Start, tmp_path: Path) -> None:
-    work = "import numpy as np\nfor _ in range(50): a = np.ones(1 << 20)\n"
-    (tmp_path / "parent.py").write_text(
-        f"import numpy, subprocess, sys\nsubprocess.run([sys.executable, '-c', {work!r}], check=True)\n"
-    )
-    (tmp_path / "alone.py").write_text(work)
-    said = " ".join(firsttouch("advise", "parent.py").stderr.split())
-    assert "its child processes, which took " in said
-    assert "not examined" in said
-    assert "child" not in firsttouch("advise", "alone.py").stderr

@@ -6,14 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from firsttouch.tools.advice import Line, Summary
-from firsttouch.tools.cli import output
 from firsttouch.tools.measuring.report import Table
 from tests.cli.conftest import Start
 from tests.programs import Finished
@@ -73,20 +71,6 @@ def test_advice_passes_the_programs_status_on(firsttouch: Start, tmp_path: Path)
     assert "pooled memory" in done.stderr
     done = firsttouch("advise", "-c", "import numpy, os; os.kill(os.getpid(), 15)")
     assert done.returncode == -15
-
-
-def test_output_is_whole_where_a_signal_ended_the_program(firsttouch: Start) -> None:
-    code = "import numpy as np\na = np.ones(99999)\nraise KeyboardInterrupt"  # Python ends by SIGINT then
-    done = firsttouch("advise", "--json", "-", "-c", code)
-    assert done.returncode == -signal.SIGINT
-    assert json.loads(done.stdout)["complete"]
-
-
-def test_letters_that_the_output_lacks_are_spelt(firsttouch: Start, tmp_path: Path) -> None:
-    (tmp_path / "é.py").write_text(FAULTS)
-    done = firsttouch("advise", "é.py", environment={"PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "\\xe9.py:9" in done.stderr
 
 
 def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> None:
@@ -211,21 +195,6 @@ def test_a_recorded_program_has_the_thresholds_of_a_plain_one(firsttouch: Start,
     assert abs(recorded - plain) <= plain / 16
 
 
-def test_files_are_named_as_short_as_they_are_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def place(file: str) -> str:
-        return output.place(file, 7)
-
-    monkeypatch.chdir(tmp_path)
-    installed = sysconfig.get_path("purelib")
-    assert place(str(Path(installed, "xarray", "core.py"))) == "xarray/core.py:7"
-    assert place(str(tmp_path / "deep" / "work.py")) == "deep/work.py:7"
-    assert place(str(tmp_path.parent / "work.py")) == f"{tmp_path.parent / 'work.py'}:7"
-    assert place(f"{tmp_path}er/work.py") == f"{tmp_path}er/work.py:7"
-    assert place("<string>") == "<string>:7"
-    monkeypatch.chdir(Path(installed).parents[2])
-    assert place(str(Path(installed, "xarray", "core.py"))) == "xarray/core.py:7"
-
-
 def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     found = told(firsttouch("advise", "--json", "-", "-c", COMPUTES))
     assert "to gain" in found["advice"]
@@ -291,29 +260,6 @@ def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:
     assert "no advice: the program was killed, or ended by os._exit" in done.stderr
 
 
-@pytest.mark.parametrize("words", ["t.ft", "--json - t.ft", "-c 1"])
-def test_closed_output(firsttouch: Start, tmp_path: Path, words: str) -> None:
-    firsttouch("trace", "-q", "-o", "t.ft", "-c", "import numpy as np; a = np.ones(1 << 20)")
-    call = f"{sys.executable} -m firsttouch advise {words} >&-"
-    done = subprocess.run(["sh", "-c", call], cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
-
-
-@pytest.mark.parametrize("command", ["advise", "run --json report.json", "trace"])
-def test_a_folder_that_is_gone(tmp_path: Path, command: str) -> None:
-    (tmp_path / "work.py").write_text(FAULTS)
-    (gone := tmp_path / "gone").mkdir()
-    call = f"rmdir {gone}; exec {sys.executable} -m firsttouch {command} {tmp_path}/work.py"
-    done = subprocess.run(["sh", "-c", call], cwd=gone, capture_output=True, text=True, check=False)
-    if command == "advise":
-        assert done.returncode == 0, done.stderr
-        assert "work.py:9" in done.stdout + done.stderr
-    else:
-        assert done.returncode == 2
-        what = command.split()[0]
-        assert done.stderr.startswith(f"firsttouch: {what}: cannot write ")
-
-
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, ending: signal.Signals) -> None:
     code = f"import os, time; os.kill(os.getppid(), {ending:d}); time.sleep(10); open('lived', 'w')"
@@ -321,21 +267,6 @@ def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, ending: signa
     done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=25, check=False)
     assert done.returncode == -ending
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_has_no_room_is_not_the_output(tmp_path: Path) -> None:
-    call = f"ulimit -f 0; exec {sys.executable} -m firsttouch advise -c 1"
-    done = subprocess.run(["sh", "-c", call], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("firsttouch: advise: No usable temporary directory")
-
-
-def test_sparse_zeros_cost_next_to_nothing(firsttouch: Start) -> None:
-    code = (
-        "import numpy as np\nz = [np.zeros(1 << 20) for _ in range(100)]\ne = [np.empty(1 << 18) for _ in range(100)]"
-    )
-    found = told(firsttouch("advise", "--json", "-", "-c", code))
-    assert found["kernel_seconds"] < 0.05  # a GiB that was used would take several times as long
 
 
 def test_ctrl_c_while_a_trace_is_read_is_answered(python: Start) -> None:

@@ -463,13 +463,6 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_range_have_as_many_decimals() {
-        for (low, high, expected) in [(0.36, 0.94, "36 to 94 %"), (0.067, 0.15, "6.7 to 15.0 %")] {
-            assert_eq!(shares(Range { low, high }), expected);
-        }
-    }
-
-    #[test]
     fn a_process_of_no_time_has_figures() {
         let plainly = Fresh { small: 0, huge: (1 << 20) + 4096 }; // huge pages cost less than the pool's base pages
         let report = Report { used: Usage::default(), ..report(plainly, 9 << 20) };
@@ -494,10 +487,5 @@ mod tests {
         assert_eq!(text.lines().filter(|line| line.len() > 80).count(), 1, "{text}");
         assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(&why), "{text}");
         assert!(text.contains("\n                 pool(decay=30)"), "{text}");
-    }
-
-    #[test]
-    fn any_text_is_json() {
-        assert_eq!(quoted("a\"\\\n\u{e9}"), "\"a\\\"\\\\\\u000a\u{e9}\"");
     }
 }

@@ -170,19 +170,6 @@ fn the_limit_is_named_where_a_little_was_missing() {
     });
 }
 
-/// A source of huge pages has what fits on base pages only.
-#[test]
-fn what_just_fits_is_had_from_pages() {
-    alone("what_just_fits_is_had_from_pages", || {
-        let pages = Pages::new(true);
-        let size = huge_page_size().unwrap_or(2 * MIB) + MIB;
-        set(libc::RLIMIT_AS, address_space() + size + MIB);
-        Held::filled(&*pages, size, 1).give_back();
-        Held::filled(&*pages, size, 2).give_back();
-        assert!(Held::new(&*pages, Request::bytes(size * 2)).is_err());
-    });
-}
-
 #[test]
 fn a_limit_on_data() {
     alone("a_limit_on_data", || {

@@ -114,13 +114,6 @@ fn a_view_with_gaps() {
     });
 }
 
-#[test]
-fn nothing_has_no_pages() {
-    let sums = summarize(&query(&[]));
-    assert!(sums.figures.iter().all(|(_, figure)| figure.bytes == Some(0)));
-    assert!(sums.nodes.unwrap().is_empty());
-}
-
 const SOURCES: [Call; 6] =
     [Call::OpenPages, Call::ScanPages, Call::ReadPages, Call::NodesOfPages, Call::Resident, Call::ReadMappings];
 

@@ -1,7 +1,5 @@
 //! Allocators created from expressions: every factory, every option, every error.
 
-#![allow(unsafe_code)] // Safety: blocks are read and given back while they live.
-
 use firsttouch::allocator_from_expression as make;
 use firsttouch::factory::{self, Error};
 use firsttouch::pages::placement::Page;
@@ -60,22 +58,6 @@ fn what_a_text_makes() {
 }
 
 #[test]
-fn what_is_made_serves() {
-    for text in
-        ["pool", "pages", "malloc", "calloc", "aligned(4096)", "tracked", "guarded", "filled", "limited(budget=9999)"]
-    {
-        let allocator = made(text);
-        let block = allocator.allocate(Request::zeroed(5000)).unwrap();
-        // SAFETY: the block has 5,000 bytes, that read zero, and is given back once.
-        unsafe {
-            assert_eq!(block.address.add(4999).read(), 0, "{text}");
-            allocator.deallocate(block.address);
-        }
-    }
-    assert!(made("limited(malloc, 10)").allocate(Request::bytes(11)).is_err());
-}
-
-#[test]
 fn a_budget_that_is_found() {
     for text in
         ["limited(auto)", "limited('auto')", "limited(budget=auto)", "ft.limited(pool, auto)", "limited(None, 'auto')"]
@@ -104,14 +86,6 @@ fn allocators_that_are_preloaded() {
         assert!(message.starts_with(&format!("no allocator '{name}' is built in (t")), "{message}");
         assert!(!message.contains("did you mean") && message.contains("jemalloc"), "{message}");
     }
-}
-
-#[test]
-fn one_c_library() {
-    for text in ["malloc", "calloc"] {
-        assert!(Arc::ptr_eq(&made(text), &made(text)), "{text}");
-    }
-    assert!(!Arc::ptr_eq(&made("pool"), &made("pool")));
 }
 
 #[test]

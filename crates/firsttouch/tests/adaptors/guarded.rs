@@ -3,7 +3,6 @@
 
 use super::common::alone::alone;
 use super::common::held::Held;
-use super::common::limits;
 use super::common::mapped::{inaccessible, is_advised_huge};
 use super::common::process::settles;
 use super::common::wild::{dies, guard_behind, read, survives, write};
@@ -232,38 +231,6 @@ fn a_system_that_refuses() {
             Held::filled(&*guarded, 10_000, 1).give_back();
             guarded.trim();
             assert_eq!(upstream.stats().blocks, 0);
-        }
-    });
-}
-
-#[test]
-fn recycled_is_a_part_of_the_requests_served() {
-    let pool = Pool::new(Options::default());
-    let guarded = guarded(pool.clone(), Side::After, 0);
-    Held::filled(&*guarded, 100_000, 1).give_back();
-    for _ in 0..10 {
-        Held::filled(&*pool, 100_000, 1).give_back(); // another user of the same pool, all but one served by recycled memory
-    }
-    assert!(pool.stats().recycled > guarded.stats().allocations, "nothing was recycled");
-    assert_eq!((guarded.stats().allocations, guarded.stats().recycled), (1, 1));
-}
-
-/// Law 7: with nothing in use, a request is not refused for what is kept, or could not be made accessible again.
-#[test]
-fn freed_memory_serves_other_sizes() {
-    alone("guarded::freed_memory_serves_other_sizes", || {
-        let guarded = guarded(Pool::new(Options::default()), Side::After, 0);
-        limits::set(libc::RLIMIT_DATA, 300 << 20);
-        let mut held = Vec::new();
-        while let Ok(block) = Held::new(&*guarded, Request::bytes(800_000)) {
-            held.push(block);
-        }
-        assert!(held.len() > 50, "{}", held.len());
-        drop(held);
-        for round in 0..20 {
-            let [one, other] = [1, 2].map(|seed| Held::filled(&*guarded, 2_400_000, seed + round));
-            one.give_back();
-            other.give_back();
         }
     });
 }

@@ -1,15 +1,12 @@
 //! The counts of `tracked` are exact, whichever thread allocates.
 
-use super::common::alone::alone;
 #[cfg(unix)]
-use super::common::forked::fork;
 use super::common::held::Held;
 use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
 use firsttouch::sources::{Calloc, Malloc, Pages};
 use firsttouch::{Allocator, Request, Stats};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::scope;
 
 fn upstreams() -> [Arc<dyn Allocator>; 4] {
@@ -101,31 +98,4 @@ fn threads_lose_no_count() {
     let stats = agrees(&tracked, &[]);
     assert_eq!(stats.allocations, threads * rounds);
     assert!(stats.peak_in_use > 5000 && stats.peak_in_use < 4 * 11 * 5200, "{}", stats.peak_in_use);
-}
-
-#[cfg(unix)]
-#[test]
-fn a_child_counts_on() {
-    alone("tracked::a_child_counts_on", || {
-        let tracked = Tracked::new(Pool::new(Options::default()));
-        let stop = AtomicBool::new(false);
-        let quiet = Tracked::new(Arc::new(Malloc));
-        let blocks: Vec<_> = (1..6).map(|n| Held::filled(&*quiet, n * 1000, 1)).collect();
-        scope(|threads| {
-            threads.spawn(|| {
-                while !stop.load(Relaxed) {
-                    Held::filled(&*tracked, 3000, 1).give_back();
-                }
-            });
-            for _ in 0..100 {
-                fork(|| {
-                    agrees(&quiet, &blocks);
-                    Held::filled(&*tracked, 100_000, 2).give_back();
-                })
-                .join();
-            }
-            stop.store(true, Relaxed);
-        });
-        agrees(&tracked, &[]);
-    });
 }

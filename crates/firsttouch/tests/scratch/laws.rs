@@ -29,14 +29,6 @@ fn options_that_contradict_each_other() {
     assert_eq!(error(4000, Some(4096)), None);
 }
 
-#[test]
-fn how_it_is_made() {
-    let options = BufferOptions { limit: Some(1 << 20), ..chunks_of(4096) };
-    let expression = "ScratchBuffer('4 KiB', upstream=malloc(), limit='1 MiB', debug=False)";
-    assert_eq!(Buffer::growing(Arc::new(Malloc), options).unwrap().expression(), expression);
-    assert_eq!(fixed(1000, false, true).expression(), "FixedBuffer(1000, debug=True)");
-}
-
 /// A free of the topmost block lowers the top, past those below it that were freed before.
 #[test]
 fn the_top_comes_down() {
@@ -144,14 +136,6 @@ fn fixed_storage_is_used_to_the_last_gap() {
     assert_eq!(again.at(), at);
     pieces.into_iter().chain([again]).for_each(|piece| piece.give_back(&buffer));
     assert_eq!(buffer.used(), 0);
-}
-
-#[test]
-fn storage_that_holds_nothing() {
-    for size in [0, 1, 63] {
-        let refused = Piece::new(&fixed(size, false, false), Request::bytes(64), 1).err();
-        assert!(matches!(refused, Some(AllocError { limit: Limit::Full { used: 0, .. }, .. })));
-    }
 }
 
 /// A block that begins inside one of the buffer's is not the buffer's.
