@@ -29,13 +29,15 @@ def environment(**more: str) -> dict[str, str]:
     return kept | own | more
 
 
-def start(
-    program: str, *flags: str, env: dict[str, str] | None = None, prologue: str = _PROLOGUE, **options: Any
-) -> Finished:
-    """Run a program; how it ended and what it wrote."""
+def execute(*command: object, env: dict[str, str] | None = None, **options: Any) -> Finished:
+    """Run a command; how it ended and what it wrote."""
     options = {"capture_output": True, "text": True, "timeout": 120, "check": False} | options
-    text = prologue + textwrap.dedent(program)
-    return subprocess.run([sys.executable, *flags, "-c", text], env=environment(**(env or {})), **options)
+    return subprocess.run([str(word) for word in command], env=environment(**(env or {})), **options)
+
+
+def start(program: str, *flags: str, prologue: str = _PROLOGUE, **options: Any) -> Finished:
+    """Run a program."""
+    return execute(sys.executable, *flags, "-c", prologue + textwrap.dedent(program), **options)
 
 
 def quiet(finished: Finished) -> str:

@@ -1,14 +1,13 @@
 """memray and tracemalloc see the same as without firsttouch, and `-X dev` and the debug hooks report nothing."""
 
 import importlib.util
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.programs import ask, environment, run
+from tests.programs import ask, execute, run
 
 ARRAYS = """
 a = [np.full(size, 7, np.uint8) for size in (100, 50_000, 1 << 20, 5 << 20)]
@@ -104,14 +103,7 @@ def test_memray_sees_our_mappings(flags: list[str], tmp_path: Path) -> None:
         + ARRAYS
         + "big = np.ones(64 << 20, np.uint8)\nimport os\nif not os.fork(): np.ones(3 << 20); os._exit(0)\nos.wait()\n"
     )
-    command = [sys.executable, "-W", "ignore", "-m", "memray"]
-    ran = subprocess.run(
-        [*command, "run", *flags, "-o", str(seen), str(script)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    ran = execute(sys.executable, "-W", "ignore", "-m", "memray", "run", *flags, "-o", seen, script)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     peak = run(
         f"""

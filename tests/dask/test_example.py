@@ -1,12 +1,11 @@
 """The example runs, in a small size, and prints the expected output."""
 
 import re
-import subprocess
 import sys
 
 import pytest
 
-from tests.programs import ROOT, environment
+from tests.programs import ROOT, execute
 
 pytest.importorskip("distributed", reason="Dask's distributed is not installed")
 
@@ -19,9 +18,7 @@ EXPECTED = (
 
 
 def test_the_climate_example() -> None:
-    command = [sys.executable, str(ROOT / "examples" / "climate_on_dask.py"), "--years", "2", "--cells", "16"]
-    finished = subprocess.run(
-        [*command, "--rounds", "1"], env=environment(), capture_output=True, text=True, timeout=120, check=False
-    )
+    sizes = ["--years", "2", "--cells", "16", "--rounds", "1"]
+    finished = execute(sys.executable, ROOT / "examples" / "climate_on_dask.py", *sizes)
     assert finished.returncode == 0, finished.stderr
     assert re.sub(r"\d+\.\d+", "#", finished.stdout) == EXPECTED

@@ -4,12 +4,11 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
 
-from tests.programs import ROOT, environment, quiet
+from tests.programs import ROOT, execute, quiet
 
 needs_compiler = pytest.mark.skipif(shutil.which(os.environ.get("CC", "cc")) is None, reason="there is no C compiler")
 needs_numba = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
@@ -53,9 +52,8 @@ ELSEWHERE = {"climate_on_dask"}
 
 
 def printed(name: str, *arguments: str) -> str:
-    command = [sys.executable, "-X", "dev", "-W", "error", str(ROOT / "examples" / f"{name}.py"), *arguments]
-    finished = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
-    return quiet(finished)
+    flags = ["-X", "dev", "-W", "error"]
+    return quiet(execute(sys.executable, *flags, ROOT / "examples" / f"{name}.py", *arguments))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 import firsttouch as ft
 from tests.limits.cgroups import Group, group
-from tests.programs import environment, start
+from tests.programs import Finished, execute, start
 
 MIB = 1 << 20
 PROLOGUE = f"import numpy as np\nimport firsttouch as ft\nfrom tests import probe\nMIB = {MIB}\n"
@@ -68,15 +67,7 @@ kept.clear()
 raise caught
 """)
     with group(limit=limit) as place:
-        finished = subprocess.run(
-            [sys.executable, "-m", "firsttouch", "run", "--limit", "auto", "--json", "report.json", str(script)],
-            env=environment(),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=place.enter,
-        )
+        finished = under_a_budget(script, place, "--json", "report.json")
     assert finished.returncode == 1, finished
     assert int(finished.stdout) > limit // 4
     assert "MemoryError: Unable to allocate" in finished.stderr
@@ -87,12 +78,10 @@ raise caught
     assert report["allocator"].startswith(f"limited({ft.pool()!r}, 'auto', at_most=")
 
 
-def under_a_budget(script: Path, place: Group) -> subprocess.CompletedProcess[str]:
+def under_a_budget(script: Path, place: Group, *flags: str) -> Finished:
     """A program under `firsttouch run --limit auto` in a cgroup."""
-    command = [sys.executable, "-m", "firsttouch", "run", "-q", "--limit", "auto", str(script)]
-    return subprocess.run(
-        command, env=environment(), capture_output=True, text=True, check=False, preexec_fn=place.enter, timeout=120
-    )
+    command = [sys.executable, "-m", "firsttouch", "run", "-q", "--limit", "auto", *flags, script]
+    return execute(*command, cwd=script.parent, preexec_fn=place.enter)
 
 
 def test_after_the_kernel_has_killed_a_program_with_a_budget_what_it_held_is_told(tmp_path: Path) -> None:

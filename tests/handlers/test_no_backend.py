@@ -2,14 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.programs import ROOT, environment, quiet
+from tests.programs import ROOT, execute, quiet
 
 pytestmark = [
     pytest.mark.slow,
@@ -70,29 +69,20 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 def test_it_says_so_and_arrays_work(tmp_path: Path) -> None:
     target = tmp_path / "target"
-    build = environment(
-        CARGO_TARGET_DIR=str(target),
-        RUSTFLAGS="--cfg firsttouch_no_backend",
-        PYO3_PYTHON=sys.executable,
-        CARGO_PROFILE_RELEASE_LTO="off",
-        CARGO_PROFILE_RELEASE_OPT_LEVEL="1",
-    )
+    build = {
+        "CARGO_TARGET_DIR": str(target),
+        "RUSTFLAGS": "--cfg firsttouch_no_backend",
+        "PYO3_PYTHON": sys.executable,
+        "CARGO_PROFILE_RELEASE_LTO": "off",
+        "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
+    }
     command = ["cargo", "build", "--release", "--locked", "--quiet", "--package", "firsttouch-python"]
     command += ["--no-default-features"]  # what others wrote has its own backends
-    made = subprocess.run(command, cwd=ROOT, env=build, capture_output=True, text=True, timeout=280, check=False)
+    made = execute(*command, cwd=ROOT, env=build, timeout=280)
     assert made.returncode == 0, made.stderr[-3000:]
     assert "warning" not in made.stderr, made.stderr[-3000:]
     package = tmp_path / "package" / "firsttouch"
     shutil.copytree(ROOT / "python" / "firsttouch", package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     shutil.copy(target / "release" / "lib_firsttouch.so", package / "_firsttouch.abi3.so")
     site = os.pathsep.join([str(package.parent), sysconfig.get_path("purelib")])
-    quiet(
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(package.parent)],
-            env=environment(PYTHONPATH=site),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    )
+    quiet(execute(sys.executable, "-c", PROGRAM, package.parent, env={"PYTHONPATH": site}))

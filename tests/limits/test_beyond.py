@@ -5,7 +5,6 @@ It is the line marked `# holds`, whose blocks fill the memory, or `# asks`, whic
 
 import itertools
 import re
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.limits.cgroups import group
-from tests.programs import environment
+from tests.programs import execute
 
 BEGINNING = """
 import io
@@ -56,12 +55,7 @@ def test_the_line_is_named(package: str, program: str, tmp_path: Path) -> None:
     with group() as place:
 
         def start(*words: str) -> str:
-            command = [sys.executable, *words, str(script)]
-            done = subprocess.run(
-                command, env=environment(OMP_NUM_THREADS="1"), capture_output=True, text=True, timeout=90,
-                preexec_fn=place.enter,
-            )  # fmt: skip
-            return done.stderr
+            return execute(sys.executable, *words, script, env={"OMP_NUM_THREADS": "1"}, preexec_fn=place.enter).stderr
 
         script.write_text(beginning)
         start()  # its imports, and compiled modules

@@ -1,13 +1,12 @@
 """Runs pytest in processes of their own, and collects the outcome of each test."""
 
 import importlib.metadata
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.programs import environment
+from tests.programs import execute
 
 
 @dataclass
@@ -33,15 +32,7 @@ def plugin() -> list[str]:
 def pytest_run(folder: Path, *options: str, **more: str) -> Ended:
     (folder / "pytest.ini").write_text("[pytest]\n")  # no settings of ours
     command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:cacheprovider", "-ra", "--junitxml=junit.xml"]
-    said = subprocess.run(
-        [*command, f"--rootdir={folder}", *options],
-        cwd=folder,
-        env=environment(**more),
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    said = execute(*command, f"--rootdir={folder}", *options, cwd=folder, env=more, timeout=280)
     outcomes: dict[str, str] = {}
     messages: dict[str, str] = {}
     junit = folder / "junit.xml"

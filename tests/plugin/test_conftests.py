@@ -1,7 +1,6 @@
 """Suites where a conftest.py applies to some tests only, and suites whose warnings are errors."""
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 import _firsttouch_start
 import firsttouch
 from tests.plugin.suites import Ended, plugin, pytest_run
-from tests.programs import environment
+from tests.programs import execute
 
 #: Says which tests it hears of.
 CONFTEST = """
@@ -83,14 +82,7 @@ def test_a_suite_whose_warnings_are_errors_starts(tmp_path: Path, words: list[st
     for package in (firsttouch, _firsttouch_start):
         (tmp_path / package.__name__).symlink_to(Path(package.__file__ or "").parent)
     (installed / "RECORD").write_text("firsttouch/__init__.py,,\n_firsttouch_start/__init__.py,,\n")
-    done = subprocess.run(
-        [sys.executable, *words, *plugin(), "-p", "no:cacheprovider"],
-        cwd=tmp_path,
-        env=environment(PYTHONPATH=str(tmp_path)),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = [sys.executable, *words, *plugin(), "-p", "no:cacheprovider"]
+    done = execute(*command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout

@@ -1,13 +1,12 @@
 """The option: what it accepts and rejects, and that nothing happens without it."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.plugin.suites import plugin, pytest_run, suite
-from tests.programs import environment
+from tests.programs import execute
 
 
 @pytest.mark.quick
@@ -78,5 +77,5 @@ def test_under_xdist(tmp_path: Path, way: str) -> None:
 def test_it_works_without_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("def test_a():\n pass\n")
     command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:terminal", "--firsttouch=guarded", "test_a.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    done = execute(*command, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout

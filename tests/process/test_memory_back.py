@@ -1,13 +1,12 @@
 """What the C library keeps of freed memory goes back to the system, too."""
 
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.programs import ask, environment, quiet, run
+from tests.programs import ask, execute, quiet, run
 
 pytestmark = [
     pytest.mark.quick,
@@ -113,7 +112,7 @@ def test_it_goes_in_workers(way: str, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROLOGUE + WORKERS)
     command = [sys.executable, "-W", "ignore", "-m", "firsttouch", "run", "-q", str(script), way]
-    quiet(subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False))
+    quiet(execute(*command))
 
 
 def test_its_thread_ends_where_there_is_little() -> None:

@@ -1,12 +1,11 @@
 """Processes that a program starts: what they inherit, and `ft.install` as their initializer."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.programs import environment, quiet, run
+from tests.programs import execute, quiet, run
 
 #: Two threads make arrays all the time. Workers that were given no initializer have what a fork leaves them.
 PROGRAM = """
@@ -89,8 +88,7 @@ def test_every_way_to_start_a_process(way: str, tmp_path: Path) -> None:
     script.write_text(PROGRAM)
     # With threads of its own the program gets Python's warning about fork.
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(script), way]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
-    assert quiet(done) == "done\n"
+    assert quiet(execute(*command)) == "done\n"
 
 
 FORKS = """
