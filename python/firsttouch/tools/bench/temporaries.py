@@ -1,4 +1,4 @@
-"""Expressions with temporaries over sizes, threads and allocators.
+"""Expressions with temporaries over sizes and allocators.
 
 NumPy's developers have long worked on this. "Large allocations on glibc systems need to be faulted into the process
 before each use", wrote Julian Taylor in 2017 (numpy pull request 8783), and proposed to keep freed blocks; it was
@@ -16,9 +16,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from statistics import fmean
 from statistics import median as median_of
-from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -36,13 +34,12 @@ from firsttouch.tools.bench.common import (
     name,
 )
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HAS_GLIBC, NUMPY, TUNED_GLIBC
-from firsttouch.tools.measuring.machine import processors
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
 
 Array = np.ndarray[Any, np.dtype[Any]]
-ARRAYS = 8  # per thread: operands, results and temporaries
+ARRAYS = 8  # operands, results and temporaries
 SIZES, QUICK = (64 * KIB, 256 * KIB, MIB, 8 * MIB, 64 * MIB), (256 * KIB, 8 * MIB)
 WINDOWS, SECONDS = (0, 1, 1, 0, 0, 1), 0.003  # plain (0) and into warm memory (1), alternating
 
@@ -70,8 +67,8 @@ EXPRESSIONS: dict[str, tuple[Callable[[Array, Array], Any], Callable[[Array, Arr
 }
 
 
-def evaluate(expression: str, nbytes: int, together: Barrier, found: list[dict[str, float]]) -> None:
-    """Run windows of both ways alternately, in one thread; all threads begin each window together."""
+def measure(expression: str, nbytes: int) -> dict[str, float]:
+    """Run windows of both ways alternately."""
     a, b, t, u = (np.full(nbytes // 8, value) for value in (1.5, 2.5, 0.0, 0.0))
     plainly, into = EXPRESSIONS[expression]
     ways: tuple[Callable[[], Any], ...] = (partial(plainly, a, b), partial(into, a, b, t, u))
@@ -79,7 +76,6 @@ def evaluate(expression: str, nbytes: int, together: Barrier, found: list[dict[s
     seconds: tuple[list[float], list[float]] = ([], [])
     turns, faulted = [0, 0], [0, 0]
     for way in WINDOWS:
-        together.wait()
         before, count, start = faults(), 0, time.perf_counter()
         while not count or time.perf_counter() - start < SECONDS:
             ways[way]()
@@ -89,21 +85,7 @@ def evaluate(expression: str, nbytes: int, together: Barrier, found: list[dict[s
         faulted[way] += faults() - before
     plain, warm = map(median_of, seconds)
     result = results[0] if results[0] == results[1] else np.nan
-    found.append({"plain": plain, "warm": warm, "faults": faulted[0] / turns[0], "result": result})
-
-
-def measure(expression: str, nbytes: int, threads: int) -> dict[str, float]:
-    """Evaluate in so many threads at once; return the means."""
-    found: list[dict[str, float]] = []
-    evaluating = partial(evaluate, expression, nbytes, Barrier(threads), found)
-    workers = [Thread(target=evaluating) for _ in range(threads - 1)]
-    for worker in workers:
-        worker.start()
-    evaluating()
-    for worker in workers:
-        worker.join()
-    means = {figure: fmean(each[figure] for each in found) for figure in found[0]}
-    return means | {"ratio": means["plain"] / means["warm"]}
+    return {"ratio": plain / warm, "warm": warm, "faults": faulted[0] / turns[0], "result": result}
 
 
 def mean(cells: list[list[dict[str, float]]]) -> Estimate:
@@ -112,39 +94,32 @@ def mean(cells: list[list[dict[str, float]]]) -> Estimate:
 
 
 def run(settings: Settings) -> Section:
-    """Measure every expression under every allocator at every size, in one thread and in all."""
+    """Measure every expression under every allocator at every size."""
     section = Section("temporaries", "Expressions with temporaries, compared with out= on warm memory")
     everyone = [NUMPY, FIRSTTOUCH, *([TUNED_GLIBC] if HAS_GLIBC else [])]
-    cores = sorted({1, processors()})
-    sizes = settings.chosen(SIZES, QUICK, ARRAYS * cores[-1])
+    sizes = settings.chosen(SIZES, QUICK, ARRAYS)
     cells = {
-        (threads, who.name, expression, size): Cell(
-            Call(__name__, "measure", {"expression": expression, "nbytes": size, "threads": threads}),
-            ARRAYS * threads * size,
-            who,
+        (who.name, expression, size): Cell(
+            Call(__name__, "measure", {"expression": expression, "nbytes": size}), ARRAYS * size, who
         )
-        for threads, who, expression, size in product(cores, everyone, EXPRESSIONS, sizes)
+        for who, expression, size in product(everyone, EXPRESSIONS, sizes)
     }
     found = measured(cells, 1 if settings.quick else 5, settings.progress)
     section.raw = {", ".join(map(str, key)): replies for key, replies in found.items()}
     names = [who.name for who in everyone]
-    for threads in cores:
-        title = "In the main thread" if threads == 1 else f"In {threads} threads at once"
-        table = Table(f"{title}: time / time with out= (page faults)", ["expression", "arrays", "out=", *names])
-        for expression, size in product(EXPRESSIONS, sizes):
-            replies = {who: found[threads, who, expression, size] for who in names}
-            if len({reply["result"] for each in replies.values() for reply in each}) > 1:
-                raise RuntimeError(f"{expression}: the results differ between the ways or the allocators")
-            ratios = (f"{middle(each, 'ratio'):.2f} ({middle(each, 'faults'):,.0f})" for each in replies.values())
-            warm = f"{middle(replies[names[0]], 'warm') * 1e6:,.1f} us"
-            table.rows.append([expression, name(size), warm, *ratios])
-        section.tables.append(table)
-        by_size = {who: [[found[threads, who, each, size] for each in EXPRESSIONS] for size in sizes] for who in names}
-        means = {who: mean([cell for row in rows for cell in row]) for who, rows in by_size.items()}
-        said = "; ".join(f"{who} {value}" for who, value in means.items())
-        section.notes.append(f"{title}, geometric means over all expressions and sizes: {said}.")
-        series = {who: [mean(row).value for row in rows] for who, rows in by_size.items()}
-        words = f"{title}: an expression / the same with out= (1: allocation is free)"
-        draw = partial(lines, sizes=sizes, series=series, ylabel="time / time with out=")
-        section.pictures.append(Picture(words, draw))
+    table = Table("Time / time with out= (page faults)", ["expression", "arrays", "out=", *names])
+    for expression, size in product(EXPRESSIONS, sizes):
+        replies = {who: found[who, expression, size] for who in names}
+        if len({reply["result"] for each in replies.values() for reply in each}) > 1:
+            raise RuntimeError(f"{expression}: the results differ between the ways or the allocators")
+        ratios = (f"{middle(each, 'ratio'):.2f} ({middle(each, 'faults'):,.0f})" for each in replies.values())
+        warm = f"{middle(replies[names[0]], 'warm') * 1e6:,.1f} us"
+        table.rows.append([expression, name(size), warm, *ratios])
+    section.tables.append(table)
+    by_size = {who: [[found[who, each, size] for each in EXPRESSIONS] for size in sizes] for who in names}
+    said = "; ".join(f"{who} {mean([cell for row in rows for cell in row])}" for who, rows in by_size.items())
+    section.notes.append(f"Geometric means over all expressions and sizes: {said}.")
+    series = {who: [mean(row).value for row in rows] for who, rows in by_size.items()}
+    draw = partial(lines, sizes=sizes, series=series, ylabel="time / time with out=")
+    section.pictures.append(Picture("An expression / the same with out= (1: allocation is free)", draw))
     return section

@@ -36,8 +36,9 @@ class Program:
 
 def find(word: str) -> str | None:
     """Return the file of a program that is not Python's; None if `word` is a Python script, or nothing."""
-    here = os.path.dirname(word) or os.path.isfile(word) or os.path.exists(os.path.join(word, "__main__.py"))
-    path = word if here else which(word)
+    path: str | None = word
+    if not (os.path.dirname(word) or os.path.isfile(word) or os.path.exists(os.path.join(word, "__main__.py"))):
+        path = _command(word)
     if path is None or path.endswith(".py") or not os.path.isfile(path):
         return None
     try:
@@ -54,14 +55,10 @@ def find(word: str) -> str | None:
     return path if first.startswith(b"#!") and not of_python and os.access(path, os.X_OK) else None
 
 
-def which(word: str) -> str | None:
-    """Return the file of a command, as :func:`shutil.which`, whose imports would cost more than all others here."""
-    ending = ".exe" if os.name == "nt" and not word.lower().endswith(".exe") else ""
-    for folder in os.get_exec_path():
-        path = os.path.join(folder, word + ending)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
+def _command(word: str) -> str | None:
+    from shutil import which  # whose imports take longer than all others here
+
+    return which(word)
 
 
 def _is_python(path: str) -> bool:
@@ -132,7 +129,10 @@ def python(found: Program, of: str = "run") -> list[str]:
         another = f"for another Python, {first} -m firsttouch {of} script.py"
         raise BadUsageError(f"{of}: omit {first}, which firsttouch starts itself; {another}")
     if not first.startswith("-") and not os.path.exists(first):
-        raise BadUsageError(f"{of}: no program {first}")
+        path = _command(first)
+        raise BadUsageError(
+            f"{of}: no program {first}" + (f" here; the command of that name is {path}" if path else "")
+        )
     if sys.flags.no_site:
         raise BadUsageError(f"{of}: python -S skips the file that starts firsttouch; omit -S")
     if sys.flags.ignore_environment:

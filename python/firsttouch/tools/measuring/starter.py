@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import resource
 import signal
 import sys
 import time
@@ -62,54 +61,31 @@ def main() -> None:
 
 def _run(order: dict[str, Any]) -> dict[str, Any]:
     """Run the command; return the resources it used, or why it could not be started."""
-    said, saying = os.pipe()  # both ends are closed when the command begins
-    starter = os.getpid()
-    child = os.fork()
-    if child == 0:
-        _become(order, starter, saying)
-    os.close(saying)
-    with open(said, encoding="utf-8") as pipe:
-        before, _, error = pipe.read().partition("\n")
+    new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    streams = (("stdin", os.O_RDONLY), ("stdout", new), ("stderr", new))
+    begin = time.monotonic()
+    try:
+        child = os.posix_spawnp(
+            order["command"][0],
+            order["command"],
+            order["environment"],
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, at, order[name], flags, 0o600) for at, (name, flags) in enumerate(streams)
+            ],
+            setsigdef=[signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ],  # handled here, or ignored by Python
+        )
+    except (OSError, ValueError) as error:
+        return {"error": getattr(error, "strerror", None) or str(error)}
     _, status, usage = os.wait4(child, 0)
-    if error:
-        return {"error": error}
-    if not before:
-        return {"error": "the process that becomes it was killed"}
-    begin, user, system, minor, major = json.loads(before)
     return {
         "wall": time.monotonic() - begin,
-        "user": usage.ru_utime - user,
-        "system": usage.ru_stime - system,
-        "minor_faults": usage.ru_minflt - minor,
-        "major_faults": usage.ru_majflt - major,
+        "user": usage.ru_utime,
+        "system": usage.ru_stime,
+        "minor_faults": usage.ru_minflt,
+        "major_faults": usage.ru_majflt,
         "peak_bytes": usage.ru_maxrss << 10,
         "status": os.waitstatus_to_exitcode(status),
     }
-
-
-def _become(order: dict[str, Any], starter: int, saying: int) -> NoReturn:
-    """In the child: report the usage so far, which is not the command's, then become it or report the error."""
-    line = "\n"
-    try:
-        end_with(starter)
-        for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
-            # The first has a handler here; Python ignores the others, which the command would inherit.
-            signal.signal(number, signal.SIG_DFL)
-        new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        for at, (stream, flags) in enumerate((("stdin", os.O_RDONLY), ("stdout", new), ("stderr", new))):
-            file = os.open(order[stream], flags, 0o600)
-            os.dup2(file, at)
-        command = order["command"]
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        before = [time.monotonic(), used.ru_utime, used.ru_stime, used.ru_minflt, used.ru_majflt]
-        os.write(saying, f"{json.dumps(before)}\n".encode())
-        line = ""
-        os.execvpe(command[0], command, order["environment"])
-    except BaseException as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        os.write(saying, f"{line}{reason}".encode())
-    finally:
-        os._exit(127)
 
 
 def _end_group() -> NoReturn:
