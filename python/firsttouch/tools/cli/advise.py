@@ -22,8 +22,9 @@ _USAGE = """firsttouch advise [options] script.py | -m module | -c code
        firsttouch advise [options] trace.ft"""
 
 _DESCRIPTION = """\
-Run a program once, on NumPy's own memory, and estimate how much time pooled memory would save and
-which source lines would benefit most. `firsttouch compare` measures it instead.
+Run a program once, on NumPy's own memory, and estimate how much time pooled
+memory would save and which source lines would benefit most. `firsttouch
+compare` measures it instead.
 """
 
 _EXAMPLES = """\
@@ -32,9 +33,9 @@ for example:
   firsttouch advise --json advice.json -m package.heat
   firsttouch advise heat.ft         a file of firsttouch trace
 
-The estimate is that of the memory that arrays, bytes, lists and the like of 64 KiB or more take
-fresh from the system in the started process, at the cost measured on this machine. Child processes
-are not included.
+The estimate is that of the memory that arrays, bytes, lists and the like of 64
+KiB or more take fresh from the system in the started process, at the cost
+measured on this machine. Child processes are not included.
 """
 
 

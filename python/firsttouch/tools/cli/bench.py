@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _USAGE = "firsttouch bench [EXPERIMENT ...] [options]"
 
 _DESCRIPTION = """\
-Run classic experiments on the memory behind arrays. Each prints its tables and a short conclusion
-for this machine. Without a name the experiments are listed; --quick alone runs all of them, in
-under three minutes.
+Run classic experiments on the memory behind arrays. Each prints its tables and
+a short conclusion for this machine. Without a name the experiments are listed;
+--quick alone runs all of them, in under three minutes.
 """
 
 _EXAMPLES = """\

@@ -29,9 +29,10 @@ _USAGE = """firsttouch compare [options] script.py | -m module | -c code | progr
            [arguments of the program]"""
 
 _DESCRIPTION = """\
-Run a program repeatedly under the default allocator, firsttouch's pool and a tuned glibc, in
-shuffled rounds, and report which is fastest: a table with confidence intervals, and a conclusion
-that may be "no difference". Every run must succeed and print the same output.
+Run a program repeatedly under the default allocator, firsttouch's pool and a
+tuned glibc, in shuffled rounds, and report which is fastest: a table with
+confidence intervals, and a conclusion that may be "no difference". Every run
+must succeed and print the same output.
 """
 
 _EXAMPLES = """\
@@ -44,7 +45,8 @@ for example:
   firsttouch compare --ignore-output sh pipeline.sh
   firsttouch compare script.py < input.txt      each run reads the same input
 
-options of firsttouch come before the program; everything after it is passed to the program.
+options of firsttouch come before the program; everything after it is passed to
+the program.
 """
 
 
@@ -101,20 +103,19 @@ def _compare(
 
     is_python = found.executable is None
     chosen, absent = contenders.chosen(given.all, given.allocator, any_program=not is_python)
-    with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Progress("comparing", out.quiet) as bar:
-        stdin = _standard_input(Path(folder))
-        # With its arguments: an option of firsttouch behind the program went to the program.
-        shown = textwrap.shorten(shlex.join(found.words), 60, placeholder=" ...")
-        trial = Trial(command, Path(folder), stdin, given.ignore_output, is_python, shown)
-        try:
+    stdin = os.devnull
+    try:
+        with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Progress("comparing", out.quiet) as bar:
+            stdin = _standard_input(Path(folder))
+            # With its arguments: an option of firsttouch behind the program went to the program.
+            shown = textwrap.shorten(shlex.join(found.words), 60, placeholder=" ...")
+            trial = Trial(command, Path(folder), stdin, given.ignore_output, is_python, shown)
             outcome = compare(trial, chosen, given.runs, bar)
-        except (FailedError, DifferentError) as error:
-            bar.close()
-            _failure(error, stdin)
-            return 1
-        except KeyboardInterrupt:
-            bar.close()  # a partial table would mislead
-            raise KeyboardInterrupt(f"interrupted at {100 * bar.part:.0f} %; no results were written") from None
+    except (FailedError, DifferentError) as error:
+        _failure(error, stdin)
+        return 1
+    except KeyboardInterrupt:  # a partial table would mislead
+        raise KeyboardInterrupt("interrupted; no results were written") from None
     hows = {row.contender.name: contenders.how(row.contender, found.words, is_python) for row in outcome.rows[2:]}
     _show(outcome, out, f"firsttouch compare {shlex.join(words)}", hows, absent)
     return 0

@@ -9,7 +9,8 @@ from firsttouch.tools.cli.main import ABOUT, COMMANDS
 from firsttouch.tools.cli.parser import Parser
 
 _DESCRIPTION = """\
-Print the script that lets bash or zsh complete the commands and options of firsttouch.
+Print the script that lets bash or zsh complete the commands and options of
+firsttouch.
 """
 
 _EXAMPLES = """\

@@ -10,8 +10,9 @@ from firsttouch.tools.cli.parser import Parser
 from firsttouch.tools.measuring import machine
 
 _DESCRIPTION = """\
-Show the memory configuration of this machine and process: page sizes, huge pages, NUMA nodes,
-the loaded malloc, and memory limits. Conclusions for arrays follow at the end.
+Show the memory configuration of this machine and process: page sizes, huge
+pages, NUMA nodes, the loaded malloc, and memory limits. Conclusions for arrays
+follow at the end.
 """
 
 _EXAMPLES = """\

@@ -131,15 +131,9 @@ class Progress:
         from rich import progress
         from rich.console import Console
 
-        self.part = 0.0
         self._console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
-        self._bar = progress.Progress(
-            *progress.Progress.get_default_columns(),
-            console=self._console,
-            transient=True,
-            refresh_per_second=2,  # drawing disturbs what is measured
-            disable=quiet or not self._console.is_terminal,
-        )
+        is_shown = self._console.is_terminal and not quiet
+        self._bar = progress.Progress(console=self._console, transient=True, refresh_per_second=2, disable=not is_shown)
         self._task = self._bar.add_task(what, total=1.0)
 
     def __enter__(self) -> Self:
@@ -147,10 +141,6 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Remove the bar."""
         self._bar.stop()
 
     def say(self, text: str) -> None:
@@ -159,5 +149,4 @@ class Progress:
 
     def done(self, part: float) -> None:
         """Set the completed fraction, from 0 to 1."""
-        self.part = part
         self._bar.update(self._task, completed=part)

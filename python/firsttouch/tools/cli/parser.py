@@ -1,26 +1,11 @@
 """The argument parser of every command, and its one-line errors with suggestions."""
 
 import argparse
-import textwrap
 from collections.abc import Sequence
 from typing import NoReturn
 
 from firsttouch._firsttouch import did_you_mean
 from firsttouch.tools.cli import BadUsageError as BadUsageError
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """Fills paragraphs to the terminal's width; those with indented lines, such as examples, stay as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        def filled(paragraph: str) -> str:
-            if "\n  " in paragraph:
-                return paragraph
-            return textwrap.fill(
-                paragraph, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-            )
-
-        return "\n\n".join(filled(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,7 +17,7 @@ class Parser(argparse.ArgumentParser):
             usage=usage,
             description=description,
             epilog=examples,
-            formatter_class=_Help,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         self.command = command

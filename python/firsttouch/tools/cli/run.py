@@ -21,13 +21,14 @@ _USAGE = """firsttouch run [options] script.py | -m module | -c code | program
            [arguments of the program]"""
 
 _DESCRIPTION = """\
-Run an unmodified NumPy program on pooled memory: freed memory is reused, instead of being mapped
-and faulted in again for every temporary array. The program runs as under `python`; a short
-report follows on standard error. Processes that it starts with multiprocessing,
-concurrent.futures or joblib use pooled memory as well.
+Run an unmodified NumPy program on pooled memory: freed memory is reused,
+instead of being mapped and faulted in again for every temporary array. The
+program runs as under `python`; a short report follows on standard error.
+Processes that it starts with multiprocessing, concurrent.futures or joblib use
+pooled memory as well.
 
-The large blocks of any other program's malloc, and of the programs that it starts, come from a
-pool by means of LD_PRELOAD (Linux with glibc).
+The large blocks of any other program's malloc, and of the programs that it
+starts, come from a pool by means of LD_PRELOAD (Linux with glibc).
 """
 
 _EXAMPLES = """\
@@ -44,7 +45,8 @@ for example:
   mpirun -n 4 firsttouch run --json rank-%r.json script.py
   python -W error -m firsttouch run script.py         python's options go before
 
-options of firsttouch come before the program; everything after it is passed to the program.
+options of firsttouch come before the program; everything after it is passed to
+the program.
 """
 
 #: The options with a value, and the others: what stands for the value, and the help.

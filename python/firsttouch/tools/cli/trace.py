@@ -11,9 +11,9 @@ _USAGE = """firsttouch trace [options] script.py | -m module | -c code
            [arguments of the program]"""
 
 _DESCRIPTION = """\
-Record the arrays of an unmodified NumPy program, and from 16 KiB on the buffers of its bytes, lists
-and the like: size, order and lifetime, in a few bytes per event. The program runs as under `python`,
-on NumPy's own memory.
+Record the arrays of an unmodified NumPy program, and from 16 KiB on the buffers
+of its bytes, lists and the like: size, order and lifetime, in a few bytes per
+event. The program runs as under `python`, on NumPy's own memory.
 """
 
 _EXAMPLES = """\
@@ -23,9 +23,9 @@ for example:
   firsttouch trace -o 'heat-%p.ft' script.py    a file for each process
   firsttouch advise heat.ft                     reads it
 
-Without %p only the started process is recorded, and its children run unrecorded.
-Arrays created under firsttouch.use(), in scratch scopes or by the constructors of firsttouch have
-handlers of their own and are not recorded.
+Without %p only the started process is recorded, and its children run
+unrecorded. Arrays created under firsttouch.use(), in scratch scopes or by the
+constructors of firsttouch have handlers of their own and are not recorded.
 """
 
 _DEFAULT = "trace.ft"

@@ -24,9 +24,10 @@ _USAGE = """firsttouch why [options] script.py | -m module | -c code | program
        firsttouch why [options] PID"""
 
 _DESCRIPTION = """\
-Say what the resident memory of a program is: arrays by the line that made them, Python's objects,
-what malloc and other allocators hold and what of it is free, libraries, files and stacks. A program
-is started as by `firsttouch run`, and shown at its peak and at its end; a process as it is now.
+Say what the resident memory of a program is: arrays by the line that made them,
+Python's objects, what malloc and other allocators hold and what of it is free,
+libraries, files and stacks. A program is started as by `firsttouch run`, and
+shown at its peak and at its end; a process as it is now.
 """
 
 _EXAMPLES = """\
@@ -36,8 +37,8 @@ for example:
   firsttouch why 4711                          a process that runs already
   watch firsttouch why 4711                    again every two seconds
 
-The process itself is not stopped. Lines are known of arrays from 64 KiB on, where the process was
-started by firsttouch why or firsttouch run --lines.
+The process itself is not stopped. Lines are known of arrays from 64 KiB on,
+where the process was started by firsttouch why or firsttouch run --lines.
 """
 
 #: Seconds between two looks at the size of a program.
