@@ -14,9 +14,9 @@ from pathlib import Path
 from benchmarks import peers
 from benchmarks.experiments import NAMES
 from benchmarks.measuring import Section, conduct, markdown, table_markdown
-from firsttouch._internal.process_memory import touch
 from firsttouch.tools.measuring.machine import available, describe
 from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.measuring.worker import touch
 
 RESULTS = Path(__file__).parents[1] / "target" / "bench"
 

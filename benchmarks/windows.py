@@ -23,7 +23,7 @@ from firsttouch.tools.measuring import machine
 if sys.platform == "win32":
     from firsttouch.tools.measuring.jobs import resident
 else:
-    from firsttouch._internal.process_memory import resident
+    from benchmarks.process_memory import resident
 
 ITEMS, ARRAYS = 1 << 20, 15
 PHASES = ("create", "first write", "second write", "sum")

@@ -28,7 +28,6 @@ LEFT_OUT = {
     "free_threading": "Pythons that are not there",
     "guarantees": "fork, signals, limits of processes",
     "handlers": _PROCESSES,
-    "jupyter": _PACKAGES,
     "limits": "limits of processes, control groups, overcommit",
     "memory_out": _PROCESSES,
     "neighbours": _PACKAGES,

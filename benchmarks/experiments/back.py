@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measuring import Section, Verdict, judge, peers
-from firsttouch._internal.process_memory import status
+from benchmarks.process_memory import status
 from firsttouch.tools.bench.common import MIB
 from firsttouch.tools.measuring.contenders import DEFAULT, POOL, environment
 from firsttouch.tools.measuring.report import Table

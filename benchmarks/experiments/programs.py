@@ -27,9 +27,9 @@ from benchmarks.measuring import (
     median,
     peers,
 )
+from benchmarks.process_memory import peak, reset_peak, resident, status
 from benchmarks.programs import NAMES
-from firsttouch._internal.process_memory import peak, reset_peak, resident, status
-from firsttouch._internal.reports import Stats
+from firsttouch.process import Stats
 from firsttouch.tools.bench.common import MIB
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HUGE_GLIBC, NUMPY
 from firsttouch.tools.measuring.processes import Call

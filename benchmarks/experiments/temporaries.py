@@ -26,7 +26,6 @@ from benchmarks.measuring import (
     median,
     peers,
 )
-from firsttouch.inspection import check_backed
 from firsttouch.tools.bench.common import name
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, preloaded
 from firsttouch.tools.measuring.processes import Call
@@ -56,15 +55,14 @@ def measure(nbytes: int, seconds: float) -> dict[str, float]:
     a, b = _operands[nbytes]
     loops = range(max(1, (1 << 18) // nbytes))
     times: dict[str, list[float]] = {operation: [] for operation in OPERATIONS}
-    with check_backed(a, b):
-        end = time.perf_counter() + seconds * len(OPERATIONS)
-        while len(times["a + b"]) < 3 or time.perf_counter() < end:
-            for operation, call in OPERATIONS.items():
-                start = time.perf_counter()
-                for _ in loops:
-                    result = call(a, b)
-                    del result
-                times[operation].append((time.perf_counter() - start) / len(loops))
+    end = time.perf_counter() + seconds * len(OPERATIONS)
+    while len(times["a + b"]) < 3 or time.perf_counter() < end:
+        for operation, call in OPERATIONS.items():
+            start = time.perf_counter()
+            for _ in loops:
+                result = call(a, b)
+                del result
+            times[operation].append((time.perf_counter() - start) / len(loops))
     return {operation: middle(each[1:]) for operation, each in times.items()}
 
 

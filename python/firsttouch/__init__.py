@@ -22,7 +22,6 @@ import _firsttouch_start as _start
 TYPE_CHECKING = False  # typing would be imported for it
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
 
 __all__ = [  # noqa: RUF022 (grouped by purpose)
     # Allocators; those that spec.rs declares are added below
@@ -75,7 +74,7 @@ def _public_modules() -> "list[ModuleType]":
 # Everything is imported here, at once. An import inside a public function would take a lock that a forked child waits
 # for if the thread that holds it does not exist there, could meet a half-loaded module in a signal handler or a
 # finalizer, and would read a file that a program may no longer read once it has dropped its privileges. The exceptions
-# are heavy third-party packages (matplotlib, Numba, IPython) that the caller requested by name, and the process of
+# are heavy third-party packages (matplotlib, Numba) that the caller requested by name, and the process of
 # `firsttouch run`, which only starts a program and may end without NumPy.
 if TYPE_CHECKING or not _start.is_command_line():
     # NumPy and PyO3 belong to the first interpreter that loads them: a subinterpreter that tried would take them from
@@ -107,37 +106,13 @@ if TYPE_CHECKING or not _start.is_command_line():
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Raise an error that names the module a name is in; in the process of `firsttouch run`, load the names first.
-
-        There no other thread and no fork is there to meet an import.
-        """
-        if name.startswith("_") and name != "__version__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        modules = _public_modules()
-        if "use" not in globals():
+        """Load the names in the process of `firsttouch run`, where no other thread and no fork meets an import."""
+        if "use" not in globals() and (not name.startswith("_") or name == "__version__"):
             __all__.extend(_import_module("firsttouch._allocators").__all__)
-            for module in modules:
+            for module in _public_modules():
                 public = {*__all__, *_UNSTARRED}.intersection(module.__all__)
                 globals().update({each: getattr(module, each) for each in public})
             globals()["__version__"] = _import_module("firsttouch._firsttouch").__version__
             if name in globals():
                 return globals()[name]
-        for module in modules:
-            if name in module.__all__:
-                raise AttributeError(f"module 'firsttouch' has no attribute {name!r}: it is {module.__name__}.{name}")
-        asked = f": import firsttouch.{name}" if name in ("dask", "numba") else ""  # each brings that package
-        raise AttributeError(f"module 'firsttouch' has no attribute {name!r}{asked}")
-
-
-def load_ipython_extension(shell: "Any") -> None:
-    """Add the magics ``%firsttouch`` and ``%%firsttouch``, on ``%load_ext firsttouch``."""
-    from firsttouch import ipython
-
-    ipython.load(shell)
-
-
-def unload_ipython_extension(shell: "Any") -> None:
-    """Remove the magics, on ``%unload_ext firsttouch``; an installed allocator stays."""
-    from firsttouch import ipython
-
-    ipython.unload(shell)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal.validation import Huge, Policy, Size
+from firsttouch._internal.arguments import Huge, Policy, Size
 from firsttouch.custom import AllocatorLike
 
 def aligned(alignment: Size) -> Allocator:

@@ -10,14 +10,15 @@ exceeded. Exceptions of a custom allocator are propagated.
 """
 
 import inspect
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from firsttouch import _firsttouch
-from firsttouch._constructing import made, satisfying, signature
 from firsttouch._firsttouch import Allocator
+from firsttouch._internal.resolve import checked
 
 
 class _Row(NamedTuple):
@@ -99,6 +100,121 @@ _TABLE = {
 
 __all__ = list(_TABLE)
 
+# ---- The work: NumPy's function, with an allocator -------------------------------------------------------------------
+
+_Constructor = Callable[..., Any]
+
+_NUMPYS = _firsttouch.numpy_default()
+_numpy_array = np.array
+
+
+def _made(constructor: _Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any], allocator: object) -> Any:
+    """Return what ``constructor`` returns, on memory of ``allocator``; ``None`` is the current one."""
+    chosen = _current() if allocator is None else checked(allocator, f"{constructor.__name__}()")
+    if chosen is None:
+        return constructor(*arguments, **named)
+    own: BaseException | None
+    failed = _firsttouch.last_failure()
+    _firsttouch.take_error()  # of an earlier request whose caller did not take it
+    before = _firsttouch.enter_named(chosen)
+    try:
+        return constructor(*arguments, **named)
+    except MemoryError as error:
+        own = error.__cause__ or _firsttouch.take_error()
+        if own is None:
+            raise _explained(error, failed) from error
+    finally:
+        _firsttouch.leave(before)
+    raise own
+
+
+def _current() -> Allocator | None:
+    """Return the current allocator if it is one of firsttouch's; otherwise NumPy's functions need no change."""
+    found = _firsttouch.current()
+    return None if found == _NUMPYS or _firsttouch.is_foreign(found) else found
+
+
+def _satisfying(constructor: _Constructor, arguments: tuple[Any, ...], named: dict[str, Any], allocator: object) -> Any:
+    """As `_made`, for a constructor that may return its argument; one on another allocator's memory is copied."""
+    if allocator is None:
+        return _made(constructor, arguments, named, None)
+    chosen = checked(allocator, f"{constructor.__name__}()")
+    found = _made(constructor, arguments, named, chosen)
+    if not isinstance(found, np.ndarray) or _firsttouch.accepts(chosen, found):
+        return found
+    if _never(named.get("copy")):
+        raise ValueError(
+            "Unable to avoid copy while creating an array as requested: "
+            f"its memory does not come from {chosen!r}; give copy=None to allow one"
+        )
+    return _made(_copied, (found,), {}, chosen)
+
+
+def _never(copy: object) -> bool:
+    """Return whether `copy` forbids one: NumPy takes its truth value."""
+    try:
+        return copy is not None and not copy
+    except ValueError:  # a mode of NumPy's that has none
+        return False
+
+
+def _copied(array: np.ndarray) -> np.ndarray:
+    return _numpy_array(array, copy=True, order="K", subok=True)
+
+
+#: Signatures of the functions written in C, which NumPy publishes from 2.4 on.
+_IN_C: dict[str, _Constructor] = {
+    "empty": lambda shape, dtype=float, order="C", *, device=None, like=None: ...,  # noqa: ARG005
+    "zeros": lambda shape, dtype=float, order="C", *, device=None, like=None: ...,  # noqa: ARG005
+    "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: ...,  # noqa: ARG005
+    "array": lambda object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None: ...,  # noqa: A006, ARG005
+}
+
+
+def _signature(constructor: _Constructor) -> inspect.Signature:
+    """Return NumPy's signature with ``allocator=None`` as its last keyword."""
+    text = getattr(constructor, "__text_signature__", None)
+    try:
+        # Compiling NumPy's own signature takes a fraction of the time of inspect, which counts at every import.
+        known = inspect.signature(eval(f"(lambda {text[1:-1]}: ...)") if text else constructor)
+    except ValueError:
+        known = inspect.signature(_IN_C[constructor.__name__])
+    allocator = inspect.Parameter("allocator", inspect.Parameter.KEYWORD_ONLY, default=None)
+    return known.replace(parameters=[*known.parameters.values(), allocator])
+
+
+# ---- NumPy's MemoryError, extended by the available memory and the limit that was exceeded ---------------------------
+
+
+def _explained(error: MemoryError, before: tuple[int, str, str] | None) -> MemoryError:
+    """Return the error with the reason of the last failure, if that is a new one; `before` was the last one before."""
+    found = _firsttouch.last_failure()
+    if found is None or (found == before and found[0] != _asked(error)):
+        return error
+    return MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}")
+
+
+def _add_reason(error: MemoryError) -> None:
+    """Add the reason of the last failure to NumPy's error as a note, if that was this one's and it has none yet."""
+    found = _firsttouch.last_failure()
+    if found is not None and found[0] == _asked(error) and found[2] not in getattr(error, "__notes__", ()):
+        error.add_note(found[2])
+
+
+def _asked(error: MemoryError) -> int | None:
+    """Return the bytes that NumPy requested, which its error keeps as shape and type."""
+    try:
+        shape, dtype = error.args
+        return int(max(1, math.prod(shape)) * dtype.itemsize)
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+_firsttouch.register(add_reason=_add_reason)
+
+
+# ---- The functions and methods that users see ------------------------------------------------------------------------
+
 
 def _docstring(name: str) -> str:
     row = _TABLE[name]
@@ -136,14 +252,14 @@ numpy.{name} : Equivalent function of NumPy.
 
 def _function(name: str) -> Callable[..., Any]:
     numpys = getattr(np, name)  # now: replacing NumPy's functions by these must not recurse for ever
-    work = satisfying if name == "array" else made
+    work = _satisfying if name == "array" else _made
 
     def function(*args: Any, allocator: object = None, **kwargs: Any) -> Any:
         return work(numpys, args, kwargs, allocator)
 
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = "firsttouch", _docstring(name)
-    function.__signature__ = signature(numpys)  # type: ignore[attr-defined]
+    function.__signature__ = _signature(numpys)  # type: ignore[attr-defined]
     return function
 
 

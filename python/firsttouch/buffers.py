@@ -1,21 +1,16 @@
-"""Scratch memory: buffers, the scopes on them, and what a decorated function warns of or raises."""
+"""Scratch memory: buffers, and the scopes on them."""
 
 import functools
 import inspect
-import os
-import sys
-import warnings
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Buffer, FixedBuffer, Scope, ScratchBuffer, scratch
-from firsttouch._internal import units
 
 __all__ = [
     "Buffer",
-    "EscapeWarning",
     "FixedBuffer",
     "Scope",
     "ScratchBuffer",
@@ -62,7 +57,8 @@ def default_buffer(kind: str | type[Buffer] | None = None) -> Buffer:
     raise ValueError(f"default_buffer(): kind={kind!r:.60}: give 'growing' or 'fixed'")
 
 
-class using_buffer:
+@contextmanager
+def using_buffer(buffer: Buffer) -> Iterator[Buffer]:
     """Make a buffer the default one of this thread or task for a block of code.
 
     Entering the block returns the buffer.
@@ -92,108 +88,26 @@ class using_buffer:
     True
 
     """
-
-    def __init__(self, buffer: Buffer) -> None:
-        if not isinstance(buffer, Buffer):
-            raise TypeError(
-                f"using_buffer() takes a buffer, like ScratchBuffer() or FixedBuffer(), not {_what(buffer)}"
-            )
-        self._buffer = buffer
-        self._homes: list[object] = []  # threads and tasks may share this object
-
-    def __repr__(self) -> str:
-        return f"using_buffer({self._buffer!r})"
-
-    def __enter__(self) -> Buffer:
-        self._homes.append(_firsttouch.home_enter(self._buffer))
-        return self._buffer
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if not self._homes:
-            raise RuntimeError("this using_buffer() was not entered, or has ended already")
-        home = _firsttouch.home()
-        try:
-            self._homes.remove(home)
-        except ValueError:  # a generator that ends elsewhere
-            home = self._homes.pop()
-        _firsttouch.home_leave(home, self._buffer)
-
-
-class EscapeWarning(RuntimeWarning):
-    """Arrays that were made in a scope outlive it.
-
-    See Also
-    --------
-    firsttouch.scratch : Warns of them with ``warn=True``.
-
-    """
-
-
-_SHOWN = 5
-_PACKAGE = os.path.dirname(__file__)
-
-
-def _report(function: Callable[..., Any], left: list[tuple[int, int, str | None]], buffer: str) -> None:
-    """Warn of blocks (address, bytes, line if known) that outlived a decorated call and are not in its result."""
-    left = sorted(left, key=lambda block: -block[1])
-    shown = [
-        f"{units.size(nbytes)} " + (f"made at {line}" if line else f"at {address:#x}")
-        for address, nbytes, line in left[:_SHOWN]
-    ]
-    if left[_SHOWN:]:
-        shown.append(f"and {len(left) - _SHOWN} more")
-    name = getattr(function, "__qualname__", type(function).__name__)
-    arrays, they, them = ("an array", "it stays valid and keeps", "it")
-    if len(left) > 1:
-        arrays, they, them = (f"{len(left)} arrays", "they stay valid and keep", "them")
-    message = (
-        f"{arrays} made in {name}() outlived it in {buffer}: {'; '.join(shown)}"
-        f"{'' if left[0][2] else ' (a buffer with debug=True names the lines that made them)'}; {they} a chunk of the "
-        f"buffer: return {them}, or copy {them} before storing"
-    )
-    warnings.warn(message, EscapeWarning, stacklevel=_outside())
-
-
-def _outside() -> int:
-    """Return how many frames up from the caller the first one outside this package is."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-def _what(given: object) -> str:
-    return f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    home = _firsttouch.home_enter(buffer)
+    try:
+        yield buffer
+    finally:
+        _firsttouch.home_leave(home, buffer)  # of whoever entered, even where a generator ends elsewhere
 
 
 def _function(given: object) -> None:
     """Raise a :exc:`TypeError` that explains, unless each call of `given` can have a scope."""
-    if isinstance(given, type) and issubclass(given, Buffer):
-        raise TypeError(f"scratch() got the class {given.__name__}, not a buffer: did you mean {given.__name__}()?")
-    if isinstance(given, (classmethod, staticmethod)):
-        name = type(given).__name__
-        raise TypeError(f"@scratch got a {name}: write it below @{name}, next to the function")
     if isinstance(given, type) or not callable(given):
-        raise TypeError(
-            "scratch() takes a buffer, like ScratchBuffer() or FixedBuffer(), or a function to decorate, not "
-            f"{_what(given)}"
-        )
+        raise TypeError(f"scratch() takes a buffer, like ScratchBuffer(), or a function to decorate, not {given!r:.60}")
     inner = inspect.unwrap(given)
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    name = getattr(inner, "__name__", type(inner).__name__)
-    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+    if any(is_suspended(inner) for is_suspended in _SUSPENDED):
         raise TypeError(
-            f"@scratch cannot decorate the generator {name}: between its yields the caller would run on its scratch "
-            "memory; put `with scratch():` around the parts between yields"
+            f"@scratch cannot decorate {given!r:.60}, a generator or coroutine: while it is suspended, others would "
+            "run in its scope; put `with scratch():` around the parts in between"
         )
-    if inspect.iscoroutinefunction(inner):
-        raise TypeError(
-            f"@scratch cannot decorate the coroutine {name}: while it waits, other tasks would run in its scope; put "
-            "`with scratch():` around the parts between awaits"
-        )
+
+
+_SUSPENDED = (inspect.isgeneratorfunction, inspect.isasyncgenfunction, inspect.iscoroutinefunction)
 
 
 def _numba_type(_buffer: object) -> Any:
@@ -203,6 +117,6 @@ def _numba_type(_buffer: object) -> Any:
     return scratch_buffer
 
 
-_firsttouch.register(function=_function, dress=functools.update_wrapper, report=_report)
+_firsttouch.register(function=_function, dress=functools.update_wrapper)
 if not hasattr(Buffer, "_numba_type_"):
     Buffer._numba_type_ = property(_numba_type)  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import itertools
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
@@ -136,27 +135,3 @@ class use:
 _entered: ContextVar[tuple[tuple[use, object], ...]] = ContextVar("entered", default=())
 """The open blocks of this context, the innermost last, with what served before each. One variable for all blocks, as
 a context never forgets a variable."""
-
-
-def entered() -> tuple[tuple[use, object], ...]:
-    """Return the open blocks of this context, for `leave_under`."""
-    return _entered.get()
-
-
-def leave_under(before: object, outer: tuple[tuple[use, object], ...]) -> None:
-    """Leave what was entered without a block, and restore `before` if no block was opened meanwhile.
-
-    A generator from which NumPy requested items may have stopped inside a block: that block continues, and later
-    restores what was there before all of this.
-    """
-    now = _entered.get()
-    if now is outer:
-        _firsttouch.leave(before)
-        return
-    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], zip(now, outer, strict=False)))
-    if len(now) > same:
-        put_back = before if same == len(outer) else outer[same][1]
-        _entered.set((*now[:same], (now[same][0], put_back), *now[same + 1 :]))
-    elif same == len(outer):
-        _firsttouch.leave(before)
-    # Otherwise an enclosing block ended meanwhile, and has restored what was before it.

@@ -6,18 +6,16 @@ None of these functions touches a page, and none needs privileges.
 from __future__ import annotations
 
 import mmap
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import IntEnum
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal import tables, units
+from firsttouch._internal import units
 from firsttouch.placement import Receipt, receipt
 
 if TYPE_CHECKING:
@@ -25,13 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Inspection",
-    "NotBackedWarning",
     "PageMap",
     "PageState",
-    "check_backed",
     "inspect",
     "pagemap",
-    "plot_pagemap",
 ]
 
 
@@ -99,20 +94,6 @@ class Inspection(NamedTuple):
             return False
         return None if self.absent is None or self.zero_page is None else True
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return all figures in plain types, the allocator as its expression.
-
-        Returns
-        -------
-        dict of str to object
-
-        """
-        return self._asdict() | {
-            "shape": list(self.shape),
-            "allocator": None if self.allocator is None else repr(self.allocator),
-            "receipt": None if self.receipt is None else self.receipt._asdict(),
-        }
-
     def __str__(self) -> str:
         lines = [_title(self)]
         for label, value, *rest in _rows(self):
@@ -124,9 +105,6 @@ class Inspection(NamedTuple):
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        return tables.html(_title(self), _rows(self))
 
 
 #: Figures of pages, in the order of the text.
@@ -326,7 +304,6 @@ def pagemap(a: np.ndarray) -> PageMap:
     See Also
     --------
     firsttouch.inspect : The same in sums.
-    plot_pagemap : The same as a picture.
 
     Notes
     -----
@@ -342,7 +319,7 @@ def pagemap(a: np.ndarray) -> PageMap:
     (1954, 1952)
 
     """
-    states, nodes = (np.frombuffer(runs, np.intp).reshape(-1, 3).T for runs in _firsttouch.pagemap(a, True, "pagemap"))
+    states, nodes = (np.frombuffer(runs, np.intp).reshape(-1, 3).T for runs in _firsttouch.pagemap(a))
     first, end, state = states
     counts = (end - first) // mmap.PAGESIZE
     within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
@@ -355,212 +332,3 @@ def pagemap(a: np.ndarray) -> PageMap:
         addresses.astype(np.uintp),
         mmap.PAGESIZE,
     )
-
-
-class NotBackedWarning(UserWarning):
-    """Pages that did not exist were read in a :class:`check_backed` block: it measured the zero page.
-
-    See Also
-    --------
-    check_backed : Gives this warning.
-
-    """
-
-
-class check_backed:
-    """Warn if a measurement reads pages of arrays that do not exist.
-
-    Memory that was never written has no pages of its own: every read comes from the kernel's shared zero page, which
-    stays in the nearest cache, and measures nothing.
-
-    Parameters
-    ----------
-    *arrays : ndarray
-        Arrays that the block reads.
-
-    Attributes
-    ----------
-    unbacked : list of int
-        After the block, for each array: bytes that were read without memory behind them.
-    first_touched : list of int
-        After the block, for each array: bytes that were faulted in by a write.
-
-    Raises
-    ------
-    TypeError
-        If an argument is not a NumPy array.
-
-    Warns
-    -----
-    firsttouch.inspection.NotBackedWarning
-        If any array is `unbacked`, unless an exception leaves the block.
-
-    Notes
-    -----
-    Residency is compared before and after the block. Pages that were written first are no trap for reads, but their
-    page faults are part of what was measured; `first_touched` counts them, without a warning.
-
-    Examples
-    --------
-    >>> b = ft.pages().zeros(10**6)
-    >>> b.fill(1)
-    >>> with ft.inspection.check_backed(b) as check:
-    ...     total = b.sum()
-    >>> check.unbacked
-    [0]
-
-    """
-
-    def __init__(self, *arrays: np.ndarray) -> None:
-        self.arrays = arrays
-        self.unbacked: list[int] = []
-        self.first_touched: list[int] = []
-        self._before = [_states(array) for array in arrays]
-
-    def __enter__(self) -> Self:
-        self._before = [_states(array) for array in self.arrays]
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.unbacked, self.first_touched = [], []
-        for array, before in zip(self.arrays, self._before, strict=True):
-            after = _states(array)
-            if before.shape != after.shape:  # resized meanwhile: another piece of memory
-                before = after * 0
-            missing = (before == PageState.ABSENT) | (before == PageState.ZERO)
-            made = (after == PageState.SMALL) | (after == PageState.HUGE) | (after == PageState.REAL)
-            self.unbacked.append(int((after == PageState.ZERO).sum()) * mmap.PAGESIZE)
-            self.first_touched.append(int((missing & made).sum()) * mmap.PAGESIZE)
-        if kind is None and any(self.unbacked):
-            warnings.warn(self._warning(), NotBackedWarning, stacklevel=2)
-
-    def _warning(self) -> str:
-        of = len(self.arrays)
-        said = [
-            f"{units.size(size)} of {f'array {at + 1} of {of}' if of > 1 else 'the array'}"
-            f" ({array.dtype}, shape {array.shape})"
-            for at, (array, size) in enumerate(zip(self.arrays, self.unbacked, strict=True))
-            if size
-        ]
-        return (
-            f"read without memory behind it: {', '.join(said)}. These pages were never written: every read came from "
-            "the kernel's shared zero page, which stays in the nearest cache. Write to the array before measuring, "
-            "as with a.fill(1), or give it pages of its own with firsttouch.touch(a)"
-        )
-
-
-def _states(array: np.ndarray) -> npt.NDArray[np.uint8]:
-    first, end, state = np.frombuffer(_firsttouch.pagemap(array, False, "check_backed")[0], np.intp).reshape(-1, 3).T
-    return np.repeat(state, (end - first) // mmap.PAGESIZE).astype(np.uint8)
-
-
-# ---- Pictures: a strip for each moment, coloured by the states of the pages ------------------------------------------
-
-#: From the bottom of a strip to its top: resident memory fills it like a level. Distinguishable with any colour
-#: vision.
-_LOOKS = {
-    PageState.HUGE: ("huge pages", "#0b4f8a"),
-    PageState.SMALL: ("small pages", "#56b4e9"),
-    PageState.REAL: ("small or huge pages", "#2f86c4"),
-    PageState.CACHED: ("page cache only", "#009e73"),
-    PageState.SWAPPED: ("swapped", "#d55e00"),
-    PageState.PRESENT: ("real or zero page", "#cc79a7"),
-    PageState.ZERO: ("shared zero page", "#f0b429"),
-    PageState.ABSENT: ("not there yet", "#e9e9e6"),
-    PageState.UNKNOWN: ("not known", "#4d4d4d"),
-}
-_COLUMNS = 1200
-#: The least share of a column for a state that occurs in it.
-_VISIBLE = 0.05
-
-
-def plot_pagemap(*moments: npt.NDArray[Any] | PageMap, labels: Sequence[str] | None = None) -> Any:
-    """Draw the pages of an array, one strip per moment.
-
-    Parameters
-    ----------
-    *moments : ndarray or PageMap
-        What :func:`pagemap` returned earlier, or an array to be drawn as it is now.
-    labels : sequence of str, optional
-        Label of each strip. The default for two is "before" and "after".
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed (``pip install matplotlib``).
-    TypeError
-        If a moment is not a NumPy array.
-    ValueError
-        If there is no moment, or not one label for each.
-
-    See Also
-    --------
-    pagemap : The states that are drawn.
-
-    Notes
-    -----
-    Pages run from left to right in the order of their addresses. Where there are more pages than columns, a column is
-    divided in proportion, and every state that occurs in it can be seen.
-
-    Examples
-    --------
-    >>> a = ft.pages().zeros(10**6)
-    >>> before = ft.inspection.pagemap(a)
-    >>> a[: len(a) // 2] = 1
-    >>> ft.inspection.plot_pagemap(before, a)
-    <Figure size ... with 2 Axes>
-
-    """
-    if not moments:
-        raise ValueError("plot_pagemap() needs an array, or what pagemap() returned")
-    maps = [moment if isinstance(moment, PageMap) else pagemap(moment) for moment in moments]
-    default = {1: [""], 2: ["before", "after"]}.get(len(maps), list(map(str, range(1, len(maps) + 1))))
-    names = default if labels is None else list(labels)
-    if len(names) != len(maps):
-        raise ValueError(f"labels={names!r}: give one for each of the {len(maps)} moments")
-    try:
-        from matplotlib import pyplot
-        from matplotlib.patches import Patch
-    except ImportError as error:
-        raise ImportError(f"plot_pagemap() needs matplotlib ({error}): pip install matplotlib") from None
-    figure, axes = pyplot.subplots(
-        len(maps), figsize=(9, 0.9 + 0.8 * len(maps)), layout="constrained", sharex=True, squeeze=False
-    )
-    per, unit = units.scale(max(1, *(found.states.size * found.page_size for found in maps)))
-    for ax, found, name in zip(axes.flat, maps, names, strict=True):
-        shares = _shares(found.states)
-        edges = np.linspace(0, found.states.size * found.page_size / per, shares.shape[1])
-        ax.stackplot(edges, shares, colors=[colour for _, colour in _LOOKS.values()], step="post")
-        ax.set_title(name, loc="left", weight="bold", fontsize=9)
-        ax.set_title(_summary(found), loc="right", fontsize=9)
-        ax.set(ylim=(0, 1), yticks=[])
-        ax.margins(x=0)
-    axes[-1, 0].set_xlabel(f"place in the array's pages, {unit}")
-    seen = [look for state, look in _LOOKS.items() if any(state in found.counts() for found in maps)]
-    figure.legend(
-        handles=[Patch(color=colour, label=label) for label, colour in seen], loc="outside lower center", ncols=5
-    )
-    return figure
-
-
-def _shares(pages: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Return the share of each state in each column; the last column, which ends the picture, is there twice."""
-    columns = min(_COLUMNS, pages.size)
-    if columns == 0:
-        return np.zeros((len(_LOOKS), 1))
-    first = np.arange(columns) * pages.size // columns
-    counts = np.array([np.add.reduceat(pages == state, first, dtype=np.intp) for state in _LOOKS])
-    shares = np.maximum(counts / counts.sum(axis=0), _VISIBLE * (counts > 0))
-    return np.repeat(shares / shares.sum(axis=0), [1] * (columns - 1) + [2], axis=1)
-
-
-def _summary(found: PageMap) -> str:
-    """Return the sizes of the states that occur, the largest first."""
-    counts = sorted(found.counts().items(), key=lambda each: -each[1])
-    return ", ".join(f"{units.size(count * found.page_size)} {_LOOKS[state][0]}" for state, count in counts) or "empty"

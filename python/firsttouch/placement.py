@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import groupby, starmap
+import operator
 from typing import NamedTuple
 
 import numpy as np
 
 from firsttouch import _firsttouch
-from firsttouch._constructing import axis_of
 from firsttouch._firsttouch import current_node, highest_node
-from firsttouch._internal import tables, units, validation
-from firsttouch._internal.validation import Policy
+from firsttouch._internal.arguments import Policy
 
 __all__ = [
-    "Collapsed",
     "Migrated",
     "Node",
     "Receipt",
-    "Topology",
     "Touched",
-    "collapse",
     "current_node",
     "highest_node",
     "migrate",
@@ -45,21 +40,6 @@ class Touched(NamedTuple):
     """Number of threads that touched them."""
     by_kernel: bool
     """Whether the kernel populated the pages; otherwise each page was written or read."""
-
-
-class Collapsed(NamedTuple):
-    """Result of :func:`firsttouch.placement.collapse`.
-
-    See Also
-    --------
-    firsttouch.placement.collapse : Returns it.
-
-    """
-
-    huge: int
-    """Bytes that are on huge pages now."""
-    why_not: str | None
-    """Why some are not, or ``None``."""
 
 
 class Migrated(NamedTuple):
@@ -125,12 +105,6 @@ class Receipt(NamedTuple):
         ]
         return ", ".join(filter(None, granted)) or "small pages, lazily"
 
-    def _repr_html_(self) -> str:
-        size = f"{units.size(self.nbytes)}, on {units.size(self.mapped)} of whole pages"
-        rows = [("asked", self.asked or "nothing in particular"), ("granted", self.granted), ("origin", self.origin)]
-        rows += [("not granted", why) for why in self.why_not]
-        return tables.html("receipt", [("size", size), *rows])
-
 
 def touch(
     a: np.ndarray,
@@ -178,43 +152,9 @@ def touch(
 
     """
     start, nbytes = _range("touch()", a)
-    threads = None if threads is None else validation.threads("threads", threads, "None, or")
+    if threads is not None and not 1 <= operator.index(threads) <= 1024:
+        raise ValueError(f"threads={threads!r:.40}: give None, or a number of threads from 1 to 1024")
     return Touched(nbytes, *_firsttouch.touch_range(start, nbytes, a.flags.writeable, threads))
-
-
-def collapse(a: np.ndarray) -> Collapsed:
-    """Move an array's memory onto huge pages, now.
-
-    Parameters
-    ----------
-    a : ndarray
-        Array to collapse. Only huge pages that lie entirely within it are made.
-
-    Returns
-    -------
-    firsttouch.placement.Collapsed
-
-    Raises
-    ------
-    TypeError
-        If `a` is not a NumPy array.
-
-    See Also
-    --------
-    pages : Allocate on huge pages with ``huge="thp"``.
-
-    Notes
-    -----
-    Uses ``MADV_COLLAPSE`` (Linux 6.1), which copies the pages. It pays off for arrays that are used for long.
-
-    Examples
-    --------
-    >>> result = ft.placement.collapse(np.ones(10**6))
-    >>> result.huge == 0 or result.huge >= 2**21
-    True
-
-    """
-    return Collapsed(*_firsttouch.collapse_range(*_range("collapse()", a)))
 
 
 def migrate(a: np.ndarray, numa: Policy) -> Migrated:
@@ -225,7 +165,7 @@ def migrate(a: np.ndarray, numa: Policy) -> Migrated:
     a : ndarray
         Array to move. Pages at its edges are moved as a whole.
     numa : int or str
-        Node or policy, such as ``1`` or ``"blocked:0"``, as for :func:`pages`.
+        Node or policy, such as ``1`` or ``"blocked"``, as for :func:`pages`.
 
     Returns
     -------
@@ -258,10 +198,9 @@ def migrate(a: np.ndarray, numa: Policy) -> Migrated:
     """
     start, nbytes = _range("migrate()", a)
     chosen = _firsttouch.policy_argument("numa", numa)
-    axis = axis_of(a, int(chosen.removeprefix("blocked:"))) if chosen.startswith("blocked:") else None
     if nbytes == 0:
         return Migrated(0, 0, 0, 0, None)
-    return Migrated(*_firsttouch.migrate_range(start, nbytes, chosen, axis, _firsttouch.get_allocator(_owner(a))))
+    return Migrated(*_firsttouch.migrate_range(start, nbytes, chosen, _firsttouch.get_allocator(_owner(a))))
 
 
 def receipt(a: np.ndarray) -> Receipt | None:
@@ -354,38 +293,12 @@ class Node(NamedTuple):
     """Distance to every node that is online; 10 is the node's own memory."""
 
 
-class Topology:
-    """The NUMA nodes that are online; ``repr`` of it is a table.
-
-    See Also
-    --------
-    firsttouch.placement.topology : Returns it.
-
-    """
-
-    nodes: tuple[Node, ...]
-    """The nodes, by ascending number."""
-
-    def __init__(self, nodes: tuple[Node, ...]) -> None:
-        self.nodes = nodes
-
-    def __repr__(self) -> str:
-        to = " ".join(f"{node.number:>4}" for node in self.nodes)
-        lines = [f"node  {'processors':<16} {'memory':>10} {'free':>10}  to node {to}"]
-        for node in self.nodes:
-            distances = " ".join(f"{distance:>4}" for distance in node.distances)
-            processors = _ranges(node.processors) or "none"
-            sizes = f"{units.size(node.memory, 1):>10} {units.size(node.free, 1):>10}"
-            lines.append(f"{node.number:>4}  {processors:<16} {sizes}          {distances}")
-        return "\n".join(lines)
-
-
-def topology() -> Topology:
-    """Return the machine's NUMA nodes: processors, memory and distances.
+def topology() -> tuple[Node, ...]:
+    """Return the machine's NUMA nodes that are online, by ascending number.
 
     Returns
     -------
-    firsttouch.placement.Topology
+    tuple of firsttouch.placement.Node
 
     See Also
     --------
@@ -393,21 +306,11 @@ def topology() -> Topology:
 
     Examples
     --------
-    >>> print(ft.placement.topology())
-    node  processors ...
-    >>> [node.number for node in ft.placement.topology().nodes][0]
+    >>> [node.number for node in ft.placement.topology()][0]
     0
 
     """
-    return Topology(tuple(starmap(_node, _firsttouch.numa_nodes())))
-
-
-def _node(number: int, processors: list[int], memory: tuple[int, int, int] | None, distances: list[int]) -> Node:
-    total, free, available = memory or (0, 0, 0)
-    return Node(number, tuple(processors), total, free, available, tuple(distances))
-
-
-def _ranges(numbers: tuple[int, ...]) -> str:
-    """Return ascending numbers as in "0-3,8"."""
-    runs = [list(run) for _, run in groupby(enumerate(numbers), lambda item: item[1] - item[0])]
-    return ",".join(f"{run[0][1]}-{run[-1][1]}" if len(run) > 1 else str(run[0][1]) for run in runs)
+    return tuple(
+        Node(number, tuple(processors), *(memory or (0, 0, 0)), tuple(distances))
+        for number, processors, memory, distances in _firsttouch.numa_nodes()
+    )

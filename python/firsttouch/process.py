@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextvars
 import sys
 import warnings
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator, UnsupportedError
-from firsttouch._internal.reports import Failure, Stats, stats
 from firsttouch._internal.resolve import chosen, keep_installed
 from firsttouch.context import use
 from firsttouch.custom import AllocatorLike
@@ -32,6 +31,77 @@ __all__ = [
 ]
 
 UnsupportedError.__module__ = "firsttouch.process"  # where it is public
+
+
+class Failure(NamedTuple):
+    """A request that could not be served; ``str`` of it is the reason.
+
+    See Also
+    --------
+    firsttouch.last_failure : Returns the last one.
+
+    """
+
+    asked: int
+    """Bytes requested."""
+    limit: str
+    """Name of the limit that was exceeded: ``RLIMIT_AS``, ``vm.overcommit_memory=2``, ``limited``, ..."""
+    reason: str
+    """What was requested, what was available, and which limit was exceeded, in a sentence."""
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Stats(NamedTuple):
+    """Statistics of an allocator, in bytes unless noted; named as in jemalloc where it has them.
+
+    See Also
+    --------
+    firsttouch.stats : Returns them.
+
+    """
+
+    in_use: int
+    """Requested by live blocks."""
+    active: int
+    """In spans that hold live blocks."""
+    idle: int
+    """Kept for the next request; may be resident."""
+    mapped: int
+    """Address space that is mapped."""
+    retained: int
+    """Address space that is mapped without memory behind it."""
+    peak_in_use: int
+    """Peak of `in_use`: exact for one thread, to 1 MiB per processor for several."""
+    peak_active: int
+    """Peak of `active`, likewise."""
+    peak_held: int
+    """Peak of `active` and `idle` together."""
+    blocks: int
+    """Number of live blocks."""
+    allocations: int
+    """Number of requests served."""
+    recycled: int
+    """Number of requests served entirely from idle memory."""
+    allocated_bytes: int
+    """Requested by all requests served."""
+    recycled_bytes: int
+    """Part of the spans served that was idle memory."""
+    first_touched_bytes: int
+    """Part of the spans served that was fresh: the kernel faults in what of it is touched."""
+    first_touched_small_bytes: int
+    """Part of `first_touched_bytes` on base pages."""
+    first_touched_huge_bytes: int
+    """Part of `first_touched_bytes` where huge pages were requested."""
+    purged_bytes: int
+    """Returned to the operating system."""
+    refaulted_bytes: int
+    """Part of `purged_bytes` that was needed again, and faulted in again: it was returned too early."""
+    failures: int
+    """Number of requests that failed."""
+    small_limit: int
+    """Size below which pools, and what is installed, leave NumPy's arrays to its own allocator, and count none."""
 
 
 def install(
@@ -200,6 +270,41 @@ def get_allocator(array: np.ndarray | None = None) -> Allocator | None:
 
     """
     return _firsttouch.get_allocator(array)
+
+
+def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> Stats:
+    """Return an allocator's statistics.
+
+    Parameters
+    ----------
+    allocator : AllocatorLike or "process", optional
+        Allocator to ask. The default is the installed one or, if none is, the process's own pool; ``None`` is the
+        current allocator.
+
+    Returns
+    -------
+    firsttouch.process.Stats
+        All zero but `small_limit` if the allocator keeps no statistics.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `allocator` is not an allocator.
+
+    See Also
+    --------
+    measure : Figures of a block of code.
+    tracked : An allocator that counts exactly.
+
+    Examples
+    --------
+    >>> pool = ft.pool()
+    >>> a = pool.zeros((1000, 1000))
+    >>> ft.stats(pool).in_use
+    8000000
+
+    """
+    return Stats(**_firsttouch.stats(chosen(allocator, "stats()")))
 
 
 def trim(allocator: AllocatorLike | Literal["process"] | None = "process") -> int:

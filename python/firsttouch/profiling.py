@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextvars
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
 
 from firsttouch import _firsttouch
-from firsttouch._internal import tables, units, validation
-from firsttouch._internal.validation import Size
+from firsttouch._internal import units
+from firsttouch._internal.arguments import Size
 
 __all__ = ["Measured", "measure"]
 
@@ -27,82 +28,6 @@ _WORDS = {
 }
 
 
-class measure:
-    """Measure the memory that arrays made in a block request; entering returns a :class:`Measured`.
-
-    Parameters
-    ----------
-    threads : {"all", "own"}, optional
-        Whose arrays are counted: those of all threads, or only those of this one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `threads` is not one of these.
-
-    See Also
-    --------
-    stats : Statistics of an allocator since it was made.
-
-    Notes
-    -----
-    Counted are arrays of 16 KiB and more that NumPy or firsttouch allocates while the block runs, also where no
-    allocator was chosen; smaller ones stay with NumPy, where counting would cost too much. Not counted are arrays of
-    an explicit :func:`numpy_default`, of :func:`shared`, and of child processes. Blocks may nest and overlap, in
-    threads and tasks: each counts what happens while it is open.
-
-    Idle memory is returned when the outermost block begins, and does not decay while one is open, so that the figures
-    depend neither on what ran before nor on how long the code took.
-
-    Examples
-    --------
-    >>> x = np.arange(100_000.0)
-    >>> with ft.use(ft.pool()), ft.measure() as m:
-    ...     y = (x - x.mean()) / x.std()
-    >>> m.peak >= 2 * x.nbytes
-    True
-    >>> m.assert_at_most(peak="8 MiB")
-
-    """
-
-    def __init__(self, *, threads: Literal["all", "own"] = "all") -> None:
-        self._only_own = validation.one_of("threads", threads, ("all", "own")) == "own"
-        self._open: dict[object, list[Measured]] = {}  # by thread or task, because an object may be shared
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> None:
-            if name.startswith("_"):
-                raise AttributeError(f"'measure' object has no attribute {name!r}", name=name, obj=self)
-            m = f"m.{name}" if hasattr(Measured, name) else "m.peak and others"
-            raise AttributeError(
-                f"measure() has no {name!r}, as it measures a block: with firsttouch.measure() as m: ... gives {m}",
-                name=name,
-                obj=self,
-            )
-
-    def __enter__(self) -> Measured:
-        here, everywhere = _firsttouch.get_allocator(), contextvars.Context().run(_firsttouch.get_allocator)
-        cold = [allocator for allocator in (here, everywhere) if allocator is not None]
-        measured = Measured(_firsttouch.ProfileRegion(self._only_own, cold))
-        self._open.setdefault(_firsttouch.home(), []).append(measured)
-        return measured
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        here = _firsttouch.home()
-        if here not in self._open and self._open:
-            here = list(self._open)[-1]  # a generator may end elsewhere
-        entered = self._open.get(here)
-        if not entered:
-            raise RuntimeError("this measure() was not entered, or has ended already")
-        measured = entered.pop()
-        if not entered:
-            del self._open[here]
-        measured._end()
-
-
 class Measured:
     """Figures of a block of code, in bytes unless noted; while the block runs, those so far.
 
@@ -115,9 +40,6 @@ class Measured:
     def __init__(self, region: _firsttouch.ProfileRegion) -> None:
         self._region = region
         self._found: dict[str, int | None] | None = None
-
-    def _end(self) -> None:
-        self._found = self._region.close()
 
     def as_dict(self) -> dict[str, int | None]:
         """Return all figures as a dictionary.
@@ -194,7 +116,7 @@ class Measured:
         AssertionError
             If a figure exceeds its limit.
         TypeError
-            If there is no such figure, a limit is not a size, or no limit is given.
+            If there is no such figure, or a limit is not a size.
         ValueError
             If a figure is not known, as not all arrays came from pools.
 
@@ -206,61 +128,86 @@ class Measured:
 
         """
         __tracebackhide__ = True  # pytest shows the line that set the limits
-        if not limits:
-            raise TypeError("assert_at_most() needs a limit, as in assert_at_most(peak='10 MiB')")
-        found = self.as_dict()
-        above = [line for name, limit in checked(limits).items() if (line := _above(name, found, limit))]
+        found, above = self.as_dict(), []
+        for name, limit in limits.items():
+            if name not in _WORDS:
+                raise TypeError(f"there is no figure {name!r} to limit: there are {', '.join(_WORDS)}")
+            allowed, value = _firsttouch.size_argument(name, limit), found[name]
+            if value is None:
+                raise ValueError(
+                    f"{name} is not known, as not all arrays came from pools, or other threads used them too: put "
+                    "firsttouch.use(firsttouch.pool()) around the code, or install() a pool before it"
+                )
+            if value > allowed:
+                above.append(
+                    f"{_figure(name, value)} {_WORDS[name]} ({name}), where at most {_figure(name, allowed)} may be"
+                )
         if above:
             raise AssertionError("; ".join(above))
 
     def __repr__(self) -> str:
         return f"Measured({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
 
-    def _repr_html_(self) -> str:
-        rows = [(_WORDS[name], _figure(name, value), "") for name, value in self.as_dict().items() if value is not None]
-        return tables.html("measured", rows, self._unknown())
-
     def __str__(self) -> str:
         known = {name: value for name, value in self.as_dict().items() if value is not None}
         lines = [f"{_figure(name, value):>12} {_WORDS[name]}" for name, value in known.items()]
-        return "\n".join([*lines, *self._unknown()])
-
-    def _unknown(self) -> list[str]:
-        """Return a sentence on the figures that are not known, if there are any."""
-        names = [name for name, value in self.as_dict().items() if value is None]
-        return [f"not known, as not all arrays came from a pool: {units.listed(names)}"] if names else []
+        if unknown := [name for name in self.as_dict() if name not in known]:
+            lines.append(f"not known, as not all arrays came from a pool: {units.listed(unknown)}")
+        return "\n".join(lines)
 
 
-def checked(limits: dict[str, Size]) -> dict[str, Size]:
-    """Return the limits if each names a figure and is a size."""
-    __tracebackhide__ = True
-    for name, limit in limits.items():
-        if name not in _WORDS:
-            raise TypeError(f"there is no figure {name!r} to limit: there are {', '.join(_WORDS)}")
-        validation.size(name, limit)
-    return limits
+@contextmanager
+def measure(*, threads: Literal["all", "own"] = "all") -> Iterator[Measured]:
+    """Measure the memory that arrays made in a block request.
 
+    Parameters
+    ----------
+    threads : {"all", "own"}, optional
+        Whose arrays are counted: those of all threads, or only those of this one.
 
-def known(name: str, found: dict[str, int | None]) -> int:
-    """Return a figure, which has to be known."""
-    __tracebackhide__ = True
-    value = found[name]
-    if value is None:
-        raise ValueError(
-            f"{name} is not known, as not all arrays came from pools, or other threads used them too: put "
-            "firsttouch.use(firsttouch.pool()) around the code, or install() a pool before it"
-        )
-    return value
+    Returns
+    -------
+    context manager
+        Entering it returns a :class:`firsttouch.profiling.Measured`.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `threads` is not one of these.
 
-def _above(name: str, found: dict[str, int | None], limit: Size) -> str | None:
-    """Return what to say if a figure exceeds its limit."""
-    __tracebackhide__ = True
-    allowed = validation.size(name, limit)
-    value = known(name, found)
-    if value <= allowed:
-        return None
-    return f"{_figure(name, value)} {_WORDS[name]} ({name}), where at most {_figure(name, allowed)} may be"
+    See Also
+    --------
+    stats : Statistics of an allocator since it was made.
+
+    Notes
+    -----
+    Counted are arrays of 16 KiB and more that NumPy or firsttouch allocates while the block runs, also where no
+    allocator was chosen; smaller ones stay with NumPy, where counting would cost too much. Not counted are arrays of
+    an explicit :func:`numpy_default`, of :func:`shared`, and of child processes. Blocks may nest and overlap, in
+    threads and tasks: each counts what happens while it is open.
+
+    Idle memory is returned when the outermost block begins, and does not decay while one is open, so that the figures
+    depend neither on what ran before nor on how long the code took.
+
+    Examples
+    --------
+    >>> x = np.arange(100_000.0)
+    >>> with ft.use(ft.pool()), ft.measure() as m:
+    ...     y = (x - x.mean()) / x.std()
+    >>> m.peak >= 2 * x.nbytes
+    True
+    >>> m.assert_at_most(peak="8 MiB")
+
+    """
+    if threads not in ("all", "own"):
+        raise ValueError(f"threads={threads!r:.40}: give 'all' or 'own'")
+    here, everywhere = _firsttouch.get_allocator(), contextvars.Context().run(_firsttouch.get_allocator)
+    cold = [allocator for allocator in (here, everywhere) if allocator is not None]
+    measured = Measured(_firsttouch.ProfileRegion(threads == "own", cold))
+    try:
+        yield measured
+    finally:
+        measured._found = measured._region.close()
 
 
 def _figure(name: str, value: int) -> str:

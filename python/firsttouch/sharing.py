@@ -15,14 +15,13 @@ import sys
 import time
 import weakref
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from firsttouch import _allocators, _firsttouch
 from firsttouch._firsttouch import SharedMapping
-from firsttouch._internal import validation
-from firsttouch._internal.validation import Huge, Policy
+from firsttouch._internal.arguments import Huge, Policy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,13 +40,10 @@ class SharedArrayError(RuntimeError):
 
     Notes
     -----
-    It is not an :exc:`OSError`, which would end the workers of ``multiprocessing.Pool`` without a message.
+    It is raised where the array is unpickled. A pool of processes does that between two tasks, and fails as with any
+    object that cannot be unpickled.
 
     """
-
-
-class LostOnTheWayError(SharedArrayError, ConnectionError):
-    """The same between workers of Dask, which retry or recompute only after a connection has failed."""
 
 
 class SharedArray(np.ndarray):
@@ -154,14 +150,13 @@ def shared(
     kind = model.dtype
     if kind.hasobject:
         raise TypeError(f"an array of {kind} cannot be shared: its items are addresses, meaningless elsewhere")
-    validation.one_of("order", order, ("C", "F"))
+    if order not in ("C", "F"):
+        raise ValueError(f"order={order!r:.40}: give 'C' or 'F'")
     dims = (*_dims(shape), *model.shape[1:])
     nbytes = math.prod(dims) * kind.itemsize
     if nbytes > _MAX_BYTES:
         raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
     pages = _allocators.pages(huge=huge, populate=populate, numa=numa, strict=strict)
-    if order == "F" and _firsttouch.slab_axis(pages) == 0:
-        raise ValueError('numa="blocked:0" makes slabs along axis 0 of arrays in C order: give order="C"')
     mapping = SharedMapping(nbytes, pages)
     _mapped[mapping.token, True] = mapping
     register_with_dask()
@@ -256,9 +251,6 @@ def _mapping_of(a: np.ndarray) -> SharedMapping | None:
 #: The boot's number, the host's name, the namespace of process numbers.
 Where = tuple[str, str, int]
 
-#: The errors that a corrupted or forged handle causes.
-_MALFORMED = (TypeError, ValueError, OverflowError, AttributeError, LookupError)
-
 
 @cache
 def _where() -> Where:
@@ -277,25 +269,8 @@ def _where() -> Where:
     return boot, os.uname().nodename, space
 
 
-def arrive(place: Where, *what: Any) -> Any:
-    """Return the array of a handle; in the process that sent it, one that can be sent again.
-
-    Raises :exc:`SharedArrayError` or :exc:`MemoryError`. If that would end a process pool, an object is returned that
-    raises it when used.
-    """
-    try:
-        return _arrived(place, *what)
-    except (SharedArrayError, MemoryError, *_MALFORMED) as error:
-        if isinstance(error, _MALFORMED):
-            error = SharedArrayError(f"this is not a valid handle of a shared array: {error}")
-        if _would_end_a_pool():
-            return Missing(error)
-        if isinstance(error, SharedArrayError) and _is_called_by("distributed.protocol.core"):
-            raise LostOnTheWayError(str(error)) from None
-        raise error from None
-
-
-def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
+def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
+    """Return the array of a handle; in the process that sent it, one that can be sent again."""
     token, process = words[:2]
     if place != _where():
         raise SharedArrayError(
@@ -320,7 +295,7 @@ def _arrived(place: Where, words: Any, offset: int, shape: Any, strides: Any, dt
     return array.view(SharedArray) if process == os.getpid() else array
 
 
-# Who pickles and unpickles.
+# Who pickles.
 
 
 def _is_called_by(module: str) -> bool:
@@ -329,59 +304,6 @@ def _is_called_by(module: str) -> bool:
     while frame is not None and frame.f_globals.get("__name__") != module:
         frame = frame.f_back
     return frame is not None
-
-
-class Missing:
-    """Raises, at every use, the error of opening a shared array.
-
-    An error while a task is unpickled ends the worker of a process pool, and the caller may wait forever
-    (``multiprocessing.Pool``). So the error is raised at the first use, inside the task, and is reported as its own.
-    """
-
-    __slots__ = ("_error",)
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise self._error.with_traceback(None)
-
-    def __repr__(self) -> str:
-        return f"<a shared array that could not be opened: {self._error}>"
-
-
-def _raise(self: Missing, *_given: object, **_named: object) -> NoReturn:
-    raise self._error.with_traceback(None)
-
-
-for _name, _method in vars(np.ndarray).items():
-    if _name.startswith("__") and callable(_method) and _name not in ("__new__", "__repr__"):
-        setattr(Missing, _name, _raise)
-
-#: Functions of pools that unpickle tasks and results, in loops that an error would end.
-_LOOPS = {
-    ("pool", "worker"),
-    ("pool", "_handle_results"),
-    ("process", "_process_worker"),
-    ("process", "wait_result_broken_or_wakeup"),
-    ("process_executor", "_process_worker"),
-    ("process_executor", "wait_result_broken_or_wakeup"),
-}
-#: Modules whose frames may be in between. With any other, the task itself unpickles, and the error is its own.
-_PASSED = ("firsttouch.", "multiprocessing.", "concurrent.futures.", "joblib.externals.loky.", "loky.", "pickle.")
-
-
-def _would_end_a_pool() -> bool:
-    """Return whether the caller is unpickling for a pool's own loop."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        module = frame.f_globals.get("__name__") or ""
-        if (module.rpartition(".")[2], frame.f_code.co_name) in _LOOPS:
-            return True
-        if not f"{module}.".startswith(_PASSED):
-            return False
-        frame = frame.f_back
-    return False
 
 
 _is_registered = False

@@ -1,7 +1,5 @@
 """NumPy calls foreign code while it creates an array: `__array_function__`, iterators, subclasses, allocators."""
 
-import contextvars
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,52 +61,12 @@ def test_subclasses_are_finalized() -> None:
         assert type(getattr(ft.aligned(4096), name)(prototype, subok=False)) is np.ndarray
 
 
-def items(block: ft.use, ended: list[str]) -> Iterator[float]:
-    with block:
-        yield from (1.0, 2.0, 3.0)
-    ended.append("end")
-
-
-class Asking:
-    """Is an array of the next items of an iterator, whose code runs while NumPy makes the array."""
-
-    def __init__(self, iterator: Iterator[float], count: int) -> None:
-        self.iterator, self.count = iterator, count
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.array(list(itertools.islice(self.iterator, self.count)))
-
-
-def test_an_iterator_left_inside_a_block_of_its_own() -> None:
-    ended: list[str] = []
-    inner = ft.pages()
-
-    def run() -> None:
-        left = items(ft.use(inner), ended)
-        found = ft.aligned(4096).array(Asking(left, 2))
-        assert found.tolist() == [1.0, 2.0]
-        assert ft.get_allocator(found) == ft.aligned(4096) or found.ctypes.data % 4096 == 0
-        assert ft.get_allocator() == inner  # as it is with NumPy's own
-        left.close()  # type: ignore[attr-defined]
-        assert ft.get_allocator() == ft.numpy_default()
-        whole = ft.aligned(4096).array(Asking(items(ft.use(inner), ended), 4))
-        assert whole.tolist() == [1.0, 2.0, 3.0]
-        assert ft.get_allocator() == ft.numpy_default()
-
-    contextvars.copy_context().run(run)
-    assert ended == ["end"]
-
-
-def test_an_iterator_that_ends_the_block_around() -> None:
-    def run() -> None:
-        around = items(ft.use(ft.pages()), [])
-        assert next(around) == 1.0
-        assert ft.get_allocator() == ft.pages() or repr(ft.get_allocator()) == "pages()"
-        found = ft.malloc().array(Asking(around, 4))
-        assert found.tolist() == [2.0, 3.0]
-        assert ft.get_allocator() == ft.numpy_default()
-
-    contextvars.copy_context().run(run)
+def test_blocks_are_as_before_after_errors() -> None:
+    with ft.use(ft.pages()) as around:
+        for wrong in ((-1,), ("x",), (2**62,)):
+            with pytest.raises((ValueError, TypeError, MemoryError)):
+                ft.malloc().ones(*wrong)
+            assert ft.get_allocator() == around
 
 
 def test_in_the_place_of_numpys_they_do_not_call_themselves() -> None:

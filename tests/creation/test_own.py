@@ -106,17 +106,6 @@ def test_an_address_at_which_an_array_lives() -> None:
     assert not array.any()
 
 
-def test_half_an_allocator_and_a_class() -> None:
-    class Half:
-        def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
-            return 0
-
-    with pytest.raises(TypeError, match=r"zeros\(\) got Half, which has allocate\(\) and no deallocate\(\)"):
-        ft.zeros(3, allocator=Half())  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match=r"got the class Counted, not an object of it: did you mean Counted\(\)\?"):
-        ft.use(Counted)  # type: ignore[arg-type]
-
-
 def test_install_refuses_it_and_names_what_it_takes() -> None:
     with pytest.raises(TypeError, match=r"install\(\) cannot take Counted.*from_functions\(\).*use\(\)"):
         ft.install(Counted())

@@ -1,4 +1,4 @@
-"""Shared arrays between workers: lost with their sender they are requested again, and what is spilled is data."""
+"""Shared arrays between workers: what is spilled is data, and what is sent is a handle."""
 
 import pytest
 
@@ -13,30 +13,7 @@ from distributed.spill import SpillBuffer
 
 import firsttouch as ft
 import firsttouch.dask
-from tests.dask.work import cluster
-from tests.shared import work
 from tests.shared.work import memory_files
-
-
-def test_no_result_is_lost() -> None:
-    with cluster(workers=2) as client:
-        first, second = client.scheduler_info()["workers"]
-        for function in (work.made, work.made_within):  # a handle of its own, and one in a pickle
-            made = client.submit(function, 1000, workers=[first], pure=False)
-            client.submit(work.nothing, made, workers=[first], pure=False).result()
-            client.run(work.lose_the_next, workers=[second])
-            assert client.submit(work.total_of, made, workers=[second], pure=False).result(60) == 499_500
-            assert client.run(work.came_through, workers=[second]) == {second: True}
-
-
-def test_the_client_is_told() -> None:
-    with cluster() as client:
-        made = client.submit(work.made, 1000)
-        client.submit(work.nothing, made).result()
-        work.lose_the_next()
-        with pytest.raises(ft.sharing.SharedArrayError, match="its process has ended"):
-            made.result(60)
-        assert made.result(60).sum() == 499_500
 
 
 @dataclass

@@ -60,8 +60,6 @@ def assert_runs(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(DOCSTRINGS))
 def test_examples_of_docstrings_run(name: str) -> None:
-    if "plot_pagemap" in name:
-        pytest.importorskip("matplotlib").use("agg")
     assert_runs(name, DOCSTRINGS[name])
 
 

@@ -16,7 +16,7 @@ from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import save_pictures
 
 KIB, MIB, PAGE = 1 << 10, 1 << 20, 4096
-NODE = next(node.number for node in ft.placement.topology().nodes if node.processors and node.memory)
+NODE = next(node.number for node in ft.placement.topology() if node.processors and node.memory)
 
 needs_states = pytest.mark.skipif(ft.inspect(np.zeros(MIB)).zero_page is None, reason="no source tells the zero page")
 

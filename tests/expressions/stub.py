@@ -12,7 +12,7 @@ HEAD = '''"""The functions that make allocators. Written from spec.rs by ``pytho
 from typing import Literal
 
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal.validation import Huge, Policy, Size
+from firsttouch._internal.arguments import Huge, Policy, Size
 from firsttouch.custom import AllocatorLike
 '''
 

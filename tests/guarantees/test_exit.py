@@ -120,7 +120,7 @@ ENDINGS = {
         sys.last = Last()
     """,
     "exceptions that are kept": """
-        @ft.scratch(warn=True)
+        @ft.scratch
         def fails():
             array = np.ones(50_000)
             raise ValueError

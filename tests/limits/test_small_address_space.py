@@ -68,7 +68,7 @@ def test_arrays_of_all_sizes_work(way: str, shim: Path) -> None:
         kept.clear()
         assert ft.stats(pool).blocks == 0
         assert probe.wait_until(lambda: ft.stats(pool).idle == 0), ft.stats(pool)
-        print(json.dumps([highest, ft.stats(pool).as_dict()]))
+        print(json.dumps([highest, ft.stats(pool)._asdict()]))
         """,
         env={"LD_PRELOAD": str(shim), "REFUSE": way},
     )

@@ -113,10 +113,9 @@ class TestWhoeverServes:
 
 
 def test_an_exception_ends_the_block() -> None:
-    block = ft.measure()
-    with pytest.raises(ZeroDivisionError), block:
+    with pytest.raises(ZeroDivisionError), ft.measure():
         np.ones(MIB, np.uint8)[1 // 0]
-    with block as m:  # and it can be entered again
+    with ft.measure() as m:
         a = np.ones(MIB, np.uint8)
     b = np.ones(MIB, np.uint8)
     assert m.arrays == 1
@@ -175,13 +174,9 @@ def test_limits() -> None:
         m.assert_at_most(peek="1 MiB")
     with pytest.raises(ValueError, match="peak"):
         m.assert_at_most(peak="one megabyte")
-    with pytest.raises(TypeError, match="needs a limit"):
-        m.assert_at_most()
     del a
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="threads='mine': give 'all' or 'own'"):
-        ft.measure(threads="mine")  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        ft.measure(True)  # type: ignore[arg-type, call-arg]
+    with pytest.raises(ValueError, match="threads='mine': give 'all' or 'own'"), ft.measure(threads="mine"):  # type: ignore[arg-type]
+        pass

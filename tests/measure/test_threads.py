@@ -166,34 +166,3 @@ def test_plain_functions_stand_where_nobody_measures(installed: bool) -> None:
         assert functions() == before != inside
         """
     )
-
-
-def test_one_object_in_two_threads() -> None:
-    shared = ft.measure(threads="own")
-    inside, entered, ended = (threading.Event() for _ in range(3))
-    found = {}
-
-    def first() -> None:
-        with shared as own:
-            inside.set()
-            entered.wait()
-            kept.append(np.ones(MIB, np.uint8))
-        kept.append(np.ones(2 * MIB, np.uint8))  # after the block
-        found["first"] = own.allocated
-        ended.set()
-
-    def second() -> None:
-        inside.wait()
-        with shared as own:
-            entered.set()
-            ended.wait()
-            kept.append(np.ones(4 * MIB, np.uint8))
-        found["second"] = own.allocated
-
-    kept: list[np.ndarray] = []
-    threads = [threading.Thread(target=work) for work in (first, second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {"first": MIB, "second": 4 * MIB}

@@ -71,8 +71,6 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "aligned empty": lambda: ft.aligned(256).zeros(3000),
     "array": lambda: ft.array(LIST, allocator=POOL),
     "calloc": lambda: ft.calloc().zeros(3000),
-    "inspect check_backed": lambda: _alone(ft.inspection.check_backed(ARRAY)),
-    "collapse": lambda: type(ft.placement.collapse(ARRAY)),
     "current_node": ft.placement.current_node,
     "default_buffer": ft.buffers.default_buffer,
     "empty": lambda: ft.empty(30000, "u1", allocator=POOL).nbytes,

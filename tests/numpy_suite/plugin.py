@@ -60,7 +60,7 @@ def pytest_sessionfinish() -> Iterator[Any]:
     if WAY != "plain":
         import firsttouch
 
-        pooled = firsttouch.stats().as_dict() | {"installed": int(firsttouch.is_installed())}
+        pooled = firsttouch.stats()._asdict() | {"installed": int(firsttouch.is_installed())}
     Path(os.environ["FIRSTTOUCH_SUITE_OUTCOMES"]).write_text(
         json.dumps({"outcomes": _outcomes, "pooled": pooled}), encoding="utf-8"
     )

@@ -12,16 +12,13 @@ pytestmark = pytest.mark.quick
 
 def test_the_topology_is_the_kernels() -> None:
     found = ft.placement.topology()
-    assert ft.placement.current_node() in {node.number for node in found.nodes}
-    assert ft.placement.highest_node() == found.nodes[-1].number
-    every = {processor for node in found.nodes for processor in node.processors}
+    assert ft.placement.current_node() in {node.number for node in found}
+    assert ft.placement.highest_node() == found[-1].number
+    every = {processor for node in found for processor in node.processors}
     assert os.sched_getaffinity(0) <= every
-    for node in found.nodes:
-        assert len(node.distances) == len(found.nodes)
+    for node in found:
+        assert len(node.distances) == len(found)
         assert 0 <= node.free <= node.memory
-    table = repr(found).splitlines()
-    assert len(table) == len(found.nodes) + 1
-    assert "processors" in table[0]
 
 
 REFUSED = """
@@ -67,7 +64,7 @@ def test_a_policy_from_outside_with_relative_nodes() -> None:
     failed = libc.syscall(238, 2 | 1 << 14, named, 1024)  # set_mempolicy, MPOL_BIND
     assert not failed, errno.errorcode[ctypes.get_errno()]
     array = np.ones(100_000)
-    for policy in (nodes[0], "bind:all", "interleave:all", "local", "blocked:0"):
+    for policy in (nodes[0], "bind:all", "interleave:all", "local", "blocked"):
         receipt = ft.receipt(ft.pages(numa=policy).zeros(100_000))
         print(receipt.numa.endswith(f":{nodes[0]}"), receipt.why_not, ft.migrate(array, policy).failed)
     print(*ft.receipt(ft.pages(numa=f"preferred:{nodes[0]}").zeros(100_000)).why_not)

@@ -24,8 +24,8 @@ PLACED: list[dict[str, Any]] = [
     {"lock": True},
     {"numa": 0},
     {"numa": "interleave:all", "populate": 2},
-    {"numa": "blocked:0"},
-    {"numa": "blocked:-1", "populate": True},
+    {"numa": "blocked"},
+    {"numa": "blocked", "populate": True},
     {"numa": "local", "strict": True},
 ]
 
@@ -121,7 +121,7 @@ def test_more_than_a_container_has_is_an_error_too() -> None:
         ({"numa": 99}, ValueError, "there is no node 99: this machine has node"),
         ({"numa": True}, TypeError, "numa=True is a bool"),
         ({"numa": "bnid:0"}, ValueError, '"bind:0-1"'),
-        ({"numa": "blocked:x"}, ValueError, "it takes one axis"),
+        ({"numa": "blocked:0"}, ValueError, '"blocked"'),
     ],
     ids=str,
 )

@@ -14,17 +14,17 @@ pytestmark = pytest.mark.quick
 
 
 def test_a_new_pool_has_nothing() -> None:
-    counts = ft.stats(ft.pool()).as_dict()
+    counts = ft.stats(ft.pool())._asdict()
     assert counts.pop("small_limit") == ft.stats().small_limit > 0
     assert set(counts.values()) == {0}
 
 
 def test_the_fields_are_numbers_that_json_can_hold() -> None:
     found = ft.stats()
-    again = ft.process.Stats(**json.loads(json.dumps(found.as_dict())))
+    again = ft.process.Stats(**json.loads(json.dumps(found._asdict())))
     assert again == found == pickle.loads(pickle.dumps(found)) == copy.deepcopy(found)
     assert hash(again) == hash(found)
-    assert again != ft.process.Stats(**found.as_dict() | {"idle": found.idle + 1})
+    assert again != ft.process.Stats(**found._asdict() | {"idle": found.idle + 1})
     assert repr(found).startswith(f"Stats(in_use={found.in_use}, active={found.active}, idle=")
 
 

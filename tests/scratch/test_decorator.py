@@ -3,9 +3,7 @@
 import dataclasses
 import functools
 import inspect
-import linecache
 import pickle
-import warnings
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -286,19 +284,18 @@ async def later() -> AsyncIterator[int]:
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (numbers, "generator numbers.*between its yields.*with scratch"),
-        (later, "generator later.*with scratch"),
-        (waits, "coroutine waits.*with scratch"),
-        (functools.partial(numbers), "generator numbers"),
-        (functools.partial(functools.partial(waits)), "coroutine waits"),
-        (Methods, "the class Methods"),
-        (classmethod(lambda cls: 1), "below @classmethod"),
-        (staticmethod(lambda: 1), "below @staticmethod"),
-        (5, "not int"),
-        ("text", "not str"),
+        (numbers, "numbers.*a generator or coroutine.*with scratch"),
+        (later, "later.*a generator or coroutine.*with scratch"),
+        (waits, "waits.*a generator or coroutine.*with scratch"),
+        (functools.partial(numbers), "a generator or coroutine"),
+        (functools.partial(functools.partial(waits)), "a generator or coroutine"),
+        (Methods, "not <class .*Methods"),
+        (classmethod(lambda cls: 1), "not <classmethod"),
+        (5, "not 5"),
+        ("text", "not 'text'"),
     ],
 )
-@pytest.mark.parametrize("way", [ft.scratch, ft.scratch(), ft.scratch(warn=True), ft.scratch(BUFFER)])
+@pytest.mark.parametrize("way", [ft.scratch, ft.scratch(), ft.scratch(BUFFER)])
 def test_what_can_not_be_decorated_says_what_to_do(way: Any, function: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):
         way(function)
@@ -334,54 +331,3 @@ def test_a_library_that_caches_what_it_made_inside() -> None:
     assert 8 * MIDDLE <= buffer.used < 9 * MIDDLE
     CACHE.clear()
     assert buffer.used == 0
-
-
-def test_a_warning_names_how_many_and_points_to_the_line_of_the_call() -> None:
-    buffer = ft.ScratchBuffer("1 MiB")
-
-    @ft.scratch(buffer, warn=True)
-    def step() -> Any:
-        CACHE["a"], CACHE["b"] = np.arange(5_000), {"deep": [np.ones((20, 30))]}
-        return CACHE["a"] + 1
-
-    with pytest.warns(ft.buffers.EscapeWarning, match=r"2 arrays.*step\(\).*39.06 KiB.*debug=True names") as caught:
-        step()
-    (warning,) = caught
-    assert warning.filename == __file__
-    assert "step()" in linecache.getline(__file__, warning.lineno)
-    churn()
-    assert (CACHE["a"] == np.arange(5_000)).all()
-    CACHE.clear()
-    assert buffer.used == 0
-    with warnings.catch_warnings(action="error"), pytest.raises(ft.buffers.EscapeWarning):
-        step()
-    assert ft.get_allocator() == ft.numpy_default()
-
-
-def test_the_line_that_made_it_in_debug_mode() -> None:
-    @ft.scratch(ft.ScratchBuffer(debug=True), warn=True)
-    def step() -> None:
-        CACHE["a"] = np.ones(1_000)
-
-    with pytest.warns(ft.buffers.EscapeWarning, match=r"made at .*test_decorator\.py:\d+") as caught:
-        step()
-    line = int(str(caught[0].message).split("test_decorator.py:")[1].split()[0].rstrip(".;,"))
-    assert "np.ones(1_000)" in linecache.getline(__file__, line)
-
-
-def test_what_is_returned_and_what_only_the_collector_finds_is_no_escape() -> None:
-    class Ring:
-        def __init__(self) -> None:
-            self.array, self.ring = np.ones(MIDDLE), self
-
-    @ft.scratch(warn=True)
-    def step(out: Any) -> Any:
-        Ring()
-        out[:] = np.ones(MIDDLE)
-        return [np.ones(MIDDLE), out[3:]]
-
-    out = np.zeros(MIDDLE)
-    with warnings.catch_warnings(action="error"):
-        found = step(out)
-    assert np.shares_memory(found[1], out)
-    assert found[0].all()

@@ -124,7 +124,7 @@ def test_a_thread_of_the_child_with_the_number_of_one_that_is_gone() -> None:
 def test_without_numpy_at_import() -> None:
     """`firsttouch run` starts without it; the names are there all the same."""
     run(
-        "import firsttouch as ft, sys\nassert ft.buffers.EscapeWarning and ft.scratch and ft.buffers.default_buffer",
+        "import firsttouch as ft, sys\nassert ft.buffers.using_buffer and ft.scratch and ft.buffers.default_buffer",
         prologue="",
     )
 

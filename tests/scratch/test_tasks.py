@@ -213,30 +213,6 @@ def test_another_buffer_as_the_default_for_a_block() -> None:
     assert ft.buffers.default_buffer() is usual
 
 
-def test_one_using_buffer_in_two_tasks() -> None:
-    shared, own = ft.buffers.using_buffer(ft.ScratchBuffer("4 MiB")), []
-
-    async def first(entered: asyncio.Event, left: asyncio.Event) -> None:
-        before = ft.buffers.default_buffer()
-        with shared:
-            await entered.wait()
-        own.append(ft.buffers.default_buffer() is before)
-        left.set()
-
-    async def second(entered: asyncio.Event, left: asyncio.Event) -> None:
-        with shared as buffer:
-            entered.set()
-            await left.wait()
-            own.append(ft.buffers.default_buffer() is buffer)
-
-    async def main() -> None:
-        entered, left = asyncio.Event(), asyncio.Event()
-        await asyncio.gather(first(entered, left), second(entered, left))
-
-    asyncio.run(main())
-    assert own == [True, True]
-
-
 def test_using_buffer_of_a_generator_that_another_thread_closes() -> None:
     def generator() -> Generator[None]:
         with ft.buffers.using_buffer(ft.ScratchBuffer("1 MiB")):
@@ -248,5 +224,3 @@ def test_using_buffer_of_a_generator_that_another_thread_closes() -> None:
     thread.start()
     thread.join()
     assert ft.buffers.default_buffer() is before
-    with pytest.raises(RuntimeError, match="was not entered"):
-        ft.buffers.using_buffer(ft.ScratchBuffer("1 MiB")).__exit__(None, None, None)

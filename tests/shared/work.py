@@ -1,11 +1,9 @@
 """Functions on shared arrays for other processes; importable, as spawned processes require."""
 
 import os
-import pickle
 import queue
 import signal
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,21 +46,6 @@ def made(n: int) -> np.ndarray:
     a = ft.shared(n)
     a[:] = np.arange(n)
     return a
-
-
-@dataclass
-class Within:
-    """Something that is pickled with an array in it."""
-
-    array: np.ndarray
-
-
-def made_within(n: int) -> Within:
-    return Within(made(n))
-
-
-def total_of(a: Any) -> float:
-    return float(getattr(a, "array", a).sum())
 
 
 def passed_on(a: np.ndarray) -> np.ndarray:
@@ -123,51 +106,3 @@ def looked_at(a: np.ndarray) -> tuple[int, int]:
     """Bytes of an array that are there though this process touched none of them, and of those that it touched."""
     found = ft.inspect(a)
     return found.cached or 0, found.real or 0
-
-
-class Lost:
-    """Is pickled as an array of a process that has ended."""
-
-    def __reduce__(self) -> Any:
-        reduced: Any = ft.shared(10).__reduce_ex__(5)
-        remake, (place, words, *rest) = reduced
-        remake(place, words, *rest)  # nothing is under way
-        return remake, (place, (words[0], 2**22 + 5, *words[2:]), *rest)
-
-
-def lost(_: object) -> Lost:
-    return Lost()
-
-
-def itself(a: object) -> object:
-    return a
-
-
-def unpickled(handle: bytes) -> str:
-    """What a task sees that opens a handle itself."""
-    try:
-        pickle.loads(handle)
-    except ft.sharing.SharedArrayError:
-        return "raised"
-    return "arrived"
-
-
-def lose_the_next() -> None:
-    """The next array that comes to this process belongs to one that has ended."""
-    from firsttouch import sharing
-
-    module: Any = sharing
-    arrived = module._arrived
-
-    def lost(*_: object) -> None:
-        module._arrived = arrived
-        raise ft.sharing.SharedArrayError("its process has ended")
-
-    module._arrived = lost
-
-
-def came_through(_: object = None) -> bool:
-    """Whether nothing waits to be lost any more."""
-    from firsttouch import sharing
-
-    return sharing._arrived.__module__ == sharing.__name__

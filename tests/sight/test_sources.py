@@ -58,6 +58,6 @@ def test_an_ordinary_user_sees_it_all() -> None:
             assert ctypes.CDLL(None).prctl(4, 1, 0, 0, 0) == 0  # as after an exec
         a = np.zeros(1 << 22)
         a[: 1 << 21] = 1
-        found = ft.inspect(a).as_dict()
+        found = ft.inspect(a)._asdict()
         assert None not in [found[name] for name in found["sources"]], found
     """)

@@ -80,7 +80,7 @@ def test_a_node_is_given_when_memory_is_mapped() -> None:
     assert receipt is not None
     assert (receipt.numa, receipt.why_not) == ("bind:0", ())
     assert (a == 0).all()
-    (node,) = ft.placement.topology().nodes
+    (node,) = ft.placement.topology()
     assert (node.number, ft.placement.current_node()) == (0, 0)
 
 

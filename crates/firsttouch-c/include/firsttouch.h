@@ -177,9 +177,6 @@ static inline void firsttouch_scratch_rewind(firsttouch_scratch *scratch, firstt
  * or as by a read. */
 firsttouch_status firsttouch_touch(void *address, size_t size, bool write, int threads) FIRSTTOUCH_NOEXCEPT;
 
-/* Moves memory onto huge pages now; `*huge` receives the bytes that are on them. */
-firsttouch_status firsttouch_collapse(void *address, size_t size, size_t *huge) FIRSTTOUCH_NOEXCEPT;
-
 /* Moves pages to where a NUMA policy says, such as "0", "bind:0-1", "preferred:1" or "interleave:all"; `result` may be
  * NULL. */
 typedef struct firsttouch_migration {

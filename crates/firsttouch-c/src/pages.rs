@@ -6,7 +6,6 @@ use firsttouch::allocator::find;
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::{NodeMemory, Topology};
 use firsttouch::os::{self, Errno};
-use firsttouch::pages::collapse;
 use firsttouch::pages::migration::migrate;
 use firsttouch::pages::migration::whole_pages;
 use firsttouch::pages::placement::page_bytes;
@@ -66,25 +65,6 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
         let made = unsafe { make_real(job, &mut |_| true) };
         let refused = |error| fail(Status::System, format_args!("cannot touch {}: {}", Bytes(size), Reason::of(error)));
         made.map(|_| ()).map_err(refused)
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn firsttouch_collapse(address: *mut c_void, size: usize, huge: *mut usize) -> Status {
-    status_of(|| {
-        ensure_memory()?;
-        range(address, size)?;
-        let (done, why_not) = collapse((address.addr(), size), &mut |_| true);
-        // SAFETY: null, or a place for a number (header).
-        if let Some(huge) = unsafe { huge.as_mut() } {
-            *huge = done;
-        }
-        match why_not {
-            Some(reason) if done == 0 => {
-                Err(fail(Status::System, format_args!("cannot collapse {} into huge pages: {reason}", Bytes(size))))
-            }
-            _ => Ok(()),
-        }
     })
 }
 

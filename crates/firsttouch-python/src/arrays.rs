@@ -101,17 +101,15 @@ fn short<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult
     let Some(given) = a.allocator else {
         let current = numpy.current(py)?;
         if !current.is(numpy.default_capsule(py)) {
-            let handler = capsules::handler(&current)?.filter(|handler| !handler.has_slabs());
+            let handler = capsules::handler(&current)?;
             return handler.map_or(Ok(None), |handler| made(numpy, handler, &current, &shape, dtype, zeroed));
         }
         return match serving() {
-            Some(front) if front.has_slabs() => Ok(None),
             Some(front) => made(numpy, front, &current, &shape, dtype, zeroed),
             None => numpy.plain(shape.dims(), dtype.object.bind(py), zeroed).map(Some),
         };
     };
     match given.cast::<PyAllocator>() {
-        Ok(allocator) if allocator.get().has_slabs() => Ok(None),
         Ok(allocator) => {
             let capsule = capsules::named(py, allocator.get())?;
             let handler = capsules::handler(capsule)?;

@@ -64,19 +64,17 @@ fn push(runs: &mut Vec<Run>, pages: Range<usize>, common: isize) -> Result<(), T
 
 /// Runs of an array's pages in one state and, on request, of those whose node is known on one node; `None` without memory for
 /// them.
-fn runs_of(ranges: &[Range<usize>], with_nodes: bool) -> Option<(Vec<Run>, Vec<Run>)> {
+fn runs_of(ranges: &[Range<usize>]) -> Option<(Vec<Run>, Vec<Run>)> {
     let found = query(ranges).runs;
     let (mut states, mut nodes) = (Vec::new(), Vec::new());
     found.iter().try_for_each(|run| push(&mut states, run.range.clone(), run.state as isize)).ok()?;
     let mut pushed = Ok(());
-    if with_nodes {
-        // If the kernel does not tell, no node is known.
-        let _ = visit_nodes(&found, |pages, node| {
-            if node >= 0 && pushed.is_ok() {
-                pushed = push(&mut nodes, pages, node as isize);
-            }
-        });
-    }
+    // If the kernel does not tell, no node is known.
+    let _ = visit_nodes(&found, |pages, node| {
+        if node >= 0 && pushed.is_ok() {
+            pushed = push(&mut nodes, pages, node as isize);
+        }
+    });
     (found.is_complete() && pushed.is_ok()).then_some((states, nodes))
 }
 
@@ -85,14 +83,9 @@ type Pages<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 
 /// States and nodes of an array's pages.
 #[pyfunction]
-pub fn pagemap<'py>(
-    py: Python<'py>,
-    array: &Bound<'py, PyAny>,
-    nodes: bool,
-    function: &str,
-) -> PyResult<ToPython<Pages<'py>>> {
-    let (_, ranges) = pages_of(array, function)?;
-    let found = py.detach(|| runs_of(&ranges, nodes));
+pub fn pagemap<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<ToPython<Pages<'py>>> {
+    let (_, ranges) = pages_of(array, "pagemap")?;
+    let found = py.detach(|| runs_of(&ranges));
     let (states, nodes) = found.ok_or_else(|| out_of_memory(py))?;
     #[allow(unsafe_code)]
     // SAFETY: any words are valid bytes.

@@ -60,10 +60,10 @@ mod _firsttouch {
     use crate::tools::heaps::{contents_of_mapping, live_begin, live_end};
     #[pymodule_export]
     use crate::{
-        allocators::allocator::{PyAllocator, has_expression, is_foreign, upstream},
+        allocators::allocator::{PyAllocator, is_foreign, upstream},
         allocators::factories::{
-            check_expression, declared, did_you_mean, evaluate_expression, from_functions, numpy_default, parse_size,
-            policy_argument, size_argument,
+            declared, did_you_mean, evaluate_expression, from_functions, numpy_default, parse_size, policy_argument,
+            size_argument,
         },
         allocators::process_pool::default_pool,
         arrays::{documented, empty, zeros},
@@ -73,17 +73,14 @@ mod _firsttouch {
         handlers::front::{arrays_only, install, is_installed, set_small_limit, uninstall},
         inspection::{inspect, pagemap},
         numba::{entry::NumbaBuffers, failure::numba_failure, numba_setup},
-        placement::{
-            collapse_range, current_node, expect_axis, highest_node, migrate_range, numa_nodes, origin_of, receipt_of,
-            slab_axis, touch_range,
-        },
+        placement::{current_node, highest_node, migrate_range, numa_nodes, origin_of, receipt_of, touch_range},
         process::{fail_calls, last_failure, set_memory_bound, shrink_slots, stats, trim, trim_c_library},
         python::values::fail_allocation,
         register_callbacks,
         report::{ReportStart, report},
         scratch::buffer::{FixedBuffer, PyBuffer, ScratchBuffer},
         scratch::decorator::Scratch,
-        scratch::default_buffers::{home, home_buffer, home_enter, home_leave},
+        scratch::default_buffers::{home_buffer, home_enter, home_leave},
         scratch::scope::PyScope,
         sharing::{SharedMapping, shared_arrived, shared_wait_until_opened},
         tools::machine::{budget_file, end_with, headroom, leave_budget, memory_bounds, share_budget},

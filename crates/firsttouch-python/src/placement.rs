@@ -5,12 +5,11 @@ use crate::python::interrupts::interruptible;
 use crate::python::values::{Dict, PyMemoryError, PyOSError, PyValueError, ToPython};
 use firsttouch::adaptors::{Filled, Limited, Origin, Tracked};
 use firsttouch::allocator::{Allocator, find};
-use firsttouch::numa::policy::{self, Orders, Outer, Policy};
+use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os;
-use firsttouch::pages::collapse;
+use firsttouch::pages::migration;
 use firsttouch::pages::migration::migrate;
-use firsttouch::pages::migration::{self, Axis};
 use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::pages::receipt::{self, Reason, Receipt};
 use firsttouch::pages::touch::{self, Job, Way};
@@ -22,32 +21,12 @@ use pyo3::types::PyDict;
 use std::any::Any;
 use std::sync::Arc;
 
-// ---- Placed pages: slabs, and the receipts of what was granted -------------------------------------------------------
+// ---- Placed pages: the receipts of what was granted --------------------------------------------------------------
 
 fn policy(text: &str) -> PyResult<Policy> {
     let policy = Policy::parse(text).map_err(PyValueError::new_err)?;
     policy.check(&Topology::read()).map_err(PyValueError::new_err)?;
     Ok(policy)
-}
-
-/// The axis that slabs of arrays from `allocator` follow, if slabs were requested.
-#[pyfunction]
-pub fn slab_axis(allocator: &PyAllocator) -> Option<isize> {
-    if !allocator.has_slabs() {
-        return None;
-    }
-    match allocator.native().and_then(find::<Pages>)?.placement().policy? {
-        Policy::Blocked(axis) => Some(axis),
-        _ => None,
-    }
-}
-
-/// Announces that this thread's blocks of `nbytes` bytes are for arrays whose slabs follow an axis of `items` items,
-/// `stride` bytes apart; without arguments, that the axis is unknown.
-#[pyfunction]
-#[pyo3(signature = (expected=None))]
-pub fn expect_axis(expected: Option<(usize, usize, usize)>) {
-    policy::expect_axis(expected.map(|(nbytes, stride, items)| (nbytes, Axis { stride, items })));
 }
 
 fn page_name(page: Page) -> Option<String> {
@@ -94,7 +73,7 @@ pub fn origin_of(address: usize) -> Option<ToPython<BlockOrigin>> {
     Some(ToPython((found.asked, found.span.1, huge, found.origin.to_string())))
 }
 
-// ---- Pages that exist: touched, collapsed into huge ones, moved to other nodes --------------------
+// ---- Pages that exist: touched, moved to other nodes ----------------------------------------------
 
 /// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
 #[pyfunction]
@@ -146,13 +125,6 @@ pub fn touch_range(
     })
 }
 
-/// Bytes of a range that are on huge pages after this, and why the others are not.
-#[pyfunction]
-pub fn collapse_range(address: usize, nbytes: usize) -> PyResult<ToPython<(usize, Option<String>)>> {
-    let (huge, why_not) = interruptible(&mut |go_on| collapse((address, nbytes), go_on))?;
-    Ok(ToPython((huge, why_not.map(|reason| reason.to_string()))))
-}
-
 /// The placed pages, if freed blocks return to them at once: a block kept by a pool will serve another array.
 fn whose(native: &Arc<dyn Allocator>) -> Option<&Pages> {
     let any: &dyn Any = native.as_ref();
@@ -163,20 +135,18 @@ fn whose(native: &Arc<dyn Allocator>) -> Option<&Pages> {
 /// Bytes that were moved, were in place, are not resident, could not be moved, and why.
 type MovedBytes = (usize, usize, usize, usize, Option<String>);
 
-/// Moves pages according to a policy, with slabs along an axis of `items` items, `stride` bytes apart. Returns the
-/// bytes that were moved, were in place, are not resident, could not be moved, and why.
+/// Moves pages according to a policy. Returns the bytes that were moved, were in place, are not resident, could not be moved,
+/// and why.
 #[pyfunction]
-#[pyo3(signature = (address, nbytes, numa, axis=None, allocator=None))]
+#[pyo3(signature = (address, nbytes, numa, allocator=None))]
 pub fn migrate_range(
     address: usize,
     nbytes: usize,
     numa: &str,
-    axis: Option<(usize, usize)>,
     allocator: Option<&PyAllocator>,
 ) -> PyResult<ToPython<MovedBytes>> {
     let refused = |reason: Reason| PyOSError::new_err(format!("cannot move the pages to {numa}: {reason}"));
     let orders = policy(numa)?.within(&Outer::now(Topology::read().with_memory())).map_err(refused)?;
-    let orders = Orders { axis: axis.map(|(stride, items)| Axis { stride, items }), ..orders };
     // Pages that are not resident yet follow, if the block is a mapping of its own.
     if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(whose)
         && pages.receipt(address).is_some_and(|(start, receipt)| (start, receipt.asked) == (address, nbytes))
@@ -233,7 +203,7 @@ pub fn current_node() -> ToPython<usize> {
 ///
 /// Examples
 /// --------
-/// >>> len(ft.placement.topology().nodes) <= ft.placement.highest_node() + 1
+/// >>> len(ft.placement.topology()) <= ft.placement.highest_node() + 1
 /// True
 #[pyfunction]
 pub fn highest_node() -> ToPython<usize> {

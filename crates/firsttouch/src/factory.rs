@@ -48,26 +48,6 @@ pub fn allocator_from(description: &Description) -> Result<Arc<dyn Allocator>, E
     bind(spec, description.arguments())?.make()
 }
 
-/// Checks an expression without creating anything: names of allocators and arguments, but not values, which may only be
-/// valid on another machine. Calls `other` with each name of an allocator that is in `others` but not declared.
-///
-/// # Errors
-/// As for [`allocator_from_expression`].
-pub fn check_expression(text: &str, others: &[&str], other: &mut dyn FnMut(&str)) -> Result<(), Error> {
-    fn checked(description: &Description, others: &[&str], other: &mut dyn FnMut(&str)) -> Result<(), Error> {
-        match Spec::find(&description.name) {
-            Some(spec) => drop(spec.slots(description.arguments())?),
-            None if others.contains(&description.name.as_ref()) => other(&description.name),
-            None => return Err(no_allocator(&description.name, others)),
-        }
-        description.arguments().iter().try_for_each(|each| match &each.value {
-            Value::Allocator(inner) => checked(inner, others, other),
-            _ => Ok(()),
-        })
-    }
-    checked(&expression::parse(text)?, others, other).map_err(|error| error.within(text.trim()))
-}
-
 /// Allocators that replace the program's `malloc`, and serve NumPy's arrays only so.
 const PRELOADED: [&str; 2] = ["tcmalloc", "tbbmalloc"];
 

@@ -28,8 +28,6 @@ pub enum Reason {
     Preferred,
     /// The cpuset does not allow these nodes.
     Cpuset,
-    /// The axes of the array are not known.
-    Axis,
     /// The kernel does not support it.
     Unsupported,
     /// It was interrupted.
@@ -73,7 +71,6 @@ impl fmt::Display for Reason {
             Self::OuterPolicy => write!(f, "the memory policy inherited by the process does not allow it"),
             Self::Preferred => write!(f, "the system takes pages of other nodes when this one is full"),
             Self::Cpuset => write!(f, "the cpuset allows only other nodes"),
-            Self::Axis => write!(f, "the array's axes are not known here, so the slabs are of bytes"),
             Self::Unsupported => write!(f, "the kernel does not support it"),
             Self::Interrupted => write!(f, "it was interrupted"),
             Self::LockLimit => write!(f, "RLIMIT_MEMLOCK does not allow so much (ulimit -l)"),

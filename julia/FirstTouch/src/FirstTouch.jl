@@ -24,7 +24,6 @@ julia> @no_escape begin
 """
 module FirstTouch
 
-using LinearAlgebra: Adjoint, Transpose
 using firsttouch_jll
 
 export AbstractArrayAllocator, UndefAllocator, MallocAllocator, CallocAllocator, MemAlign, malloc, calloc
@@ -32,7 +31,7 @@ export NumaAllocator, numa, current_numa_node, highest_numa_node
 export SafeByteCalculator
 export Allocator, AllocationError, @ft_str, pool, pages, limited, tracked, guarded, filled
 export SlabBuffer, AllocBuffer, CheckedBuffer, @no_escape, @alloc, @alloc_ptr, default_buffer, with_buffer
-export inspect, receipt, touch!, migrate!, collapse!, stats, trim
+export inspect, receipt, touch!, migrate!, stats, trim
 
 include("arguments.jl")
 include("bytecalculators.jl")

@@ -10,6 +10,7 @@ An array of scratch memory, valid until the end of its [`@no_escape`](@ref). Ele
 struct ScratchArray{T,N} <: DenseArray{T,N}
     pointer::Ptr{T}
     size::NTuple{N,Int}
+    buffer::Any # kept alive; and Base looks for overlap only where an array has a reference
 end
 
 Base.size(array::ScratchArray) = array.size
@@ -22,7 +23,7 @@ Base.sizeof(array::ScratchArray) = length(array) * Base.elsize(array)
 function Base.reshape(array::ScratchArray{T}, size::Dims{N}) where {T,N}
     scratch_bytes(T, size) == sizeof(array) && prod(size) == length(array) ||
         throw(DimensionMismatch("$size does not hold the $(length(array)) elements of the array"))
-    return ScratchArray{T,N}(array.pointer, size)
+    return ScratchArray{T,N}(array.pointer, size, array.buffer)
 end
 # By address, so that broadcasting sees what overlaps.
 Base.dataids(array::ScratchArray) = (UInt(array.pointer),)
@@ -59,7 +60,10 @@ scope; outside of one, it is for you to know when the buffer is rewound.
 @inline function alloc!(buffer, ::Type{T}, dims::Vararg{Integer,N}) where {T,N}
     isbitstype(T) || not_bits(T)
     size = map(ByteCalculators.extent, dims)
-    return ScratchArray{T,N}(aligned_ptr!(buffer, scratch_bytes(T, size), Base.datatype_alignment(T)), size)
+    bytes = scratch_bytes(T, size)
+    # An empty array has no memory, and shares none.
+    start = bytes == 0 ? Ptr{Cvoid}(BLOCK_ALIGNMENT) : aligned_ptr!(buffer, bytes, Base.datatype_alignment(T))
+    return ScratchArray{T,N}(start, size, buffer)
 end
 
 @inline function scratch_bytes(::Type{T}, size::Dims) where {T}
@@ -168,15 +172,14 @@ mutable struct SlabBuffer{SlabSize}
     custom_slabs::Vector{Ptr{Cvoid}}
     custom_sizes::Vector{Int}
 
-    function SlabBuffer{SlabSize}(; finalize = true) where {SlabSize}
-        flag("finalize", finalize)
+    function SlabBuffer{SlabSize}(; finalize::Bool = true) where {SlabSize}
         size = slab_size(SlabSize)
         slab = take_slab(size)
         buffer = new{size}(slab, slab + size, [slab], Ptr{Cvoid}[], Int[])
         return finalize ? finalizer(until_end(free), buffer) : buffer
     end
 end
-SlabBuffer(; finalize = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = finalize)
+SlabBuffer(; finalize::Bool = true) = SlabBuffer{DEFAULT_SLAB}(; finalize = finalize)
 
 function slab_size(size)
     size isa Integer && 0 < size < 2^47 && return Int(size)
@@ -186,9 +189,7 @@ end
 # A copy, such as one in a copied structure, has slabs of its own, and nothing on them.
 Base.deepcopy_internal(::SlabBuffer{SlabSize}, ::IdDict) where {SlabSize} = SlabBuffer{SlabSize}()
 
-# Behind each slab, so that its end is not the beginning of another block: an empty array may lie there.
-const GAP = 64
-take_slab(size) = take(C_NULL, Int(size) + GAP)
+take_slab(size) = take(C_NULL, Int(size))
 
 @inline function alloc_ptr!(buffer::SlabBuffer, n::Int)::Ptr{Cvoid}
     start = buffer.current
@@ -268,8 +269,8 @@ end
 
 function allocated_since(checkpoint::SlabCheckpoint{SlabSize}, address::Ptr) where {SlabSize}
     buffer = checkpoint.buffer
-    within(start, bytes) = start <= address <= start + bytes
-    return checkpoint.current <= address <= checkpoint.slab_end ||
+    within(start, bytes) = start <= address < start + bytes
+    return checkpoint.current <= address < checkpoint.slab_end ||
            any(i -> within(buffer.slabs[i], SlabSize), checkpoint.slabs+1:length(buffer.slabs)) ||
            any(i -> within(buffer.custom_slabs[i], buffer.custom_sizes[i]),
                checkpoint.custom_slabs+1:length(buffer.custom_slabs))
@@ -277,7 +278,7 @@ end
 
 @noinline function shrink!(buffer::SlabBuffer{SlabSize}, slabs::Int, custom_slabs::Int) where {SlabSize}
     while length(buffer.slabs) > slabs
-        give(C_NULL, pop!(buffer.slabs), Int(SlabSize) + GAP)
+        give(C_NULL, pop!(buffer.slabs), Int(SlabSize))
     end
     while length(buffer.custom_slabs) > custom_slabs
         give(C_NULL, pop!(buffer.custom_slabs), pop!(buffer.custom_sizes))
@@ -362,8 +363,8 @@ end
 
 @noinline function full(buffer, n)
     n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
-    error("cannot allocate ", format_bytes(n), " in an AllocBuffer of ", format_bytes(sizeof(buffer.buf)),
-          ", of which ", format_bytes(buffer.offset), " are in use. If they should not be, FirstTouch.reset_buffer! ",
+    error("cannot allocate ", Base.format_bytes(n), " in an AllocBuffer of ", Base.format_bytes(sizeof(buffer.buf)),
+          ", of which ", Base.format_bytes(buffer.offset), " are in use. If they should not be, FirstTouch.reset_buffer! ",
           "frees them")
 end
 
@@ -375,7 +376,7 @@ checkpoint_save(buffer::AllocBuffer) = AllocCheckpoint(buffer, buffer.offset)
 checkpoint_restore!(checkpoint::AllocCheckpoint) = (checkpoint.buffer.offset = checkpoint.offset; nothing)
 function allocated_since(checkpoint::AllocCheckpoint, address::Ptr)
     buffer = checkpoint.buffer
-    return checkpoint.offset <= UInt(address) - UInt(pointer(buffer.buf)) <= buffer.offset
+    return checkpoint.offset <= UInt(address) - UInt(pointer(buffer.buf)) < buffer.offset
 end
 reset_buffer!(buffer::AllocBuffer) = (buffer.offset = UInt(0); nothing)
 
@@ -487,66 +488,10 @@ function reset_buffer!(checked::CheckedBuffer)
     return reset_buffer!(checked.buffer)
 end
 
-# Assignments between scratch arrays that overlap, such as `y .= y'`, whose result would be wrong.
-#
-# Base does not look for overlap where a side is immutable, and elsewhere copies the source into an array of the same
-# type. A scratch array is immutable, and its copy is an `Array`: to return either would make every assignment allocate.
+# An assignment between scratch arrays that overlap, such as `y .= y'`, is an error, as Base would have to copy one into an
+# array of the same type.
 
-const ScratchMemory{T} = Union{ScratchArray{T},CheckedArray{T}}
-const Wrapper{A} = Union{SubArray{<:Any,<:Any,<:A},Base.ReshapedArray{<:Any,<:Any,<:A},
-                         Base.ReinterpretArray{<:Any,<:Any,<:Any,<:A},PermutedDimsArray{<:Any,<:Any,<:Any,<:Any,<:A},
-                         Adjoint{<:Any,<:A},Transpose{<:Any,<:A}}
-const OnScratch = Union{ScratchMemory,Wrapper{ScratchMemory},Wrapper{Wrapper{ScratchMemory}}}
-Base.dataids(permuted::PermutedDimsArray{<:Any,<:Any,<:Any,<:Any,<:OnScratch}) = Base.dataids(parent(permuted))
-
-Base.unalias(target::OnScratch, source::AbstractArray) = apart(target, source)
-Base.unalias(target::AbstractArray, source::OnScratch) = apart(target, source)
-Base.unalias(target::OnScratch, source::OnScratch) = apart(target, source)
-Base.unalias(::OnScratch, range::AbstractRange) = range
-
-function apart(target, source)
-    # An empty array lies where the next one does.
-    !isempty(target) && !isempty(source) && overlap(target, source) && overlapping()
-    return source
-end
-
-overlap(target, source) = !Base._isdisjoint(Base.dataids(target), Base.dataids(source)) && meet(target, source)
-# Two views of one array overlap where their indices do.
-overlap(target::SubArray, source::SubArray) =
-    same_array(parent(target), parent(source)) ?
-    Base._indicesmightoverlap(parentindices(target), parentindices(source)) :
-    !Base._isdisjoint(Base.dataids(parent(target)), Base.dataids(parent(source))) && meet(target, source)
-same_array(a, b) = typeof(a) === typeof(b) && size(a) == size(b) && Base.dataids(a) == Base.dataids(b)
-
-# Whether arrays lie in the same bytes; true where that is not known.
-function meet(target, source)
-    (_, start, bytes), (_, other, others) = try
-        memory(target), memory(source)
-    catch
-        return true
-    end
-    return start < other + others && other < start + bytes
-end
-
-# `copyto!` with positions copies what overlaps as if it were copied elsewhere first, as between Arrays.
-Base.copyto!(to::ScratchMemory{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T} =
-    move(to, i, from, j, n)
-Base.copyto!(to::ScratchMemory{T}, i::Integer, from::Array{T}, j::Integer, n::Integer) where {T} =
-    move(to, i, from, j, n)
-Base.copyto!(to::Array{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T} =
-    move(to, i, from, j, n)
-
-function move(to, i, from, j, n)
-    n < 0 && throw(ArgumentError("cannot copy $n elements: the number is negative"))
-    n == 0 && return to
-    checkbounds(to, i)
-    checkbounds(to, i + n - 1)
-    checkbounds(from, j)
-    checkbounds(from, j + n - 1)
-    GC.@preserve to from unsafe_copyto!(pointer(to, i), pointer(from, j), n)
-    return to
-end
-
+Base.unaliascopy(array::Union{ScratchArray,CheckedArray}) = isempty(array) ? array : overlapping()
 @noinline overlapping() = throw(ArgumentError(
     "the right side shares scratch memory with the left side, which would be overwritten while it is read: " *
     "assign a copy, as in `y .= copy(y')`"))
@@ -557,19 +502,15 @@ function Base.show(io::IO, buffer::SlabBuffer{SlabSize}) where {SlabSize}
     print(io, "SlabBuffer{", SlabSize, "}(")
     is_void(buffer) && return print(io, "no slab)")
     used = (length(buffer.slabs) - 1) * SlabSize + Int(buffer.current - buffer.slabs[end]) + sum(buffer.custom_sizes)
-    slabs, own = length(buffer.slabs), length(buffer.custom_sizes)
-    print(io, format_bytes(used), " in use, ", counted(slabs, "slab"))
-    print(io, own == 0 ? ")" : ", " * counted(own, "block") * ")")
+    print(io, Base.format_bytes(used), " in use, slabs: ", length(buffer.slabs), ", blocks: ",
+          length(buffer.custom_sizes), ')')
 end
 
 Base.show(io::IO, buffer::AllocBuffer) = print(io, "AllocBuffer{", nameof(typeof(buffer.buf)), "}(",
-    format_bytes(buffer.offset), " of ", format_bytes(sizeof(buffer.buf)), " in use)")
+    Base.format_bytes(buffer.offset), " of ", Base.format_bytes(sizeof(buffer.buf)), " in use)")
 
 Base.show(io::IO, checked::CheckedBuffer) =
     print(io, "CheckedBuffer(", checked.buffer, ')')
-
-const Checkpoint = Union{SlabCheckpoint,AllocCheckpoint,CheckedCheckpoint}
-Base.show(io::IO, checkpoint::Checkpoint) = print(io, nameof(typeof(checkpoint)), "(…)")
 
 # An array that can still be read is shown as any other.
 ended(checked::CheckedArray) = string(Base.dims2string(size(checked)), ' ', nameof(typeof(checked)), '{',

@@ -1,5 +1,3 @@
-shown(value) = sprint(show, MIME("text/plain"), value)
-
 @testset "inspect and touch!" begin
     A = Vector{UInt8}(pages(), 1 << 20)
     found = inspect(A)
@@ -8,7 +6,6 @@ shown(value) = sprint(show, MIME("text/plain"), value)
     @test found.absent == 1 << 20
     @test touch!(A) === A
     @test inspect(A).absent == 0
-    @test occursin("pages", shown(found)) && occursin("absent", shown(found)) && occursin("1 MiB", shown(found))
     B = FirstTouch.zeros(UInt8, 1 << 24)
     touch!(B, write = false, threads = 1)
     @test inspect(B).real === nothing || inspect(B).real < 1 << 23
@@ -46,14 +43,13 @@ end
     @test touched(A') == 64 * 4096
     for wrapper in (B, reshape(B, 512, 16), view(B, 3:50), reinterpret(Float32, B), view(reshape(B, 512, 16), :, 2),
                     view(reinterpret(Float32, B), 1:9), Base.ReshapedArray(B, (4, 2048), ()), falses(64))
-        @test inspect(wrapper) isa FirstTouch.Inspection
         @test touch!(wrapper) === wrapper
         @test inspect(wrapper).absent == 0
     end
     @test inspect(view(B, 512 .* (1:16))).pages == 16 && inspect(view(B, 16:-1:1)).pages == 1
     @test inspect(view(["a", "b"], 2:2)).pages >= 1
     for nowhere in (1:3, view(B, [1, 5, 2]), view(trues(9), 2:3))
-        for call in (inspect, touch!, collapse!, receipt, x -> migrate!(x, 0))
+        for call in (inspect, touch!, receipt, x -> migrate!(x, 0))
             @test_throws ArgumentError call(nowhere)
         end
     end
@@ -71,7 +67,6 @@ end
     @test r.mapped >= 10^6
     @test r.populate == :granted
     @test r.lock == :not_asked
-    @test occursin("granted", shown(r))
     A = Vector{UInt8}(numa(0), 10^6)
     @test receipt(A).numa in (:granted, :partly, :refused)
     @test receipt(Vector{UInt8}(pages(), 100)).populate == :not_asked
@@ -86,19 +81,13 @@ end
     @test receipt(A) == receipt(view(A, 10:20)) == receipt(reinterpret(UInt16, A))
 end
 
-@testset "migrate! and collapse!" begin
+@testset "migrate!" begin
     A = fill!(Vector{UInt8}(pages(huge = "thp"), 4 << 20), 1)
     try # containers may forbid it
         m = migrate!(A, 0)
         @test m.moved + m.stayed + m.absent + m.failed >= 4 << 20
-        @test occursin("migration of", shown(m))
     catch error
         @test occursin("migrate", error.msg) || occursin("permitted", error.msg)
-    end
-    try
-        @test collapse!(A) >= 0
-    catch error
-        @test error isa ErrorException
     end
     @test all(==(1), A)
     @test_throws Exception migrate!(A, "nowhere")
@@ -109,7 +98,6 @@ end
     A = fill!(Vector{UInt8}(p, 10^6), 1)
     s = stats(p)
     @test s.blocks == 1 && s.in_use >= 10^6 && s.allocations == 1
-    @test occursin("1 block,", shown(s))
     finalize(FirstTouch.lifetime(A))
     @test stats(p).blocks == 0
     @test stats(p).idle >= 10^6 # in the pool, not lost

@@ -154,8 +154,6 @@ end
         FirstTouch.alloc!(buffer, UInt8, 3000)
     end
     @test FirstTouch.live[] > before + 10^6
-    # The end of a slab is no other block's beginning: empty arrays may lie there.
-    @test isempty(intersect(buffer.slabs .+ 4096, vcat(buffer.slabs, buffer.custom_slabs)))
     FirstTouch.free(buffer)
     @test FirstTouch.live[] == before
     # Without a slab, as after that or in a precompiled package, a buffer gets one.
@@ -363,8 +361,7 @@ end
     end
     for change in (y -> y .= copy(y'), y -> y .= permutedims(y), y -> (v = vec(y); v .= v[end:-1:1]),
                    y -> (@views y[1:2, :] .= y[3:3, :] .+ 1), y -> y .= 1:3, y -> y .= y .* 2 .+ y,
-                   y -> y' .= 2 .* y', y -> view(y, :, 1)' .= view(y, :, 3)', y -> view(y', 1:1, :) .= view(y', 3:3, :),
-                   y -> reshape(view(y, :, 1), 1, 3) .= reshape(view(y, :, 2), 1, 3))
+                   y -> y' .= 2 .* y', y -> view(y', 1:1, :) .= view(y', 3:3, :))
         expected = reshape(collect(1:9), 3, 3)
         change(expected)
         @test changed(change) == expected
@@ -374,28 +371,11 @@ end
 @testset "empty arrays overlap nothing, $(nameof(typeof(buffer)))" for buffer in (SlabBuffer(), CheckedBuffer())
     @no_escape buffer begin
         x = @alloc(Int, 0, 3)
-        y = @alloc(Int, 1, 3) # at the same address
+        y = @alloc(Int, 1, 3)
         y .= 1
         x .= y
         view(x, :, 1:2) .= y[:, 1:2] .+ view(y, :, 2:3)
         @test isempty(x)
-    end
-end
-@testset "copyto! with positions, $(nameof(typeof(buffer)))" for buffer in (SlabBuffer(), CheckedBuffer())
-    for (to, from) in ((2, 1), (1, 2))
-        expected = copyto!(collect(1:10), to, collect(1:10), from, 9)
-        @test expected == @no_escape buffer begin
-            y = @alloc(Int, 10)
-            y .= 1:10
-            copyto!(y, to, y, from, 9)
-            @test_throws BoundsError copyto!(y, to, y, from, 10)
-            @test_throws BoundsError copyto!(y, 0, y, 1, 1)
-            @test_throws ArgumentError copyto!(y, 1, y, 1, -1)
-            @test copyto!(y, 11, y, 12, 0) === y
-            array = copyto!(zeros(Int, 12), 2, y, 1, 10)
-            @test copyto!(y, 1, array, 2, 10) == array[2:11]
-            copy(y)
-        end
     end
 end
 function shift(x, buffer)

@@ -28,7 +28,6 @@ FACTORIES: dict[str, Callable[..., Allocator]] = {
 
 _firsttouch.register(budget_made=hook.add_reasons)
 
-_METHODS = ("allocate", "deallocate")
 _REMEMBERED = 64
 
 _installed: dict[str, Allocator] = {}
@@ -59,24 +58,16 @@ def checked(allocator: object, caller: str) -> Allocator:
     name = getattr(allocator, "__name__", None)
     if callable(allocator) and isinstance(name, str) and (name in FACTORIES or hasattr(_allocators, name)):
         raise TypeError(f"{caller} got the function firsttouch.{name}: did you mean firsttouch.{name}()?")
-    has = [method for method in _METHODS if callable(getattr(allocator, method, None))]
-    if isinstance(allocator, type) and has:
-        raise TypeError(f"{caller} got the class {name}, not an object of it: did you mean {name}()?")
-    if caller == "install()" and has:
+    is_own = isinstance(allocator, OwnAllocator) and not isinstance(allocator, type)
+    if is_own and caller == "install()":
         raise TypeError(
             f"install() cannot take {type(allocator).__name__}, an allocator written in Python: memory that serves "
             "every thread is given back without the GIL; give C functions to firsttouch.allocators.from_functions(), "
             "or use use()"
         )
-    if isinstance(allocator, OwnAllocator) and len(has) == len(_METHODS):
+    if is_own:
         hook.add_reasons()
         return _firsttouch.own(allocator)
-    if has:
-        (lacks,) = set(_METHODS) - set(has)
-        raise TypeError(
-            f"{caller} got {type(allocator).__name__}, which has {has[0]}() and no {lacks}(): a custom allocator "
-            "has allocate(nbytes, alignment, zeroed), which returns an address, and deallocate(address, nbytes)"
-        )
     raise TypeError(
         f"{caller} takes an allocator, like firsttouch.pool(), not {type(allocator).__name__}: {allocator!r:.80}"
     )

@@ -22,44 +22,19 @@ A mark cannot leave the function that made it. The threads of a ``prange`` loop 
 :class:`ThreadBuffers`.
 """
 
-import re
-from importlib.metadata import version
 from typing import Self
+
+import numba as _numba
+from llvmlite import binding as _binding
+from numba.core.runtime import _nrt_python
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Buffer, NumbaBuffers, ScratchBuffer
 
-_OLDEST = (0, 60)
+for _name, _address in _firsttouch.numba_setup(_nrt_python.c_helpers["get_api"]).items():
+    _binding.add_symbol(_name, _address)
 
-
-def _load() -> None:
-    """Joins the two; once is enough.
-
-    Raises:
-        ImportError: without Numba, or with one that is too old.
-
-    """
-    wanted = f"firsttouch.numba needs Numba {_OLDEST[0]}.{_OLDEST[1]} or newer"
-    try:
-        import numba  # noqa: F401 - the import is the test
-    except ImportError as error:
-        raise ImportError(f"{wanted}, which cannot be imported here ({error}): pip install numba") from error
-    found = version("numba")
-    if tuple(int(number) for number in re.findall(r"\d+", found)[:2]) < _OLDEST:
-        raise ImportError(f"{wanted}; this is Numba {found}: pip install --upgrade numba")
-
-    from llvmlite import binding
-    from numba.core.runtime import _nrt_python
-
-    for name, address in _firsttouch.numba_setup(_nrt_python.c_helpers["get_api"]).items():
-        binding.add_symbol(name, address)
-
-
-_load()
-
-import numba as _numba  # noqa: E402 - only once it is known to be there
-
-from firsttouch.numba import kinds as _kinds  # noqa: E402
+from firsttouch.numba import kinds as _kinds  # noqa: E402 - its code calls these functions
 from firsttouch.numba.kinds import scratch_buffer, thread_buffers  # noqa: E402
 
 _kinds.register()

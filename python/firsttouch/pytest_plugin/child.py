@@ -8,18 +8,17 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import io
-import json
 import os
+import pickle
 import signal
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, Literal, NoReturn
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -55,10 +54,11 @@ def run(item: pytest.Item, prepare: Callable[[], object]) -> Run:
     """Run ``prepare`` and the whole test in a child."""
     _flush(item.config)
     began = time.perf_counter()
-    with Record() as record:
+    with contextlib.ExitStack() as opened:
+        said, trace, fault = (opened.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in range(3))
         pid = _fork()
         if pid == 0:
-            _be_the_child(item, record, prepare)
+            _be_the_child(item, prepare, said, trace, fault)
         ended = Run()
         try:
             status = os.waitpid(pid, 0)[1]
@@ -70,18 +70,24 @@ def run(item: pytest.Item, prepare: Callable[[], object]) -> Run:
             raise
         ended.status = os.waitstatus_to_exitcode(status)
         ended.seconds = time.perf_counter() - began
-        ended.trace, ended.fault = record.trace(), record.fault()
-        for kind, content in record.said():
-            _take(item, ended, kind, content)
+        for file in (said, trace, fault):
+            file.seek(0)
+        ended.trace = trace.read().decode(errors="replace")
+        if lines := fault.read().decode().splitlines():
+            ended.fault = lines[-1].removeprefix("firsttouch: ")  # the last one knows the most
+        with contextlib.suppress(EOFError, pickle.UnpicklingError):  # the end, or where the child died
+            while True:
+                _take(item, ended, *pickle.load(said))
         return ended
 
 
 def _take(item: pytest.Item, ended: Run, kind: str, content: Any) -> None:
     """Apply a message of the child in the parent."""
     if kind == "report":
-        ended.reports.append(Record.report(item.config, content))
+        ended.reports.append(item.config.hook.pytest_report_from_serializable(config=item.config, data=content))
     elif kind == "warning":
-        warning = Record.warning(content)
+        message, filename, lineno = content
+        warning = warnings.WarningMessage(message, type(message), filename, lineno)
         item.ihook.pytest_warning_recorded.call_historic(
             kwargs={"warning_message": warning, "when": "runtest", "nodeid": item.nodeid, "location": None}
         )
@@ -130,25 +136,36 @@ def _end(pid: int) -> int:
     return os.waitpid(pid, 0)[1]
 
 
-def _be_the_child(item: pytest.Item, record: Record, prepare: Callable[[], object]) -> NoReturn:
+def _be_the_child(item: pytest.Item, prepare: Callable[[], object], said: Any, trace: Any, fault: Any) -> NoReturn:
+    child = os.getpid()
+
+    def say(kind: str, content: Any) -> None:
+        if os.getpid() != child:
+            os._exit(1)  # a process that the test forked, and that returned from the test
+        said.write(pickle.dumps((kind, content)))
+
     try:
-        record.begin()
         _lose_nothing()
-        faulthandler.enable(record.trace_file, all_threads=False)
-        _firsttouch.watch_faults(record.fault_file.fileno())
+        faulthandler.enable(trace, all_threads=False)
+        _firsttouch.watch_faults(fault.fileno())
         prepare()
-        _send_reports(item, record)
+        _send_reports(item, say)
         with warnings.catch_warnings(record=True) as caught:
             runtestprotocol(item, log=True, nextitem=None)
         for warning in caught:
-            record.say_warning(warning)
-        record.say("end", None)
+            message = warning.message
+            try:
+                pickle.dumps(message)
+            except Exception:  # its class is the test's own
+                message = UserWarning(str(message))
+            say("warning", (message, warning.filename, warning.lineno))
+        say("end", None)
     except KeyboardInterrupt:
-        record.say("interrupt", None)
+        say("interrupt", None)
     except pytest.exit.Exception as error:
-        record.say("exit", [error.msg, error.returncode])
+        say("exit", (error.msg, error.returncode))
     except BaseException:
-        record.say("broken", traceback.format_exc())
+        say("broken", traceback.format_exc())
     finally:
         _flush(item.config)
         os._exit(0)
@@ -157,18 +174,19 @@ def _be_the_child(item: pytest.Item, record: Record, prepare: Callable[[], objec
 class _Reports:
     """Receives every report in a child, and sends it to the parent."""
 
-    def __init__(self, config: pytest.Config, record: Record) -> None:
+    def __init__(self, config: pytest.Config, say: Callable[[str, Any], None]) -> None:
         self._config = config
-        self._record = record
+        self._say = say
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send a report."""
+        hook = self._config.hook
         # The value requested when a report is shown: it fails a test whose subtests failed, which are counted here.
-        self._config.hook.pytest_report_teststatus(report=report, config=self._config)
-        self._record.say_report(self._config, report)
+        hook.pytest_report_teststatus(report=report, config=self._config)
+        self._say("report", hook.pytest_report_to_serializable(config=self._config, report=report))
 
 
-def _send_reports(item: pytest.Item, record: Record) -> None:
+def _send_reports(item: pytest.Item, say: Callable[[str, Any], None]) -> None:
     """Send reports to the parent, where all plugins receive them; in the child no other plugin does.
 
     This changes the hook's own list of plugins, which all callers read, even those that exclude a conftest.py.
@@ -177,97 +195,7 @@ def _send_reports(item: pytest.Item, record: Record) -> None:
     hook = manager.hook.pytest_runtest_logreport
     for implementation in hook.get_hookimpls():
         hook._remove_plugin(implementation.plugin)
-    manager.register(_Reports(item.config, record), "firsttouch-reports")
-
-
-class Record:
-    """Three files shared by parent and child: one line per report, the traceback of a crash, the memory fault."""
-
-    def __init__(self) -> None:
-        with contextlib.ExitStack() as opened:
-            self._lines, self.trace_file, self.fault_file = (
-                opened.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in range(3)
-            )
-            self._opened = opened.pop_all()
-        self._child = 0
-
-    def __enter__(self) -> Record:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._opened.close()
-
-    # Called in the child.
-
-    def begin(self) -> None:
-        """Make the calling process the only one that may write."""
-        self._child = os.getpid()
-
-    def say(self, kind: str, content: Any) -> None:
-        """Write one line. A process forked by the test that returns from it ends here."""
-        if os.getpid() != self._child:
-            os._exit(1)
-        self._lines.write(json.dumps([kind, content], default=repr, skipkeys=True).encode() + b"\n")
-
-    def say_report(self, config: pytest.Config, report: pytest.TestReport) -> None:
-        """Write a report in pytest's serialized form."""
-        self.say("report", config.hook.pytest_report_to_serializable(config=config, report=report))
-
-    def say_warning(self, warning: warnings.WarningMessage) -> None:
-        """Write a warning, with its class by name."""
-        kind = warning.category
-        where = [warning.filename, warning.lineno]
-        self.say("warning", [str(warning.message), kind.__module__, kind.__qualname__, *where])
-
-    # Called in the parent.
-
-    def said(self) -> Iterator[tuple[str, Any]]:
-        """Yield the complete lines of the child."""
-        for line in _whole(self._lines).split(b"\n")[:-1]:
-            kind, content = json.loads(line)
-            yield kind, content
-
-    def trace(self) -> str:
-        """Return the output of faulthandler."""
-        return _whole(self.trace_file).decode(errors="replace")
-
-    def fault(self) -> str:
-        """Return the last line of the fault handler, which knows the most."""
-        lines = _whole(self.fault_file).decode().splitlines()
-        return lines[-1].removeprefix("firsttouch: ") if lines else ""
-
-    @staticmethod
-    def report(config: pytest.Config, data: dict[str, Any]) -> pytest.TestReport:
-        """Return a deserialized report, with the tuples that JSON turned into lists."""
-        report: pytest.TestReport = config.hook.pytest_report_from_serializable(config=config, data=data)
-        report.location = cast("tuple[str, int | None, str]", tuple(report.location))
-        report.sections = [(title, text) for title, text in report.sections]
-        report.user_properties = [(name, value) for name, value in report.user_properties]
-        skipped: object = report.longrepr
-        if isinstance(skipped, list):  # where and why
-            report.longrepr = cast("tuple[str, int, str]", tuple(skipped))
-        return report
-
-    @staticmethod
-    def warning(content: list[Any]) -> warnings.WarningMessage:
-        """Return a deserialized warning, as a `UserWarning` if its class cannot be found or created."""
-        text, module, name, filename, lineno = content
-        try:
-            kind = getattr(__import__(module, fromlist=[name]), name)
-            message = kind(text)
-        except Exception:
-            kind, message = UserWarning, UserWarning(text)
-        return warnings.WarningMessage(message, kind, filename, lineno)
-
-
-def _whole(file: Any) -> bytes:
-    parts, at = [], 0
-    while part := os.pread(file.fileno(), 1 << 20, at):
-        parts.append(part)
-        at += len(part)
-    return b"".join(parts)
+    manager.register(_Reports(item.config, say), "firsttouch-reports")
 
 
 Phase = Literal["setup", "call", "teardown"]

@@ -243,9 +243,6 @@ static void check_pages(void) {
     firsttouch_status moved = firsttouch_migrate(block, size, "0", &migration);
     CHECK(moved == FIRSTTOUCH_SYSTEM || (moved == FIRSTTOUCH_OK && migration.moved + migration.stayed == size));
     CHECK(firsttouch_migrate(block, size, "nowhere", NULL) == FIRSTTOUCH_INVALID);
-    size_t huge = 1;
-    (void)firsttouch_collapse(block, size, &huge);
-    CHECK(huge <= size);
     firsttouch_free(pages, block);
     firsttouch_release(pages);
     CHECK(firsttouch_inspect((void *)(UINTPTR_MAX - 10), 100, &residency, NULL, 0) == FIRSTTOUCH_INVALID);
@@ -255,7 +252,6 @@ static void check_pages(void) {
     CHECK(firsttouch_touch(closed, size, false, 1) == FIRSTTOUCH_SYSTEM);
     CHECK(firsttouch_touch(&size, SIZE_MAX, true, 0) == FIRSTTOUCH_INVALID);
     SAYS("beyond the end of the address space");
-    CHECK(firsttouch_collapse((void *)(UINTPTR_MAX - 10), 5, &huge) == FIRSTTOUCH_INVALID);
     firsttouch_residency nowhere;
     CHECK(firsttouch_inspect((void *)((uintptr_t)1 << 62), size, &nowhere, NULL, 0) == FIRSTTOUCH_INVALID);
     SAYS("where no program of this system has memory");

@@ -3,9 +3,7 @@
 use crate::python::values::{PyRuntimeError, PyTypeError};
 use crate::scratch::scope::Opening;
 use firsttouch::allocator::{Allocator, find};
-use firsttouch::numa::policy::Policy;
 use firsttouch::owners;
-use firsttouch::sources::Pages;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::any::Any;
@@ -41,19 +39,17 @@ pub struct PyAllocator {
     maker: Maker,
     /// The capsule of its handler, for constructors that name it.
     capsule: PyOnceLock<Py<PyAny>>,
-    slabs: bool,
     /// Of the object of a scope: new arrays need it to be open.
     opening: Option<Arc<Opening>>,
 }
 
 impl PyAllocator {
     fn new(maker: Maker) -> Self {
-        Self { maker, capsule: PyOnceLock::new(), slabs: false, opening: None }
+        Self { maker, capsule: PyOnceLock::new(), opening: None }
     }
 
     pub fn ours(allocator: Arc<dyn Allocator>) -> Self {
-        let slabs = has_slabs(&allocator);
-        Self { maker: Maker::Ours(allocator), capsule: PyOnceLock::new(), slabs, opening: None }
+        Self::new(Maker::Ours(allocator))
     }
 
     /// The allocator of a scope on a buffer.
@@ -78,11 +74,6 @@ impl PyAllocator {
 
     pub fn capsule(&self) -> &PyOnceLock<Py<PyAny>> {
         &self.capsule
-    }
-
-    /// Whether its arrays are placed in slabs along an axis, so that it has to know their shape.
-    pub fn has_slabs(&self) -> bool {
-        self.slabs
     }
 
     /// The allocator in Rust, if it is one of ours.
@@ -135,11 +126,6 @@ impl PyAllocator {
     }
 }
 
-/// Whether the placed pages at the bottom of an allocator are placed in slabs.
-pub fn has_slabs(allocator: &Arc<dyn Allocator>) -> bool {
-    find::<Pages>(allocator).is_some_and(|pages| matches!(pages.placement().policy, Some(Policy::Blocked(_))))
-}
-
 impl Drop for PyAllocator {
     fn drop(&mut self) {
         drop(std::mem::replace(&mut self.maker, Maker::NumPy)); // first: it may be the last to hold it
@@ -170,11 +156,4 @@ pub fn upstream(allocator: &PyAllocator) -> Option<PyAllocator> {
 #[pyfunction]
 pub fn is_foreign(allocator: &PyAllocator) -> bool {
     allocator.is_foreign()
-}
-
-/// Whether an expression makes such an allocator, in this process or another.
-#[pyfunction]
-pub fn has_expression(allocator: &PyAllocator) -> bool {
-    let told = |native: &Arc<dyn Allocator>| native.describe().is_expression();
-    allocator.native().map_or(!allocator.is_foreign(), told)
 }

@@ -295,15 +295,6 @@ pub fn evaluate_expression<'py>(text: &str, others: &Bound<'py, PyDict>) -> PyRe
     Evaluation { text: text.trim(), others }.call(&parsed)
 }
 
-/// Checks the names in an expression, of allocators and arguments. The `others` that it names.
-#[pyfunction]
-pub fn check_expression(text: &str, others: Vec<String>) -> PyResult<ToPython<Vec<String>>> {
-    let others: Vec<&str> = others.iter().map(String::as_str).collect();
-    let mut found = Vec::new();
-    factory::check_expression(text, &others, &mut |name| found.push(name.to_owned())).map_err(raised)?;
-    Ok(ToPython(found))
-}
-
 /// `" (did you mean pool?)"`, or nothing where none of the known words is near.
 #[pyfunction]
 pub fn did_you_mean(word: &Bound<'_, PyString>, known: Vec<String>) -> ToPython<String> {

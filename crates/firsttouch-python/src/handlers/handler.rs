@@ -6,7 +6,6 @@
 
 #![allow(unsafe_code)] // Safety: NumPy passes each function its handler's own context, and its own live blocks.
 
-use crate::allocators::allocator::has_slabs;
 use crate::allocators::queries;
 use crate::handlers::{capsules, front, observed, raw};
 use crate::numpy::{Functions, RawAllocator, RawHandler};
@@ -195,11 +194,6 @@ impl Handler {
     pub fn allocator(&self) -> &Arc<dyn Allocator> {
         // SAFETY: the box lives as long as the handler, or for ever where it was replaced.
         unsafe { &*self.charge.load(Acquire) }
-    }
-
-    /// Whether its arrays are to lie in slabs along an axis.
-    pub fn has_slabs(&self) -> bool {
-        has_slabs(self.allocator())
     }
 
     /// Whether its allocator may be unused once it is gone: where it is a scope's, as the last reference beside the registry.

@@ -18,7 +18,7 @@ use firsttouch::adaptors::Tracked;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::failure;
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::sources::refuse_slabs;
+use firsttouch::sources::refuse_blocked;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -172,7 +172,7 @@ fn site(debug: bool) -> Option<fn() -> u64> {
 /// Raises
 /// ------
 /// TypeError, ValueError
-///     If an argument is not one of the above, or `upstream` places slabs (``numa="blocked:0"``).
+///     If an argument is not one of the above, or `upstream` is ``pages(numa="blocked")``.
 ///
 /// See Also
 /// --------
@@ -239,7 +239,7 @@ impl ScratchBuffer {
             None => process_pool().clone(),
             Some(given) => {
                 let upstream = factories::upstream(given, "ScratchBuffer()")?;
-                refuse_slabs(&upstream, "ScratchBuffer()").map_err(raised)?;
+                refuse_blocked(&upstream, "ScratchBuffer()").map_err(raised)?;
                 upstream
             }
         };

@@ -2,13 +2,12 @@
 
 use crate::numpy::{NumPy, OWNDATA, WRITEABLE};
 use crate::python::gil::Guarded;
-use crate::python::values::{self, Name, PyRuntimeError, PyTypeError, PyValueError, ToPython};
+use crate::python::values::{Name, PyRuntimeError, PyTypeError, ToPython};
 use crate::python::{call_sites, callback};
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::default_buffers::{DefaultBuffers, Kind};
 use crate::scratch::refuse;
 use crate::scratch::scope::{EnteredScope, PyScope, enter};
-use firsttouch::allocator::Allocator;
 use firsttouch::scratch::Damage;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -26,16 +25,11 @@ use std::ptr::NonNull;
 /// ----------
 /// buffer_or_function : Buffer or callable, optional
 ///     Buffer to use, or the function to decorate. The default buffer is that of this thread or asyncio task.
-/// warn : bool, optional
-///     Of a decorated function: whether arrays that outlive the call, and are not in its result, are warned of with a
-///     :exc:`firsttouch.buffers.EscapeWarning`. Each call then collects garbage first.
 ///
 /// Raises
 /// ------
 /// TypeError
 ///     If an argument is not one of the above, or the function is a generator or coroutine function.
-/// ValueError
-///     If `warn` is given to a block.
 ///
 /// See Also
 /// --------
@@ -64,16 +58,13 @@ use std::ptr::NonNull;
 pub struct Scratch {
     buffer: Option<Py<PyBuffer>>,
     function: Option<Py<PyAny>>,
-    warn: bool,
     entered: Guarded<Vec<EnteredScope>>,
 }
 
-/// Makes what the first manager would have made, as PyO3 finds out once how to make objects with a dictionary; and loads
-/// what [`left_behind`] calls, which nothing else may have loaded.
+/// Makes what the first manager would have made, as PyO3 finds out once how to make objects with a dictionary.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
-    py.import(Name("gc"))?;
     let (buffer, function, entered) = (None, None, Guarded::default());
-    Py::new(py, Scratch { buffer, function, warn: false, entered }).map(drop)
+    Py::new(py, Scratch { buffer, function, entered }).map(drop)
 }
 
 impl Scratch {
@@ -100,7 +91,6 @@ impl Scratch {
         let made = Self {
             buffer: self.buffer.as_ref().map(|buffer| buffer.clone_ref(py)),
             function: Some(function.clone().unbind()),
-            warn: self.warn,
             entered: Guarded::default(),
         };
         let made = Py::new(py, made)?;
@@ -124,16 +114,15 @@ impl Drop for Scratch {
 #[pymethods]
 impl Scratch {
     #[new]
-    #[pyo3(signature = (buffer_or_function=None, /, *, warn=false, **others))]
-    #[pyo3(text_signature = "(buffer_or_function=None, /, *, warn=False)")]
+    #[pyo3(signature = (buffer_or_function=None, /, **others))]
+    #[pyo3(text_signature = "(buffer_or_function=None, /)")]
     fn new(
         py: Python<'_>,
         buffer_or_function: Option<&Bound<'_, PyAny>>,
-        warn: bool,
         others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Self>> {
-        refuse("scratch", others, &["buffer_or_function", "warn"])?;
-        let mut made = Self { buffer: None, function: None, warn, entered: Guarded::default() };
+        refuse("scratch", others, &["buffer_or_function"])?;
+        let mut made = Self { buffer: None, function: None, entered: Guarded::default() };
         let Some(given) = buffer_or_function else { return Py::new(py, made) };
         let Ok(buffer) = given.cast::<PyBuffer>() else {
             callback(py, "function")?.call1((given,))?;
@@ -146,12 +135,6 @@ impl Scratch {
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
         if self.function.is_some() {
             return Err(PyTypeError::new_err("a decorated function is not a context manager: call it"));
-        }
-        if self.warn {
-            return Err(PyValueError::new_err(
-                "warn=True needs the decorator, @scratch(warn=True): at the end of a `with` block every local name is still \
-                 alive",
-            ));
         }
         let entered = self.enter(py)?;
         let object = entered.object(py);
@@ -201,18 +184,11 @@ impl Scratch {
         let closed = entered.close(py);
         let returned = returned.and_then(|value| copied(&entered, value));
         let damage = entered.buffer(py).buffer().settle();
-        let left = match &returned {
-            Ok(value) if self.warn => Some(left_behind(&entered, value)?),
-            _ => None,
-        };
         closed?;
         let value = returned.inspect_err(|error| {
             let _ = explain(error.value(py).as_any());
         })?;
         raise_damage(damage)?;
-        if let Some((left, buffer)) = left.filter(|(left, _)| !left.is_empty()) {
-            callback(py, "report")?.call1((function, left, buffer))?;
-        }
         Ok(value)
     }
 
@@ -388,23 +364,6 @@ fn copied<'py>(scope: &EnteredScope, returned: Bound<'py, PyAny>) -> PyResult<Bo
     }
     found.copy()?;
     Ok(found.replaced(&returned, DEPTH)?.unwrap_or(returned))
-}
-
-/// The blocks made in a scope that are live and not in what its function returns, as Python's half takes them:
-/// `(address, nbytes, "file:line" or None)`; and the buffer's expression.
-fn left_behind<'py>(scope: &EnteredScope, returned: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, String)> {
-    let py = returned.py();
-    py.import(Name("gc"))?.call_method0(Name("collect"))?;
-    let numpy = NumPy::get(py)?;
-    let mut found = Found::new(scope, numpy);
-    found.look(returned, DEPTH);
-    let address = |owner: &Bound<'_, PyAny>| numpy.array(owner).map(|fields| fields.data as usize);
-    let kept: HashSet<_> = found.arrays.iter().filter_map(|(_, owner, _)| address(owner)).collect();
-    let (list, buffer) = (values::list(py)?, scope.buffer(py).buffer());
-    for survivor in buffer.survivors(scope.since()).iter().filter(|survivor| !kept.contains(&survivor.address)) {
-        list.append(ToPython((survivor.address, survivor.size, call_sites::as_text(survivor.site))))?;
-    }
-    Ok((list, buffer.expression()))
 }
 
 /// An error for a write to freed memory that a checked buffer found.

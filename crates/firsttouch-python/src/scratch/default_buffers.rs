@@ -167,12 +167,6 @@ pub fn home_enter<'py>(py: Python<'py>, buffer: Bound<'py, PyBuffer>) -> PyResul
     Ok(home)
 }
 
-/// What tells this thread or task from others.
-#[pyfunction]
-pub fn home(py: Python<'_>) -> PyResult<Bound<'_, DefaultBuffers>> {
-    DefaultBuffers::here(py)
-}
-
 /// Ends the innermost `home_enter` of this buffer.
 #[pyfunction]
 pub fn home_leave(home: &Bound<'_, DefaultBuffers>, buffer: &Bound<'_, PyBuffer>) {

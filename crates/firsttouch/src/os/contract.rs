@@ -60,8 +60,6 @@ macro_rules! contract {
             fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Makes the pages of a range present.
             fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Collapses base pages into huge ones.
-            fn collapse(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Locks a range into memory.
             fn lock(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Says from which nodes absent pages come, and moves present ones there on request. The content stays.

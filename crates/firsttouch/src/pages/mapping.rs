@@ -1,4 +1,4 @@
-//! Page sizes and their names; mappings on the requested kind of pages, and on nodes; base pages collapsed into huge ones.
+//! Page sizes and their names; mappings on the requested kind of pages, and on nodes.
 
 #![allow(unsafe_code)] // Safety: a mapping is created here and not in use until it is returned.
 
@@ -8,7 +8,6 @@ use crate::layout::round_up;
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
 use crate::pages::receipt::Reason;
-use crate::pages::touch::GoOn;
 use crate::size;
 use crate::sync::first::First;
 use std::fmt;
@@ -184,51 +183,13 @@ pub(crate) fn map_explicit(
     Ok(mapping)
 }
 
-/// The most slabs of a block that are passed to the kernel, which makes each a mapping; a process may have 65,530.
-const MOST_SLABS: usize = 4096;
-
-/// Binds the pages of a mapping to their nodes. Returns false if there are too many slabs; their pages then come from
-/// any of the nodes.
-pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<bool, Errno> {
+/// Binds the pages of a mapping to their nodes.
+pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<(), Errno> {
     let edge = match page {
         Page::Transparent => os::huge_page_size().unwrap_or(os::page_size()),
         page => page_bytes(page),
     };
-    if orders.ranges(size, edge).nth(MOST_SLABS).is_some() {
-        return os::bind(address, size, orders.mode, &orders.nodes, false).map(|()| false);
-    }
-    for (from, len, nodes) in orders.ranges(size, edge) {
-        os::bind(address + from, len, orders.mode, &nodes, false)?;
-    }
-    Ok(true)
-}
-
-/// The number of attempts for a page that is pinned for a moment.
-const TRIES: usize = 3;
-
-/// Collapses the whole huge pages in a range. Returns the bytes that are huge now, and why others are not.
-pub fn collapse(range: (usize, usize), go_on: GoOn<'_>) -> (usize, Option<Reason>) {
-    let Some(page) = os::huge_page_size() else { return (0, Some(Reason::Unsupported)) };
-    let (start, end) = (range.0.next_multiple_of(page), (range.0 + range.1) & !(page - 1));
-    if start >= end {
-        return (0, Some(Reason::Small));
-    }
-    let (mut huge, mut why_not) = (0, None);
-    for address in (start..end).step_by(page) {
-        let done = (0..TRIES).find_map(|attempt| match os::collapse(address, page) {
-            Err(Errno::AGAIN) => None,
-            // A heap may have taken the advice away when it split the page.
-            Err(Errno::INVALID) if attempt == 0 && os::advise_huge(address, page).is_ok() => None,
-            done => Some(done),
-        });
-        match done {
-            Some(Ok(())) => huge += page,
-            Some(Err(error)) => why_not = Some(Reason::of(error)),
-            None => why_not = Some(Reason::of(Errno::AGAIN)),
-        }
-        if !go_on(address - start) {
-            return (huge, Some(Reason::Interrupted));
-        }
-    }
-    (huge, why_not)
+    orders
+        .ranges(size, edge)
+        .try_for_each(|(from, len, nodes)| os::bind(address + from, len, orders.mode, &nodes, false))
 }

@@ -5,8 +5,6 @@ use crate::os::{self, Errno, Mapping, Mode};
 use crate::pages::receipt::Reason;
 use crate::pages::touch::GoOn;
 
-pub use crate::numa::policy::Axis;
-
 /// Pages queried by one call.
 const BATCH: usize = 8192;
 /// The number of attempts for a page that is pinned for a moment.
@@ -88,7 +86,7 @@ fn wake_hidden(pages: &[usize], nodes: &[i32]) -> bool {
     true
 }
 
-/// Migrates the pages of a range according to `orders`. Slabs follow their axis, or the bytes if there is none.
+/// Migrates the pages of a range according to `orders`.
 ///
 /// # Errors
 /// If the kernel or the container does not permit migration, or `go_on` returns false.
@@ -97,7 +95,7 @@ pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Resul
     let (start, size) = whole_pages(range.0, range.1);
     let targets: Vec<usize> = orders.nodes.iter().collect();
     // A huge page is moved as a whole; page by page it would move back and forth.
-    let spread = orders.slabs || orders.mode == Mode::Interleave;
+    let spread = orders.blocked || orders.mode == Mode::Interleave;
     let unit = if spread && has_huge_pages(start, start + size) { os::huge_page_size().unwrap_or(page) } else { page };
     let mut sum = Migration::default();
     for from in (0..size).step_by(BATCH * page) {
@@ -108,7 +106,7 @@ pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Resul
             for (at, node) in nodes_of(first, len)?.into_iter().enumerate().filter(|&(_, node)| node >= 0) {
                 let address = first + at * page;
                 let offset = (address - address % unit).saturating_sub(range.0);
-                let to = match (orders.slabs, orders.mode) {
+                let to = match (orders.blocked, orders.mode) {
                     (true, _) => orders.target(offset, range.1),
                     (_, Mode::Interleave) => targets.get(address / unit % targets.len()).copied(),
                     (_, Mode::Local) => Some(os::current_node()),

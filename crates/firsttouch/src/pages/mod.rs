@@ -8,4 +8,4 @@ pub mod placement;
 pub mod receipt;
 pub mod touch;
 
-pub use mapping::{collapse, explicit_page_sizes};
+pub use mapping::explicit_page_sizes;

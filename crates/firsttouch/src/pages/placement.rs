@@ -7,13 +7,13 @@ pub use crate::pages::mapping::{Page, page_bytes};
 use crate::description::{Description, Value, separated};
 use crate::error::{AllocError, Limit};
 use crate::layout::round_up;
-use crate::numa::policy::{Orders, Outer, Policy, expected_axis};
+use crate::numa::policy::{Orders, Outer, Policy};
 use crate::numa::topology::Topology;
-use crate::os::{Errno, Mode, Nodes, Processors, page_size, thread_processors};
+use crate::os::{Errno, Mode, Nodes, Processors, thread_processors};
+use crate::pages::mapping;
 use crate::pages::mapping::{Mapper, Private};
 use crate::pages::receipt::{Outcome, Reason, Receipt};
 use crate::pages::touch::{self, Job, Way};
-use crate::pages::{mapping, migration};
 use crate::size::Bytes;
 use crate::sync::first::First;
 use crate::{failure, os};
@@ -139,16 +139,14 @@ impl Placement {
     /// Applies policy, prefault and lock to a mapping.
     fn finish(&self, map: (usize, usize), orders: Option<Orders>, receipt: &mut Receipt) -> Result<(), AllocError> {
         let orders = orders.as_ref();
-        let lazily = orders.is_none_or(|orders| bound(map, orders, receipt));
+        if let Some(orders) = orders {
+            bind(map, orders, receipt);
+        }
         self.strictly_on_nodes(receipt)?;
-        if self.populate != Populate::No || !lazily {
+        if self.populate != Populate::No {
             self.make_real(map, orders, receipt)?;
         } else if self.lock {
             enough(map.1, orders, receipt, "lock")?;
-        }
-        if let Some(orders) = orders.filter(|_| !lazily) {
-            moved(map, orders, receipt);
-            self.strictly_on_nodes(receipt)?;
         }
         if self.lock { lock(map, receipt) } else { Ok(()) }
     }
@@ -166,31 +164,22 @@ impl Placement {
     /// The instructions for the kernel.
     fn orders(&self, receipt: &mut Receipt) -> Option<Orders> {
         let policy = self.policy?;
-        let mut orders = match policy.within(&Outer::now(with_memory())) {
+        let orders = match policy.within(&Outer::now(with_memory())) {
             Ok(orders) => orders,
             Err(reason) => {
                 receipt.policy = Outcome::Refused(reason);
                 return None;
             }
         };
-        orders.axis = expected_axis(receipt.asked).filter(|_| orders.slabs);
-        receipt.policy = match policy {
-            // A page lies on one node as a whole, and in C order slabs along axis 0 are slabs of bytes.
-            Policy::Blocked(number) if number != 0 && orders.axis.is_none() && receipt.asked > page_size() => {
-                Outcome::Partly(Reason::Axis)
-            }
-            _ if orders.clipped => Outcome::Partly(Reason::Cpuset),
-            _ => Outcome::Granted,
-        };
+        receipt.policy = if orders.clipped { Outcome::Partly(Reason::Cpuset) } else { Outcome::Granted };
         Some(orders)
     }
 }
 
-/// Binds a mapping to its nodes. Returns false if there are too many slabs; pages then have to be migrated once they
-/// are resident.
-fn bound(mapping: (usize, usize), orders: &Orders, receipt: &mut Receipt) -> bool {
+/// Binds a mapping to its nodes.
+fn bind(mapping: (usize, usize), orders: &Orders, receipt: &mut Receipt) {
     receipt.nodes = Some((orders.mode, orders.nodes));
-    mapping::bind(mapping, orders, receipt.page).unwrap_or_else(|error| {
+    if let Err(error) = mapping::bind(mapping, orders, receipt.page) {
         match orders.one_node() {
             // Where there are no policies of pages, it was given when mapping, and is preferred.
             Some(node) if error == Errno::UNSUPPORTED => {
@@ -200,19 +189,6 @@ fn bound(mapping: (usize, usize), orders: &Orders, receipt: &mut Receipt) -> boo
             }
             _ => (receipt.policy, receipt.nodes) = (Outcome::Refused(Reason::of(error)), None),
         }
-        true
-    })
-}
-
-/// Migrates resident pages to their slabs.
-fn moved((address, _): (usize, usize), orders: &Orders, receipt: &mut Receipt) {
-    if let Some(reason) = receipt.populate.reason() {
-        receipt.policy = Outcome::Partly(reason); // pages not resident yet will come from any node
-    }
-    match touch::around(|go_on| migration::migrate((address, receipt.asked), orders, go_on)) {
-        Ok(sum) if sum.failed == 0 => {}
-        Ok(sum) => receipt.policy = Outcome::Partly(sum.why_not.unwrap_or(Reason::Node)),
-        Err(error) => receipt.policy = Outcome::Refused(Reason::of(error)),
     }
 }
 

@@ -46,7 +46,7 @@ const STRICT: Opt = opt(
 );
 const NODES: &str = "Node or policy to allocate from: ``1``, ``\"bind:0-1\"`` (these nodes and no others), \
     ``\"preferred:1\"`` (others where it has no memory left), ``\"interleave:all\"`` (page by page), ``\"local\"`` (the \
-    node of the thread that first touches a page), or ``\"blocked:0\"`` (slabs along axis 0, one for each node). A policy \
+    node of the thread that first touches a page), or ``\"blocked\"`` (equal parts, one for each node). A policy \
     or cpuset imposed from outside is never widened.";
 
 /// The declaration.
@@ -56,10 +56,9 @@ pub const SPECS: &[Spec] = &[
         summary: "an allocator of fresh pages from a NUMA node, or from where a policy says.",
         options: &[opt("numa", OptionKind::Policy, DefaultValue::Required, NODES), HUGE, POPULATE, LOCK, STRICT],
         positional: 1,
-        notes: "It is :func:`pages` with its `numa` first. firsttouch's constructors know shape and order, and place the \
-        slabs of ``\"blocked:1\"`` along axis 1; under :func:`install` and :func:`use` only the number of bytes is known, \
-        and slabs are of bytes, which is axis 0 in C order: the receipt says so for other axes. Where the nodes of \
-        ``bind`` have no memory left, the kernel ends a process; ``preferred`` uses others.",
+        notes: "It is :func:`pages` with its `numa` first. The parts of ``\"blocked\"`` are of bytes: along the first axis in \
+        C order, along the last in Fortran order. Where the nodes of ``bind`` have no memory left, the kernel ends a \
+        process; ``preferred`` uses others.",
         example: "\
 >>> ft.receipt(ft.numa(0).zeros(10**6)).numa
 'bind:0'",
@@ -102,15 +101,15 @@ fn placement_of(arguments: &Arguments) -> Result<Placement, Error> {
     Ok(Placement { pages, populate, lock, policy: arguments.policy()?, strict })
 }
 
-/// Refuses slabs as the upstream of what `caller` makes, if that reuses blocks, as pools and scratch buffers do.
+/// Refuses `blocked` pages as the upstream of what `caller` makes, if that reuses blocks, as pools and scratch buffers do.
 ///
 /// # Errors
-/// For slabs: a reused block would lie on the nodes of another array's slabs.
-pub fn refuse_slabs(upstream: &Arc<dyn Allocator>, caller: &str) -> Result<(), Error> {
+/// For these: a reused block would lie on the nodes of another array's parts.
+pub fn refuse_blocked(upstream: &Arc<dyn Allocator>, caller: &str) -> Result<(), Error> {
     match find::<Pages>(upstream).and_then(|pages| pages.placement().policy) {
-        Some(slabs @ Policy::Blocked(_)) => Err(Error::Value(format!(
-            "{caller} cannot use numa='{slabs}': its blocks are reused for other arrays, whose slabs would lie \
-                 elsewhere; give single arrays pages(numa='{slabs}'), or {caller} pages(numa='interleave:all')"
+        Some(Policy::Blocked) => Err(Error::Value(format!(
+            "{caller} cannot use numa='blocked': its blocks are reused for other arrays, whose parts would lie \
+                 elsewhere; give single arrays pages(numa='blocked'), or {caller} pages(numa='interleave:all')"
         ))),
         _ => Ok(()),
     }

@@ -4,7 +4,7 @@ use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
 use firsttouch::numa::policy::{Orders, Outer};
 use firsttouch::os;
 use firsttouch::pages::migration::migrate;
-use firsttouch::pages::migration::{Axis, Migration, nodes_of};
+use firsttouch::pages::migration::{Migration, nodes_of};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Malloc, Pages};
 
@@ -14,8 +14,8 @@ fn orders(text: &str) -> Orders {
     policy(text).unwrap().within(&Outer::now(nodes())).unwrap()
 }
 
-fn to(held: &Held<'_>, text: &str, axis: Option<Axis>) -> Migration {
-    let done = migrate((held.address(), held.block.size), &Orders { axis, ..orders(text) }, &mut |_| true).unwrap();
+fn to(held: &Held<'_>, text: &str) -> Migration {
+    let done = migrate((held.address(), held.block.size), &orders(text), &mut |_| true).unwrap();
     assert_eq!((done.failed, done.why_not), (0, None));
     done
 }
@@ -24,36 +24,30 @@ pub fn to_every_node() {
     let pages = Pages::new(false);
     let held = Held::new(&*pages, SIZE).touched();
     for node in numbers().into_iter().chain(numbers()) {
-        to(&held, &node.to_string(), None);
+        to(&held, &node.to_string());
         all_on(&held, node);
-        assert_eq!(to(&held, &format!("preferred:{node}"), None).stayed, held.block.size);
+        assert_eq!(to(&held, &format!("preferred:{node}")).stayed, held.block.size);
     }
 }
 
 pub fn interleave() {
     let pages = Pages::new(false);
     let held = Held::new(&*pages, SIZE).touched();
-    to(&held, "interleave:all", None);
+    to(&held, "interleave:all");
     for node in numbers() {
         let share = held.pages().iter().filter(|&&page| page == node as i32).count();
         assert!(share.abs_diff(SIZE / os::page_size() / nodes().len()) <= 1);
     }
 }
 
-/// An array of 8 rows, each of 16 times 16 pages.
-pub fn slabs() {
-    let (page, all) = (os::page_size(), numbers());
-    let row = 256 * page;
+pub fn blocked() {
+    const PAGES: usize = 2048;
+    let all = numbers();
     let pages = Pages::new(false);
-    let held = Held::new(&*pages, 8 * row).touched();
-    let n = all.len();
-    to(&held, "blocked:0", Some(Axis { stride: row, items: 8 }));
+    let held = Held::new(&*pages, PAGES * os::page_size()).touched();
+    to(&held, "blocked");
     for (at, node) in held.pages().into_iter().enumerate() {
-        assert_eq!(node, all[at / 256 * n / 8] as i32, "page {at}");
-    }
-    to(&held, "blocked:1", Some(Axis { stride: 16 * page, items: 16 }));
-    for (at, node) in held.pages().into_iter().enumerate() {
-        assert_eq!(node, all[at / 16 % 16 * n / 16] as i32, "page {at}");
+        assert_eq!(node, all[at * all.len() / PAGES] as i32, "page {at}");
     }
 }
 
@@ -64,8 +58,8 @@ pub fn huge() {
     let pages = Pages::placed(placement);
     let held = Held::new(&*pages, rows * HUGE);
     let node_of = |row: usize| held.pages()[row * 512] as usize;
-    for (policy, axis) in [("interleave:all", None), ("blocked:0", Some(Axis { stride: HUGE, items: rows }))] {
-        to(&held, policy, axis);
+    for policy in ["interleave:all", "blocked"] {
+        to(&held, policy);
         let found = held.pages();
         assert!(found.chunks(512).all(|huge| huge.iter().all(|&node| node == huge[0])), "{policy}: {found:?}");
         for node in &all {
@@ -88,7 +82,7 @@ pub fn content() {
     let slice = unsafe { std::slice::from_raw_parts_mut(held.block.address.as_ptr().cast::<u64>(), words) };
     slice.iter_mut().enumerate().for_each(|(at, word)| *word = at as u64 * 0x9e37_79b9);
     for node in numbers() {
-        to(&held, &node.to_string(), None);
+        to(&held, &node.to_string());
     }
     assert!(slice.iter().enumerate().all(|(at, &word)| word == at as u64 * 0x9e37_79b9));
 }
@@ -100,7 +94,7 @@ pub fn later_pages() {
     let held = Held::new(&*pages, SIZE);
     write(held.address(), SIZE / 2, 1);
     pages.rebind(held.address(), &orders(&b.to_string())).unwrap();
-    let done = to(&held, &b.to_string(), None);
+    let done = to(&held, &b.to_string());
     assert!(done.moved >= SIZE / 2 - os::page_size() && done.absent >= SIZE / 2 - os::page_size(), "{done:?}");
     all_on(&held.touched(), b);
 }
@@ -108,7 +102,7 @@ pub fn later_pages() {
 pub fn others_memory() {
     let held = Held::new(&Malloc, SIZE).touched();
     for node in numbers() {
-        let done = to(&held, &node.to_string(), None);
+        let done = to(&held, &node.to_string());
         assert!(done.absent <= os::page_size(), "{done:?}"); // the last one is not ours alone
         let found = nodes_of(held.address() & !4095, SIZE).unwrap();
         assert!(found.iter().all(|&page| page == node as i32));

@@ -1,68 +1,15 @@
-//! Tests that need a machine of their own: slabs on its nodes, huge pages reserved at boot, swap.
+//! Tests that need a machine of their own: huge pages reserved at boot, swap.
 
-use super::view::{Held, nodes, numbers, policy, write};
+use super::view::{Held, policy, write};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::numa::policy::{self, Axis};
 use firsttouch::os;
-use firsttouch::pages::placement::{Page, Placement, Populate};
-use firsttouch::pages::receipt::{Outcome, Reason};
+use firsttouch::pages::placement::{Page, Placement};
+use firsttouch::pages::receipt::Reason;
 use firsttouch::residency;
 use firsttouch::sources::Pages;
 use std::ffi::CString;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-
-/// The node of every page of an array with this axis, made by `populate`.
-fn slabs(size: usize, axis: Axis, populate: Populate) -> Vec<i32> {
-    let pages = Pages::placed(Placement { policy: policy("blocked:1"), populate, ..Placement::default() });
-    policy::expect_axis(Some((size, axis)));
-    let held = Held::new(&*pages, size);
-    policy::expect_axis(None);
-    let (_, receipt) = pages.receipt(held.address()).unwrap();
-    assert_eq!(
-        (receipt.policy, receipt.populate),
-        (
-            Outcome::Granted,
-            match populate {
-                Populate::No if size / axis.stride / axis.items < 2000 => Outcome::NotAsked,
-                _ => Outcome::Granted,
-            }
-        )
-    );
-    if populate == Populate::No {
-        write(held.address(), size, 1);
-    }
-    held.pages()[..size / os::page_size()].to_vec()
-}
-
-#[track_caller]
-fn lie(found: &[i32], axis: Axis) {
-    let all = numbers();
-    for (page, &node) in found.iter().enumerate() {
-        let item = page * os::page_size() / axis.stride % axis.items;
-        assert_eq!(node, all[item * all.len() / axis.items] as i32, "page {page}, item {item}");
-    }
-}
-
-/// Along the last axis of an array in C order and in Fortran's, lazily and at once, and along items within a page.
-pub fn slabs_along_an_axis() {
-    let page = os::page_size();
-    let inner = Axis { stride: 8, items: 64 * page / 8 };
-    let outer = Axis { stride: 64 * page, items: 12 };
-    let odd = Axis { stride: 24, items: 5 * page / 24 };
-    for populate in [Populate::No, Populate::Best] {
-        lie(&slabs(8 * 64 * page, inner, populate), inner);
-        lie(&slabs(12 * 64 * page, outer, populate), outer);
-        lie(&slabs(odd.stride * odd.items * 40, odd, populate)[..], odd);
-    }
-}
-
-/// More slabs than the kernel is told of: pages are made real at once and moved.
-pub fn many_slabs() {
-    let page = os::page_size();
-    let axis = Axis { stride: page, items: 2 * nodes().len() };
-    lie(&slabs(2500 * axis.items * page, axis, Populate::No), axis);
-}
 
 /// Pages of the kernel's pool, of either size, are granted where there are some, and in the order of the wishes.
 pub fn huge_pages_from_the_pool() {

@@ -49,12 +49,12 @@ pub fn local() {
 
 pub fn blocked() {
     let all = numbers();
-    let pages = source("blocked:0");
+    let pages = source("blocked");
     let found = Held::new(&*pages, SIZE).touched().pages();
     for (at, &page) in found.iter().enumerate() {
-        let slab = |at: usize| all[(at * all.len() / found.len()).min(all.len() - 1)] as i32;
-        // Slabs end at pages: the one that an edge lies in belongs to the slab before it.
-        assert!(page == slab(at) || page == slab(at.saturating_sub(1)), "page {at} of {}: {page}", found.len());
+        let part = |at: usize| all[(at * all.len() / found.len()).min(all.len() - 1)] as i32;
+        // Parts end at pages: the one that an edge lies in belongs to the part before it.
+        assert!(page == part(at) || page == part(at.saturating_sub(1)), "page {at} of {}: {page}", found.len());
     }
     for node in all {
         let share = found.iter().filter(|&&page| page == node as i32).count();

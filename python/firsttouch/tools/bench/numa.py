@@ -55,7 +55,7 @@ def timed(target: Bytes, source: Bytes) -> tuple[float, int]:
 def on(node: int) -> Iterator[None]:
     """Run this thread on the processors of a node."""
     before = os.sched_getaffinity(0)
-    (processors,) = (each.processors for each in ft.placement.topology().nodes if each.number == node)
+    (processors,) = (each.processors for each in ft.placement.topology() if each.number == node)
     os.sched_setaffinity(0, before & set(processors))
     try:
         yield
@@ -87,7 +87,7 @@ def run(settings: Settings) -> Section:
     if not hasattr(os, "sched_setaffinity"):
         raise RuntimeError("it needs Linux, where Python keeps a thread on the processors of a node")
     section = Section("numa", "Copies between NUMA nodes, cold and warm")
-    nodes = ft.placement.topology().nodes
+    nodes = ft.placement.topology()
     cpus = [node.number for node in nodes if node.processors]
     memories = [node.number for node in nodes if node.memory] or cpus
     near, fars = memories[0], sorted({memories[0], memories[-1]})

@@ -124,7 +124,7 @@ class Call:
         return json.dumps(vars(self) | {"path": sys.path}) + "\n"
 
 
-TOUCH = "firsttouch._internal.process_memory", "touch"
+TOUCH = "firsttouch.tools.measuring.worker", "touch"
 
 
 def worker(contender: Contender) -> list[str]:

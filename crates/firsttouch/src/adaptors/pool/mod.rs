@@ -34,7 +34,7 @@ pub use crate::layout::SMALL_LIMIT;
 use crate::layout::round_up;
 use crate::os::{self, Errno};
 use crate::pages::placement::Placement;
-use crate::sources::{Pages, refuse_slabs};
+use crate::sources::{Pages, refuse_blocked};
 use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use crate::sync::lock::{Lock, Padded};
@@ -58,7 +58,7 @@ pub const SPECS: &[Spec] = &[Spec {
         upstream(
             "",
             "Where the pool's memory comes from. The default is ``pages(huge=\"thp\")``. On :func:`pages`, a pool also \
-             splits and coalesces blocks. Pages in slabs (``numa=\"blocked:0\"``) are refused, as blocks are reused for other arrays.",
+             splits and coalesces blocks. Pages in parts (``numa=\"blocked\"``) are refused, as blocks are reused for other arrays.",
         ),
         opt(
             "max_idle",
@@ -97,7 +97,7 @@ pub fn make(arguments: &Arguments) -> Made {
         return Ok(Pool::new(options));
     }
     let upstream = arguments.upstream()?;
-    refuse_slabs(&upstream, &arguments.caller())?;
+    refuse_blocked(&upstream, &arguments.caller())?;
     // A pool over plain pages is a pool with a heap, which can split blocks, join them, and return parts.
     let placement = downcast::<Pages>(&upstream).map(Pages::placement);
     match [false, true].into_iter().find(|&huge| placement == Some(&Placement::of_pages(huge))) {

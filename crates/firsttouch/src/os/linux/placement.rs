@@ -11,7 +11,6 @@ const MODE_FLAGS: c_int = libc::MPOL_F_NUMA_BALANCING | libc::MPOL_F_RELATIVE_NO
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 const MPOL_MF_MOVE: c_ulong = 2;
 const MAX_NODE: c_ulong = Nodes::ROOM as c_ulong + 1; // the kernel ignores the last bit
-const MADV_COLLAPSE: c_int = 25;
 
 fn number(mode: Mode) -> c_int {
     match mode {
@@ -65,12 +64,6 @@ pub fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> {
     let advice = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
     // SAFETY: the advice faults pages in and changes no content.
     check(unsafe { libc::madvise(address as *mut c_void, size, advice) }.into())
-}
-
-/// madvise(2) with `MADV_COLLAPSE`, from Linux 6.1 on.
-pub fn collapse(address: usize, size: usize) -> Result<(), Errno> {
-    // SAFETY: the advice changes page sizes, never content.
-    check(unsafe { libc::madvise(address as *mut c_void, size, MADV_COLLAPSE) }.into())
 }
 
 /// mlock(2).

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 
 def status(key: str) -> int:
@@ -33,19 +29,3 @@ def reset_peak() -> None:
 def peak() -> int:
     """Return the peak of the resident memory since `reset_peak`."""
     return status("VmHWM")
-
-
-def touch(nbytes: int) -> None:
-    """Touch that much memory once, outside the allocator under test, and free it.
-
-    In a virtual machine the host provides memory at the first touch, far more slowly than the kernel's own fault.
-    """
-    if nbytes <= 0:
-        return
-    private: Any = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-    with mmap.mmap(-1, nbytes, **private) as memory:
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            memory.madvise(mmap.MADV_HUGEPAGE)
-        pages = np.frombuffer(memory, np.uint8)
-        pages[:: mmap.PAGESIZE] = 1
-        del pages
