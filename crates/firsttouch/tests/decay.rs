@@ -1,5 +1,7 @@
 //! Law 10: idle memory is returned, even if the program makes no further requests.
 
+#![cfg(target_os = "linux")]
+
 mod common;
 
 use common::alone::alone;

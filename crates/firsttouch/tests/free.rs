@@ -6,6 +6,7 @@ mod common;
 
 use common::alone::alone;
 use common::held::Held;
+#[cfg(unix)]
 use common::process::{threads_called, within};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
@@ -14,6 +15,7 @@ use firsttouch::sources::Pages;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+#[cfg(unix)]
 use std::time::Duration;
 
 /// The system's allocator, counting.
@@ -99,6 +101,7 @@ fn a_guarded_free_allocates_nothing() {
 }
 
 #[test]
+#[cfg(unix)] // which tells the names of threads
 fn the_purger_allocates_nothing() {
     alone("the_purger_allocates_nothing", || {
         let decay = Some(Duration::from_millis(200));

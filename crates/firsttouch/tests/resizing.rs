@@ -7,12 +7,11 @@ mod common;
 use common::alone::alone;
 use common::held::{Held, check_apart};
 use firsttouch::adaptors::{Options, Origin, Pool};
-use firsttouch::os::{Call, commit, fail_after, map_anywhere, page_size, protect, remap, unmap};
+use firsttouch::os::{Call, fail_after, map_anywhere, page_size, protect, remap, unmap};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Calloc, Pages};
 use firsttouch::why::why;
 use firsttouch::{Allocator, Request};
-use std::ptr::with_exposed_provenance_mut;
 use std::sync::Arc;
 
 const MIB: usize = 1 << 20;
@@ -145,7 +144,10 @@ fn a_move_that_the_system_refuses_loses_nothing() {
 
 /// From 6.17 on it moves the pages of one mapping after the other, and may fail in between.
 #[test]
+#[cfg(unix)] // alone moves pages
 fn pages_that_were_moved_before_a_refusal_come_back() {
+    use firsttouch::os::commit;
+    use std::ptr::with_exposed_provenance_mut;
     alone("pages_that_were_moved_before_a_refusal_come_back", || {
         let size = 16 * page_size();
         let (from, to) = (map_anywhere(size).unwrap(), map_anywhere(size).unwrap());

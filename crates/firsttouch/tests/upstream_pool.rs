@@ -1,5 +1,7 @@
 //! A pool over any upstream: blocks are reused, and what is kept is bounded and returned.
 
+#![cfg(target_os = "linux")]
+
 mod common;
 
 use common::alone::alone;

@@ -6,13 +6,13 @@
 
 use crate::handlers::front;
 use crate::python::call_sites;
+use crate::tools::machine::os_error;
 use firsttouch::adaptors::CallSites;
 use firsttouch::os::{self, Errno, PageRegion, PageTable, seen};
 use firsttouch_trace::live;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -74,10 +74,6 @@ fn resident(process: u32, start: usize, end: usize) -> Result<Vec<Range<usize>>,
         at += pages * page_size;
     }
     Ok(found)
-}
-
-pub(super) fn os_error(error: Errno) -> PyErr {
-    io::Error::from_raw_os_error(error.0).into()
 }
 
 /// The memory of another process between two addresses, as far as it is resident.

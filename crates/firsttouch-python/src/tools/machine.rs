@@ -1,11 +1,14 @@
 //! What bounds the memory of this process, for the commands that show it or measure within it.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::tools::heaps::os_error;
 use firsttouch::adaptors::{Accounts, Limited};
 use firsttouch::allocator::find;
-use firsttouch::os;
+use firsttouch::os::{self, Errno};
 use pyo3::prelude::*;
+
+pub(super) fn os_error(error: Errno) -> PyErr {
+    std::io::Error::from_raw_os_error(error.0).into()
+}
 
 /// The bytes that this process may still use.
 #[pyfunction]

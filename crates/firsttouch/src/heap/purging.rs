@@ -104,7 +104,8 @@ pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, by
 /// Purges units; returns their new age, or `None` if the system refused.
 fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims: Victims) -> Option<u8> {
     let (address, size) = (segment.address(start), (len as usize) << segment.unit_shift());
-    let may_unmap = segment.claim.has_slots() && !keeps_mappings();
+    // A hole among foreign memory may be taken by others, but where Windows reserved it.
+    let may_unmap = (segment.claim.has_slots() || cfg!(windows)) && !keeps_mappings();
     // SAFETY: the units are not in use: they were free, and were taken out under the lock (law 8).
     unsafe {
         if victims == Victims::Clean {

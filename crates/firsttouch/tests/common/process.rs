@@ -16,6 +16,13 @@ pub fn address_space() -> usize {
 }
 
 /// Bytes that are resident.
+#[cfg(windows)]
+pub fn resident() -> usize {
+    firsttouch::os::resident()
+}
+
+/// Bytes that are resident.
+#[cfg(not(windows))]
 pub fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
@@ -23,6 +30,7 @@ pub fn resident() -> usize {
 }
 
 /// Number of threads called `name`.
+#[cfg(not(windows))]
 pub fn threads_called(name: &str) -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());

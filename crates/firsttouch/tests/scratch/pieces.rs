@@ -88,6 +88,7 @@ impl Piece {
     }
 
     /// The same block once more, for a child of a fork that gives it back, too.
+    #[cfg(unix)]
     pub fn copy(other: &Self) -> Self {
         Self { ..*other }
     }
