@@ -138,20 +138,11 @@ def _serves_others() -> bool:
 
 
 def begin_trace(options: "dict[str, Any]") -> None:
-    """Start recording this process's requests, if it has a file of its own."""
-    pattern: str = options["trace"]
-    several = settings.one_per_process(pattern)
-    if not pattern or not (several or options.get("pid") == settings.command_process()):
-        return
-    _open(pattern)
-    if several and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lambda: _open(pattern))
-
-
-def _open(pattern: str) -> None:
+    """Start recording requests, in the process that was started."""
     global _traced
-    _traced = ""
-    file = settings.filled(pattern)
+    file: str = options["trace"]
+    if not file or options.get("pid") != settings.command_process():
+        return
     facts = {
         "numpy": sys.modules["numpy"].__version__,
         "python": sys.version.split()[0],
@@ -168,14 +159,11 @@ def _open(pattern: str) -> None:
 
 
 def _end_trace(options: "dict[str, Any]", main: bool) -> None:
-    """Write the end mark and, in the process that was started, a line about the trace."""
+    """Write the end mark, and a line about the trace."""
     if not _traced:
-        if not options["trace"] or options.get("advise"):  # which says itself what it lacks
-            return
-        if main and "numpy" not in sys.modules:
-            speak.line("no trace: NumPy was never imported")
-        elif main and hook.reason:
-            speak.line(f"no trace: {hook.reason}")
+        why = hook.reason if "numpy" in sys.modules else "NumPy was never imported"
+        if why and main and options["trace"] and not options.get("advise"):  # which says itself what it lacks
+            speak.line(f"no trace: {why}")
         return
     try:
         done = hook.module.trace_end(_counted(options, main))
@@ -187,5 +175,5 @@ def _end_trace(options: "dict[str, Any]", main: bool) -> None:
     _, lost, written = done
     if lost:
         speak.line(f"{_traced}: {lost:,} events were lost because the disk was too slow")
-    if main and not options.get("quiet"):
+    if not options.get("quiet"):
         speak.line(f"{_traced}: {written}")

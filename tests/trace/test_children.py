@@ -36,20 +36,11 @@ def test_a_forked_child_leaves_its_parents_file_alone_and_warns_of_nothing(trace
     assert 11 << 18 <= found["allocated_bytes"] < 13 << 18
 
 
-def test_each_process_has_a_file_if_asked(firsttouch: Start, tmp_path: Path) -> None:
-    done = firsttouch("trace", "-q", "-o", "t-%p.ft", "-c", FORK)
-    assert done.returncode == 0, done.stderr
-    found = [_firsttouch.trace_summary(str(file), False) for file in tmp_path.glob("t-*.ft")]
-    assert sorted(each["allocated_bytes"] >> 18 for each in found) == [11, 40]
-    assert len({each["facts"]["process"] for each in found}) == 2
-
-
-def test_workers(firsttouch: Start, tmp_path: Path) -> None:
+def test_workers_are_not_recorded(firsttouch: Start, tmp_path: Path) -> None:
     for how in ("fork", "spawn"):
         script = tmp_path / f"{how}.py"
         script.write_text(WORKERS.format(how=how))
         done = firsttouch("trace", "-q", "-o", f"{how}-%p.ft", script)
         assert done.stdout == f"{20 * (1 << 15)}.0\n", done.stderr
-        found = [_firsttouch.trace_summary(str(file), False) for file in tmp_path.glob(f"{how}-*.ft")]
-        assert len(found) == 3
-        assert sum(each["allocated_bytes"] >> 18 for each in found) == 20
+        assert _firsttouch.trace_summary(str(tmp_path / f"{how}-%p.ft"), False)["allocated_bytes"] < 1 << 18
+    assert len(list(tmp_path.glob("*.ft"))) == 2

@@ -53,7 +53,7 @@ def main(words: Sequence[str]) -> int:
 
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         file = os.path.join(folder, "advise.ft")
-        settings = {"trace": files.escape(file), "quiet": True, "advise": True}
+        settings = {"trace": file, "quiet": True, "advise": True}
         status = program.wait_for(lambda: program.start(command, settings))
         if os.path.exists(file):
             try:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import signal
-import stat
 import sys
 import tempfile
 import textwrap
@@ -103,10 +101,10 @@ def _compare(
 
     is_python = found.executable is None
     chosen, absent = contenders.chosen(given.all, given.allocator, any_program=not is_python)
-    stdin = os.devnull
+    stdin = os.path.realpath("/dev/stdin")  # a file is opened anew for each run
+    stdin = stdin if os.path.isfile(stdin) else os.devnull
     try:
         with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Progress("comparing", out.quiet) as bar:
-            stdin = _standard_input(Path(folder))
             # With its arguments: an option of firsttouch behind the program went to the program.
             shown = textwrap.shorten(shlex.join(found.words), 60, placeholder=" ...")
             trial = Trial(command, Path(folder), stdin, given.ignore_output, is_python, shown)
@@ -119,19 +117,6 @@ def _compare(
     hows = {row.contender.name: contenders.how(row.contender, found.words, is_python) for row in outcome.rows[2:]}
     _show(outcome, out, f"firsttouch compare {shlex.join(words)}", hows, absent)
     return 0
-
-
-def _standard_input(folder: Path) -> str:
-    """Copy the file that is our standard input, for each run to read; return the null device if it is anything else."""
-    try:
-        if not stat.S_ISREG(os.fstat(0).st_mode):
-            return os.devnull
-    except OSError:  # it is closed
-        return os.devnull
-    kept = folder / "stdin"
-    with open(0, "rb", closefd=False) as incoming, kept.open("wb") as file:
-        shutil.copyfileobj(incoming, file)
-    return str(kept)
 
 
 def _failure(error: FailedError | DifferentError, stdin: str) -> None:

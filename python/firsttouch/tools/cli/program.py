@@ -163,12 +163,12 @@ def environment(settings: dict[str, Any]) -> dict[str, str]:
 def of_rank(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of this MPI or Slurm rank: the first one speaks for all, and writes the files for all."""
     number = files.rank()
-    ours = {
-        name: files.fill_rank(pattern) if not number or files.has_fields(pattern) else ""
-        for name in ("json", "trace")
-        if (pattern := settings.get(name)) is not None
-    }
-    return settings | ours | ({} if number is None else {"rank": number}) | ({"quiet": True} if number else {})
+    pattern = settings.get("json")
+    if pattern is not None:
+        settings = settings | {"json": files.fill_rank(pattern) if not number or files.has_fields(pattern) else ""}
+    if number and "trace" in settings:
+        settings = settings | {"trace": ""}
+    return settings | ({} if number is None else {"rank": number}) | ({"quiet": True} if number else {})
 
 
 def _counted() -> list[float]:

@@ -20,12 +20,11 @@ _EXAMPLES = """\
 for example:
   firsttouch trace script.py data.csv           writes trace.ft
   firsttouch trace -o heat.ft -m package.heat
-  firsttouch trace -o 'heat-%p.ft' script.py    a file for each process
   firsttouch advise heat.ft                     reads it
 
-Without %p only the started process is recorded, and its children run
-unrecorded. Arrays created under firsttouch.use(), in scratch scopes or by the
-constructors of firsttouch have handlers of their own and are not recorded.
+Only the started process is recorded, and its children run unrecorded. Arrays
+created under firsttouch.use(), in scratch scopes or by the constructors of
+firsttouch have handlers of their own and are not recorded.
 """
 
 _DEFAULT = "trace.ft"
@@ -34,7 +33,7 @@ _DEFAULT = "trace.ft"
 def main(words: Sequence[str]) -> int:
     """Check what can be checked, then become the program."""
     given, found = program.parse(_parser(), words, ("-o", "--output"))
-    settings = {"trace": files.checked("trace", "-o", given.output, fields=True), "quiet": given.quiet}
+    settings = {"trace": files.checked("trace", "-o", given.output), "quiet": given.quiet}
     program.start(program.python(found, "trace"), settings)
 
 
@@ -45,7 +44,7 @@ def _parser() -> Parser:
         "--output",
         metavar="FILE",
         default=_DEFAULT,
-        help=f"file for the trace; %%p stands for the process, %%r for the rank (default: {_DEFAULT})",
+        help=f"file for the trace (default: {_DEFAULT})",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing about the file")
     return parser
