@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -14,7 +13,7 @@ from firsttouch._internal.arguments import Size
 __all__ = ["Measured", "measure"]
 
 #: Figures that are numbers of arrays; all others are bytes.
-COUNTS = ("arrays", "kept_arrays", "recycled_arrays")
+COUNTS = ("arrays", "kept_arrays")
 _WORDS = {
     "allocated": "allocated",
     "arrays": "made",
@@ -22,9 +21,6 @@ _WORDS = {
     "largest": "for one array",
     "kept": "still held at the end",
     "kept_arrays": "still held at the end",
-    "first_touched": "touched first",
-    "recycled": "recycled",
-    "recycled_arrays": "recycled",
 }
 
 
@@ -39,21 +35,21 @@ class Measured:
 
     def __init__(self, region: _firsttouch.ProfileRegion) -> None:
         self._region = region
-        self._found: dict[str, int | None] | None = None
+        self._found: dict[str, int] | None = None
 
-    def as_dict(self) -> dict[str, int | None]:
+    def as_dict(self) -> dict[str, int]:
         """Return all figures as a dictionary.
 
         Returns
         -------
-        dict of str to int or None
+        dict of str to int
 
         """
         found = self._region.look() if self._found is None else self._found
         return {} if found is None else dict(found)
 
     def _count(self, name: str) -> int:
-        return self.as_dict()[name] or 0
+        return self.as_dict()[name]
 
     @property
     def allocated(self) -> int:
@@ -85,24 +81,6 @@ class Measured:
         """Number of arrays made in the block that are still alive."""
         return self._count("kept_arrays")
 
-    @property
-    def first_touched(self) -> int | None:
-        """Memory served that the kernel faults in where it is touched; ``None`` if not all of it came from pools."""
-        return self.as_dict()["first_touched"]
-
-    @property
-    def recycled(self) -> int | None:
-        """Memory served that a pool had kept idle; ``None`` if not all of it came from pools.
-
-        Also ``None`` with ``threads="own"`` if other threads use the same pool, which counts for all of them.
-        """
-        return self.as_dict()["recycled"]
-
-    @property
-    def recycled_arrays(self) -> int | None:
-        """Number of arrays served entirely from idle memory; ``None`` if not all came from pools."""
-        return self.as_dict()["recycled_arrays"]
-
     def assert_at_most(self, **limits: Size) -> None:
         """Raise :exc:`AssertionError` if a figure exceeds its limit.
 
@@ -117,8 +95,6 @@ class Measured:
             If a figure exceeds its limit.
         TypeError
             If there is no such figure, or a limit is not a size.
-        ValueError
-            If a figure is not known, as not all arrays came from pools.
 
         Examples
         --------
@@ -133,11 +109,6 @@ class Measured:
             if name not in _WORDS:
                 raise TypeError(f"there is no figure {name!r} to limit: there are {', '.join(_WORDS)}")
             allowed, value = _firsttouch.size_argument(name, limit), found[name]
-            if value is None:
-                raise ValueError(
-                    f"{name} is not known, as not all arrays came from pools, or other threads used them too: put "
-                    "firsttouch.use(firsttouch.pool()) around the code, or install() a pool before it"
-                )
             if value > allowed:
                 above.append(
                     f"{_figure(name, value)} {_WORDS[name]} ({name}), where at most {_figure(name, allowed)} may be"
@@ -149,11 +120,7 @@ class Measured:
         return f"Measured({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
 
     def __str__(self) -> str:
-        known = {name: value for name, value in self.as_dict().items() if value is not None}
-        lines = [f"{_figure(name, value):>12} {_WORDS[name]}" for name, value in known.items()]
-        if unknown := [name for name in self.as_dict() if name not in known]:
-            lines.append(f"not known, as not all arrays came from a pool: {units.listed(unknown)}")
-        return "\n".join(lines)
+        return "\n".join(f"{_figure(name, value):>12} {_WORDS[name]}" for name, value in self.as_dict().items())
 
 
 @contextmanager
@@ -186,8 +153,8 @@ def measure(*, threads: Literal["all", "own"] = "all") -> Iterator[Measured]:
     an explicit :func:`numpy_default`, of :func:`shared`, and of child processes. Blocks may nest and overlap, in
     threads and tasks: each counts what happens while it is open.
 
-    Idle memory is returned when the outermost block begins, and does not decay while one is open, so that the figures
-    depend neither on what ran before nor on how long the code took.
+    The figures depend neither on what ran before nor on how long the code took. What a pool recycled meanwhile is the
+    difference of its :func:`stats`.
 
     Examples
     --------
@@ -201,9 +168,7 @@ def measure(*, threads: Literal["all", "own"] = "all") -> Iterator[Measured]:
     """
     if threads not in ("all", "own"):
         raise ValueError(f"threads={threads!r:.40}: give 'all' or 'own'")
-    here, everywhere = _firsttouch.get_allocator(), contextvars.Context().run(_firsttouch.get_allocator)
-    cold = [allocator for allocator in (here, everywhere) if allocator is not None]
-    measured = Measured(_firsttouch.ProfileRegion(threads == "own", cold))
+    measured = Measured(_firsttouch.ProfileRegion(threads == "own"))
     try:
         yield measured
     finally:

@@ -122,46 +122,6 @@ def test_an_exception_ends_the_block() -> None:
     del a, b
 
 
-def test_a_pool_says_what_it_recycled() -> None:
-    """It counts whole spans, in which blocks have room to begin anywhere in the first page."""
-    with ft.use(ft.pool()), ft.measure() as m:
-        for _ in range(5):
-            a = np.ones(252 * KIB, np.uint8)
-            del a
-    assert (m.first_touched, m.recycled, m.recycled_arrays) == (256 * KIB, 4 * 256 * KIB, 4)
-
-
-def test_every_outermost_block_begins_cold() -> None:
-    with ft.use(ft.pool()):
-        np.ones(252 * KIB, np.uint8)
-        with ft.measure() as m:
-            np.ones(252 * KIB, np.uint8)
-            with ft.measure() as inner:
-                np.ones(252 * KIB, np.uint8)
-    assert (m.first_touched, m.recycled) == (256 * KIB, 256 * KIB)
-    assert (inner.first_touched, inner.recycled) == (0, 256 * KIB)
-
-
-def test_adaptors_on_one_pool_count_it_once() -> None:
-    pool = ft.pool()
-    with ft.measure() as m:
-        for allocator in (pool, ft.tracked(pool), ft.limited(pool, "1 GiB")):
-            with ft.use(allocator):
-                np.ones(252 * KIB, np.uint8)
-    assert (m.first_touched, m.recycled) == (256 * KIB, 512 * KIB)
-
-
-def test_what_nobody_knows_is_none() -> None:
-    with ft.measure() as m:
-        with ft.use(ft.pool()):
-            np.ones(MIB, np.uint8)
-        with ft.use(ft.malloc()):
-            np.ones(MIB, np.uint8)
-    assert (m.allocated, m.first_touched, m.recycled, m.recycled_arrays) == (2 * MIB, None, None, None)
-    with pytest.raises(ValueError, match="not all arrays came from pools"):
-        m.assert_at_most(first_touched="1 MiB")
-
-
 def test_limits() -> None:
     with ft.measure() as m:
         a = np.ones(3 * MIB, np.uint8)

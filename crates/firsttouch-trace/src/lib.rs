@@ -2,9 +2,8 @@
 //!
 //! # Modules
 //!
-//! * [`recorder`] writes a trace of every request of the process, in the compact [`format`](mod@format) of an [`Encoder`].
-//! * [`Reader`] decodes a trace [event](Event) by event.
-//! * A [`Summary`] attributes requests to the lines of the program, and estimates what a pool would save.
+//! * [`recorder`] writes a trace of the large blocks of the process, in a simple [`format`](mod@format).
+//! * A [`Summary`] reads it, attributes requests to the lines of the program, and estimates what a pool would save.
 //! * [`live`] publishes the live blocks with their lines, for another process to read.
 //! * [`profile`] counts the allocations made while a region is open; it writes no trace.
 
@@ -13,12 +12,10 @@
 pub mod format;
 pub mod live;
 pub mod profile;
-mod reader;
 pub mod recorder;
 pub mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use format::{Encoder, Event, EventKind, LARGE_SIZE, Metadata, TraceError};
-pub use reader::Reader;
+pub use format::{LARGE_SIZE, Metadata, TraceError};
 pub use summary::{LineSummary, Summary};

@@ -3,8 +3,8 @@
 //!
 //! The file has a `Header`, the lines as text, and a row for each block. Nobody takes a lock, nor does an atomic exchange, for a
 //! row: it follows from the block's address, and without an address it is free. What changes while readers read is off by a block.
-//! The rows are here twice, in the file and in memory of the process alone: after a fork the file is the parent's, and the child
-//! records nothing until it opens one of its own, which begins with the blocks that it inherited.
+//! After a fork the file is the parent's, and the child records nothing until it opens one of its own, which begins with a copy
+//! of the parent's rows.
 
 use firsttouch::adaptors::{CallSites, SMALL_LIMIT};
 use firsttouch::heap::purger;
@@ -12,6 +12,8 @@ use firsttouch::os::{self, Errno};
 use firsttouch::sync::lock::Lock;
 use firsttouch::{address_map, fork};
 use std::fs::File;
+#[cfg(unix)]
+use std::os::unix::fs::FileExt;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
@@ -52,8 +54,6 @@ struct Header {
 type Row = [AtomicU64; 3];
 /// The bit of the line that says that a block is for no array.
 const NO_ARRAY: u64 = 1 << 62;
-/// The line of the memory that has the rows themselves.
-const OURS: u64 = NO_ARRAY - 1;
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,6 @@ static STATE: State = State {
     has_foreign: AtomicBool::new(false),
     lines_from: AtomicUsize::new(usize::MAX),
     file_at: AtomicUsize::new(0),
-    own_at: AtomicUsize::new(0),
     named: AtomicU64::new(0),
     call_sites: OnceLock::new(),
 };
@@ -84,9 +83,8 @@ struct State {
     has_foreign: AtomicBool,
     /// From this size on the line is recorded, too.
     lines_from: AtomicUsize,
-    /// Where the file is mapped, and where the rows of this process alone are.
+    /// Where the file is mapped.
     file_at: AtomicUsize,
-    own_at: AtomicUsize,
     /// The number of the last line in the text.
     named: AtomicU64,
     call_sites: OnceLock<CallSites>,
@@ -113,23 +111,15 @@ pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     }
     let file = os::beside_standard_streams(os::memory_file(NAME, SIZE, None)?)?; // or it would take what the program prints
     let at = os::map_file(&file, SIZE, 1, true, None)?;
-    if STATE.own_at.load(Relaxed) == 0 {
-        let own = os::map_anywhere(SIZE - ROWS)?;
-        os::unadvise_huge(own, SIZE - ROWS); // few pages of it are used
-        STATE.own_at.store(own, Relaxed);
-    }
     let parents = STATE.file_at.swap(at, Relaxed);
     if parents != 0 {
+        #[cfg(unix)]
+        copy_rows(shared.as_ref(), rows(at));
         // SAFETY: the mapping of this process's parent, which nobody uses here.
         unsafe { os::unmap(parents, SIZE)? };
     }
-    for (row, block) in own().iter().enumerate().filter(|(_, block)| block[0].load(Relaxed) != 0) {
-        let [address, size, site] = block;
-        publish(row, address.load(Relaxed), size.load(Relaxed), site.load(Relaxed));
-    }
     *shared = Some(file);
     drop(shared);
-    insert(STATE.own_at.load(Relaxed), SIZE - ROWS, OURS);
     header().process.store(std::process::id().into(), Relaxed);
     header().lines_from.store(lines_from as u64, Relaxed);
     header().magic.store(MAGIC, Release); // now it may be read
@@ -219,14 +209,33 @@ fn header() -> &'static Header {
     unsafe { &*with_exposed_provenance::<Header>(STATE.file_at.load(Relaxed)) }
 }
 
-/// The rows in the file or those of this process alone, which begin at an address.
-fn rows(at: usize) -> &'static [Row] {
-    // SAFETY: both mappings have so many rows of atomic words from there on, and stay as long as they are used (`header`).
-    unsafe { std::slice::from_raw_parts(with_exposed_provenance::<Row>(at), CAPACITY) }
+/// The rows of the file that is mapped at an address.
+fn rows(file: usize) -> &'static [Row] {
+    // SAFETY: the mapping has so many rows of atomic words, and stays as long as it is used (`header`).
+    unsafe { std::slice::from_raw_parts(with_exposed_provenance::<Row>(file + ROWS), CAPACITY) }
 }
 
 fn own() -> &'static [Row] {
-    rows(STATE.own_at.load(Relaxed))
+    rows(STATE.file_at.load(Relaxed))
+}
+
+/// Copies the rows of a parent's file. To read its mapping would make all pages of it real.
+#[cfg(unix)]
+fn copy_rows(from: Option<&File>, to: &[Row]) {
+    const PART: usize = 1024;
+    let mut bytes = [0; PART * size_of::<Row>()];
+    for (part, rows) in to.chunks(PART).enumerate() {
+        let offset = ROWS + part * bytes.len();
+        if !from.is_some_and(|file| file.read_exact_at(&mut bytes, offset as u64).is_ok()) {
+            return;
+        }
+        for (row, words) in rows.iter().zip(bytes.as_chunks::<8>().0.as_chunks::<3>().0) {
+            let [address, size, site] = words.map(u64::from_ne_bytes);
+            if address != 0 {
+                write(row, address, size, site);
+            }
+        }
+    }
 }
 
 /// The rows that a block may have, in order.
@@ -239,31 +248,25 @@ fn places(address: usize) -> impl Iterator<Item = usize> {
 fn insert(address: usize, size: usize, site: u64) {
     let (address, size) = (address as u64, size as u64);
     let is_free = |there: u64| there == 0 || there == address; // its free was not reported
-    let Some(row) = places(address as usize).find(|&row| is_free(own()[row][0].load(Acquire))) else {
+    let Some(row) = places(address as usize).map(|row| &own()[row]).find(|row| is_free(row[0].load(Acquire))) else {
         header().lost.fetch_add(1, Relaxed);
         return;
     };
-    let [word, size_word, site_word] = &own()[row];
-    word.store(address, Relaxed);
-    size_word.store(size, Relaxed);
-    site_word.store(site, Relaxed);
-    publish(row, address, size, site);
+    write(row, address, size, site);
 }
 
-/// Writes a block into the file. The address comes last, as readers see the row from then on.
-fn publish(row: usize, address: u64, size: u64, site: u64) {
-    let [to, size_to, site_to] = &rows(STATE.file_at.load(Relaxed) + ROWS)[row];
+/// Writes a row. The address comes last, as readers see the row from then on.
+fn write([to, size_to, site_to]: &Row, address: u64, size: u64, site: u64) {
     size_to.store(size, Relaxed);
     site_to.store(site, Relaxed);
     to.store(address, Release);
 }
 
 fn remove(address: usize) -> Option<LiveBlock> {
-    let row = places(address).find(|&row| own()[row][0].load(Acquire) == address as u64)?;
-    let [word, size, site] = &own()[row];
+    let [word, size, site] =
+        places(address).map(|row| &own()[row]).find(|row| row[0].load(Acquire) == address as u64)?;
     let block = LiveBlock { size: size.load(Relaxed) as usize, site: site.load(Relaxed) };
-    rows(STATE.file_at.load(Relaxed) + ROWS)[row][0].store(0, Release);
-    word.store(0, Release); // at last: now another thread may take the row
+    word.store(0, Release);
     Some(block)
 }
 
@@ -286,7 +289,6 @@ fn add_text(file: usize, text: &str) {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use std::os::unix::fs::FileExt;
 
     #[test]
     fn lines_keep_their_numbers_where_the_text_is_full() {

@@ -1,19 +1,14 @@
 //! Profiles of regions of a run: the blocks allocated while a region is open, exactly, and the peak of those blocks alone.
 //!
 //! Whoever serves requests reports each allocation, resize and free here, after checking [`is_open`], which is one load.
-//! One lock guards everything; it may be contended, since only counts are measured here, not time. The background purger
-//! is paused while a region is open, so that what is recycled does not depend on how long the program takes.
+//! One lock guards everything; it may be contended, since only counts are measured here, not time.
 
-use firsttouch::adaptors::is_pool;
-use firsttouch::allocator::Allocator;
 use firsttouch::heap::purger;
 use firsttouch::ledger::Part;
-use firsttouch::stats::Stats;
 use firsttouch::sync::lock::Lock;
 use firsttouch::sync::thread;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Smaller blocks are not counted: they are served by the program's own allocator for small blocks, which reports nothing.
@@ -67,29 +62,6 @@ impl RegionCounts {
     }
 }
 
-/// What pools did in a region. Sizes are whole pages, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recycling {
-    /// Bytes of fresh memory, which the kernel has to fault in.
-    pub first_touched: u64,
-    /// Bytes of recycled memory.
-    pub recycled: u64,
-    /// Number of requests served from recycled memory alone.
-    pub recycled_blocks: u64,
-}
-
-impl Recycling {
-    /// Adds what a pool did between two readings of its statistics.
-    fn plus(self, before: &Stats, now: &Stats) -> Self {
-        let first_touched = |stats: &Stats| stats.first_touched_small_bytes + stats.first_touched_huge_bytes;
-        Self {
-            first_touched: self.first_touched + first_touched(now) - first_touched(before),
-            recycled: self.recycled + now.recycled_bytes - before.recycled_bytes,
-            recycled_blocks: self.recycled_blocks + now.recycled - before.recycled,
-        }
-    }
-}
-
 /// A live block that was allocated while a region was open.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfiledBlock {
@@ -107,9 +79,6 @@ impl ProfiledBlock {
     }
 }
 
-/// A pool, and its statistics when it was first asked in a region.
-type PoolBefore = (Arc<dyn Allocator>, Stats);
-
 /// An open region.
 struct OpenRegion {
     /// A unique number, increasing in the order of opening.
@@ -117,12 +86,6 @@ struct OpenRegion {
     /// The only thread that is profiled; `None` for all threads.
     thread: Option<u64>,
     counts: RegionCounts,
-    /// Allocators asked so far.
-    allocators: Vec<Arc<dyn Allocator>>,
-    /// The pools at the bottom of those.
-    pools: Vec<PoolBefore>,
-    /// Whether recycling is unknown: an allocator without statistics was asked, or a pool served other threads, too.
-    recycling_unknown: bool,
 }
 
 impl OpenRegion {
@@ -132,13 +95,6 @@ impl OpenRegion {
 
     fn counts_block(&self, block: ProfiledBlock) -> bool {
         self.number <= block.last_region && self.counts_thread(block.thread)
-    }
-
-    fn knows(&self, allocator: Option<&Arc<dyn Allocator>>) -> bool {
-        match allocator {
-            Some(allocator) => self.allocators.iter().any(|other| Arc::ptr_eq(other, allocator)),
-            None => self.recycling_unknown,
-        }
     }
 }
 
@@ -157,60 +113,17 @@ impl Registry {
 
     /// Opens a region and returns its number.
     fn open(&mut self, thread: Option<u64>) -> u64 {
-        if self.regions.is_empty() {
-            self.forget_blocks(); // blocks whose free was not reported
-        }
         self.last += 1;
-        self.regions.push(OpenRegion {
-            number: self.last,
-            thread,
-            counts: RegionCounts::default(),
-            allocators: Vec::new(),
-            pools: Vec::new(),
-            recycling_unknown: false,
-        });
+        self.regions.push(OpenRegion { number: self.last, thread, counts: RegionCounts::default() });
         OPEN.store(self.regions.len(), Relaxed);
         self.last
     }
 
-    /// Closes a region and returns it.
-    fn close(&mut self, number: u64) -> Option<OpenRegion> {
-        let index = self.regions.iter().position(|region| region.number == number)?;
-        let closed = self.regions.swap_remove(index);
+    /// Closes a region.
+    fn close(&mut self, number: u64) {
+        self.regions.retain(|region| region.number != number);
         OPEN.store(self.regions.len(), Relaxed);
         self.forget_blocks();
-        Some(closed)
-    }
-
-    /// Returns an open region.
-    fn get(&self, number: u64) -> Option<&OpenRegion> {
-        self.regions.iter().find(|region| region.number == number)
-    }
-
-    /// Returns whether all regions that profile this thread know an allocator. Regions of other threads alone that know
-    /// it can no longer tell what it recycled for them.
-    fn knows(&mut self, allocator: Option<&Arc<dyn Allocator>>) -> bool {
-        let this = thread();
-        for region in self.regions.iter_mut().filter(|region| !region.counts_thread(this)) {
-            region.recycling_unknown |= region.knows(allocator);
-        }
-        self.regions.iter().filter(|region| region.counts_thread(this)).all(|region| region.knows(allocator))
-    }
-
-    /// Adds an allocator, and the pool at its bottom, to all regions that profile this thread.
-    fn add_allocator(&mut self, allocator: Option<&Arc<dyn Allocator>>, pool: Option<PoolBefore>) {
-        let this = thread();
-        for region in self.regions.iter_mut().filter(|region| region.counts_thread(this)) {
-            if region.knows(allocator) {
-                continue;
-            }
-            region.allocators.extend(allocator.cloned());
-            match &pool {
-                None => region.recycling_unknown = true,
-                Some((pool, _)) if region.pools.iter().any(|(other, _)| Arc::ptr_eq(other, pool)) => {}
-                Some(pool) => region.pools.push(pool.clone()),
-            }
-        }
     }
 
     fn counting(&mut self, block: ProfiledBlock) -> impl Iterator<Item = &mut RegionCounts> {
@@ -264,75 +177,34 @@ impl Registry {
     }
 }
 
-/// Returns the pool in a stack of adaptors; the topmost, if pools stand on each other.
-fn pool_of(allocator: &Arc<dyn Allocator>) -> Option<&Arc<dyn Allocator>> {
-    let mut next = Some(allocator);
-    while let Some(each) = next {
-        if is_pool(each.as_ref()) {
-            return Some(each);
-        }
-        next = each.upstream();
-    }
-    None
-}
-
-/// An open region. It ends with [`close`](Self::close), or when it is dropped.
+/// An open region. It ends when it is dropped.
 pub struct Region {
     number: u64,
 }
 
 impl Region {
-    /// Opens a region that profiles all threads, or only the current one. If no other region is open, `prepare` is
-    /// called first.
-    pub fn open(only_this_thread: bool, prepare: impl FnOnce()) -> Self {
+    /// Opens a region that profiles all threads, or only the current one.
+    pub fn open(only_this_thread: bool) -> Self {
         static ENTERED: AtomicBool = AtomicBool::new(false);
         purger::enter_once(&REGISTRY, &ENTERED);
-        if !is_open() {
-            prepare();
-        }
-        let mut registry = REGISTRY.lock();
-        let number = registry.open(only_this_thread.then(thread));
-        purger::pause(true);
-        Self { number }
+        Self { number: REGISTRY.lock().open(only_this_thread.then(thread)) }
     }
 
-    /// Returns the counts so far, and what pools did, if that is known.
-    pub fn snapshot(&self) -> (RegionCounts, Option<Recycling>) {
+    /// Returns the counts so far.
+    pub fn counts(&self) -> RegionCounts {
         let registry = REGISTRY.lock();
-        let Some(region) = registry.get(self.number) else { return Default::default() };
-        let (counts, unknown, pools) = (region.counts, region.recycling_unknown, region.pools.clone());
-        drop(registry); // a fork takes the locks of pools before this one
-        let recycling =
-            || pools.iter().fold(Recycling::default(), |sum, (pool, before)| sum.plus(before, &pool.stats()));
-        (counts, (!unknown).then(recycling))
-    }
-
-    /// Ends the region and returns its last [`snapshot`](Self::snapshot).
-    pub fn close(self) -> (RegionCounts, Option<Recycling>) {
-        self.snapshot()
+        registry
+            .regions
+            .iter()
+            .find(|region| region.number == self.number)
+            .map_or_else(Default::default, |region| region.counts)
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        let mut registry = REGISTRY.lock();
-        let closed = registry.close(self.number);
-        purger::pause(is_open());
-        drop(registry);
-        drop(closed); // outside the lock: it may hold the last reference to an allocator
+        REGISTRY.lock().close(self.number);
     }
-}
-
-/// Reports that `allocator` is about to be asked for a block of `size` bytes; `None` stands for an allocator without
-/// statistics.
-pub fn on_request(allocator: Option<&Arc<dyn Allocator>>, size: usize) {
-    if size < MIN_SIZE || !is_open() || REGISTRY.lock().knows(allocator) {
-        return;
-    }
-    // Outside the lock, since `stats` may take locks of the allocator. Concurrent callers read the same statistics, as
-    // the allocator has not been asked yet.
-    let pool = allocator.and_then(pool_of).map(|pool| (pool.clone(), pool.stats()));
-    REGISTRY.lock().add_allocator(allocator, pool);
 }
 
 /// Reports that a block was allocated.

@@ -1,10 +1,10 @@
 //! Attributes large blocks to source lines, with what they took fresh from the system, plainly and on a pool: see
 //! [`firsttouch::gain`]. That assumes that all memory is used; the page faults that the run was seen to take bound it.
 
-use crate::format::{EventKind, LARGE_SIZE, Metadata, TraceError};
-use crate::reader::Reader;
+use crate::format::{Kind, LARGE_SIZE, MAGIC, MAX_TEXT, Metadata, Record, TraceError, VERSION};
 use firsttouch::gain::{Seen, Simulation, Taken};
-use std::io::Read;
+use firsttouch::ledger::Part;
+use std::io::{BufReader, ErrorKind, Read};
 use std::str::FromStr;
 
 /// Under this name the header tells what the C library's thresholds were raised for: see [`firsttouch::glibc::raised_for`].
@@ -48,8 +48,10 @@ impl LineSummary {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct LiveBlock {
+    /// Its number in the simulation.
+    number: usize,
     size: u64,
     allocated_at: u64,
     is_array: bool,
@@ -60,7 +62,7 @@ struct LiveBlock {
 /// The summary of a whole trace.
 #[derive(Default)]
 pub struct Summary {
-    /// The metadata of the header and of the end mark.
+    /// What describes the run.
     pub metadata: Metadata,
     /// Whether the trace has its end mark.
     pub complete: bool,
@@ -84,55 +86,83 @@ pub struct Summary {
     pub micros: u64,
     /// Indexed by site number; index 0 is for blocks that no Python code requested.
     pub lines: Vec<LineSummary>,
-    /// Number of arrays smaller than [`LARGE_SIZE`].
-    pub small_blocks: u64,
-    /// Their bytes.
-    pub small_bytes: u64,
     simulation: Simulation,
-    /// Live blocks by block number.
-    blocks: Vec<LiveBlock>,
+    numbers: usize,
+    /// Live blocks by address, and those that are being resized by the address that they had.
+    blocks: Part<LiveBlock>,
+    resizes: Part<LiveBlock>,
 }
 
 impl Summary {
-    /// Reads a whole trace; with `allow_truncated`, as much of it as there is.
+    /// Reads a whole trace; with `allow_truncated`, as much of it as there is. Any byte of it may be wrong.
     ///
     /// # Errors
     /// If the trace cannot be read, or is truncated and that is not allowed.
     pub fn new(source: impl Read, allow_truncated: bool) -> Result<Self, TraceError> {
-        let mut reader = Reader::new(source)?;
-        let mut summary =
-            Self { metadata: reader.metadata().clone(), lines: vec![LineSummary::default()], ..Self::default() };
-        summary.simulation = Simulation::new(summary.fact(RAISED_FOR).unwrap_or_default());
-        loop {
-            let event = match reader.next() {
-                Ok(Some(event)) => event,
-                Ok(None) => break,
+        // Small, since a source may look for signals whenever it is read.
+        let mut source = BufReader::with_capacity(4 << 10, source);
+        let mut header = [0; 16];
+        source.read_exact(&mut header).map_err(|error| failed(error, TraceError::NotATrace))?;
+        let (magic, version) = header.split_at(MAGIC.len());
+        let version = u64::from_le_bytes(version.try_into().unwrap_or_default());
+        if magic != MAGIC {
+            return Err(TraceError::NotATrace);
+        }
+        if version != VERSION {
+            return Err(TraceError::Version(version));
+        }
+        let lines = vec![LineSummary::default()];
+        let mut summary = Self { lines, simulation: Simulation::new(0), ..Self::default() };
+        while !summary.complete {
+            match read(&mut source, summary.events) {
+                Ok((record, text)) => summary.on_record(record, &text)?,
                 Err(TraceError::Truncated(_)) if allow_truncated => break,
                 Err(error) => return Err(error),
-            };
-            summary.micros = event.micros;
-            match event.kind {
-                EventKind::Site { file, line, library } => {
-                    summary.lines.push(LineSummary { file, line, library, ..LineSummary::default() });
-                }
-                EventKind::Allocate { block, size, zeroed, is_array, site } => {
-                    summary.on_alloc(block, size, zeroed, is_array, site);
-                }
-                EventKind::Free { block } => summary.on_free(block),
-                EventKind::Resize { block, size, site } => summary.on_resize(block, size, site),
             }
         }
         let in_use = summary.in_use;
-        for block in 0..summary.blocks.len() as u32 {
-            summary.on_free(block); // live at the end
-        }
-        (summary.events, summary.in_use) = (reader.events(), in_use);
-        if let Some((lost, metadata)) = reader.end() {
-            summary.complete = true;
-            summary.lost = *lost;
-            summary.metadata.extend(metadata.iter().cloned());
-        }
+        let live: Vec<usize> = summary.blocks.keys().copied().collect();
+        live.into_iter().for_each(|address| summary.on_free(address)); // they live at the end
+        summary.in_use = in_use;
         Ok(summary)
+    }
+
+    fn on_record(&mut self, record: Record, text: &str) -> Result<(), TraceError> {
+        self.micros = self.micros.max(record.micros);
+        let (address, old) = (record.address as usize, record.old as usize);
+        match record.kind {
+            Kind::Fact => {
+                let (name, value) = text.split_once('\0').ok_or(TraceError::Corrupt)?;
+                if name == RAISED_FOR {
+                    self.simulation = Simulation::new(value.parse().unwrap_or_default());
+                }
+                self.metadata.push((name.to_owned(), value.to_owned()));
+                return Ok(());
+            }
+            Kind::Site => {
+                let (file, library) = text.split_once('\0').ok_or(TraceError::Corrupt)?;
+                let (file, library, line) = (file.to_owned(), library.to_owned(), record.address as u32);
+                self.lines.push(LineSummary { file, line, library, ..LineSummary::default() });
+            }
+            Kind::End => {
+                (self.complete, self.lost) = (true, record.size);
+                return Ok(());
+            }
+            Kind::Allocate => self.on_alloc(address, record),
+            Kind::Free => self.on_free(address),
+            Kind::Resize => {
+                let leaves = self.blocks.remove(&address);
+                self.resizes.extend(leaves.map(|block| (address, block)));
+            }
+            Kind::Resized => match self.resizes.remove(&old) {
+                Some(block) if address == 0 => drop(self.blocks.insert(old, block)), // it failed
+                Some(block) => self.on_resize(block, address, record),
+                None if address != 0 && record.size >= LARGE_SIZE => self.on_alloc(address, record), // it was small, or is older
+                None => {}
+            },
+        }
+        self.events += 1;
+        Ok(())
     }
 
     /// Counts a change of a block's size.
@@ -147,55 +177,49 @@ impl Summary {
         self.peak_in_use = self.peak_in_use.max(self.in_use);
     }
 
-    /// The index of the line of a large block.
-    fn line(&self, size: u64, site: u32) -> Option<usize> {
-        (size >= LARGE_SIZE).then_some(if (site as usize) < self.lines.len() { site as usize } else { 0 })
+    /// The index of the line of a large block, for which the block is counted.
+    fn count(&mut self, size: u64, site: u32) -> Option<usize> {
+        let at = if (site as usize) < self.lines.len() { site as usize } else { 0 };
+        let line = &mut self.lines[at];
+        (line.count, line.bytes) = (line.count + 1, line.bytes.saturating_add(size));
+        Some(at)
     }
 
-    /// Counts a large block for its line.
-    fn count(&mut self, line: usize, size: u64) {
-        self.lines[line].count += 1;
-        self.lines[line].bytes = self.lines[line].bytes.saturating_add(size);
-    }
-
-    fn on_alloc(&mut self, number: u32, size: u64, zeroed: bool, is_array: bool, site: u32) {
+    fn on_alloc(&mut self, address: usize, record: Record) {
+        let Record { zeroed, is_array, site, size, .. } = record;
+        self.on_free(address); // if the event of that was lost
         *(if is_array { &mut self.allocations } else { &mut self.buffers }) += 1;
         self.changed(is_array, 0, size);
-        let taken = self.simulation.allocate(number as usize + 1, size, zeroed, is_array, self.micros);
-        let line = self.line(size, site);
-        if let Some(line) = line {
-            self.count(line, size);
-            self.lines[line].taken += taken;
-        } else if is_array {
-            self.small_blocks += 1;
-            self.small_bytes = self.small_bytes.saturating_add(size);
-        }
-        let index = number as usize;
-        self.blocks.resize(self.blocks.len().max(index + 1), LiveBlock::default());
-        self.blocks[index] = LiveBlock { size, allocated_at: self.micros, is_array, line };
-    }
-
-    fn on_resize(&mut self, number: u32, size: u64, site: u32) {
-        let LiveBlock { size: old, is_array, line: known, .. } = self.blocks[number as usize];
-        let line = known.or_else(|| self.line(size, site));
-        if let (None, Some(line)) = (known, line) {
-            self.count(line, size);
-        }
-        self.blocks[number as usize].size = size;
-        self.blocks[number as usize].line = line;
-        self.changed(is_array, old, size);
-        let taken = self.simulation.resize(number as usize + 1, old, size, self.micros);
+        self.numbers += 1;
+        let (number, now) = (self.numbers, self.micros);
+        let taken = self.simulation.allocate(number, size, zeroed, is_array, now);
+        let line = if size >= LARGE_SIZE { self.count(size, site) } else { None };
         if let Some(line) = line {
             self.lines[line].taken += taken;
         }
+        self.blocks.insert(address, LiveBlock { number, size, allocated_at: now, is_array, line });
     }
 
-    fn on_free(&mut self, number: u32) {
-        let block = std::mem::take(&mut self.blocks[number as usize]);
+    fn on_resize(&mut self, block: LiveBlock, address: usize, record: Record) {
+        self.on_free(address); // if the event of that was lost
+        self.changed(block.is_array, block.size, record.size);
+        let now = self.micros;
+        let taken = self.simulation.resize(block.number, block.size, record.size, now);
+        let line =
+            block.line.or_else(|| if record.size >= LARGE_SIZE { self.count(record.size, record.site) } else { None });
+        if let Some(line) = line {
+            self.lines[line].taken += taken;
+        }
+        self.blocks.insert(address, LiveBlock { size: record.size, line, ..block });
+    }
+
+    fn on_free(&mut self, address: usize) {
+        let Some(block) = self.blocks.remove(&address) else { return };
+        let now = self.micros;
         self.changed(block.is_array, block.size, 0);
-        self.simulation.free(number as usize + 1, block.size, self.micros);
+        self.simulation.free(block.number, block.size, now);
         if let Some(line) = block.line {
-            let lived = self.micros - block.allocated_at;
+            let lived = now - block.allocated_at;
             self.lines[line].lifetimes[lived.max(1).ilog2().min(31) as usize] += 1;
         }
     }
@@ -231,4 +255,24 @@ impl Summary {
     fn fact<T: FromStr>(&self, name: &str) -> Option<T> {
         self.metadata.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.parse().ok())
     }
+}
+
+/// The next record, and its text.
+fn read(source: &mut impl Read, events: u64) -> Result<(Record, String), TraceError> {
+    let mut exactly = |bytes: &mut [u8]| source.read_exact(bytes).map_err(|e| failed(e, TraceError::Truncated(events)));
+    let mut bytes = [0; Record::BYTES];
+    exactly(&mut bytes)?;
+    let record = Record::read(&bytes).ok_or(TraceError::Corrupt)?;
+    let length = if matches!(record.kind, Kind::Site | Kind::Fact) { record.size } else { 0 };
+    if length > MAX_TEXT as u64 {
+        return Err(TraceError::Corrupt);
+    }
+    let mut text = vec![0; length as usize];
+    exactly(&mut text)?;
+    Ok((record, String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// What an error of the source means, where the end of the file means `at_end`.
+fn failed(error: std::io::Error, at_end: TraceError) -> TraceError {
+    if error.kind() == ErrorKind::UnexpectedEof { at_end } else { TraceError::Io(error) }
 }

@@ -1,139 +1,118 @@
-//! Traces survive a round trip, corrupt or truncated ones are rejected, and summaries say what a pool would save.
+//! Damaged or truncated traces are rejected, and summaries say what a pool would save.
 
-use super::format::{BlockIds, Event, EventKind, LARGE_SIZE, Metadata, TraceError};
+use super::Summary;
+use super::format::{Kind, LARGE_SIZE, MAGIC, Metadata, Record, TraceError, VERSION, write_facts};
 use super::summary::RECORDED_FAULTS;
-use super::{Encoder, Reader, Summary};
 use firsttouch::gain::Fresh;
 use proptest::prelude::*;
 
-/// A step of a random program: what to do, to which live block, a size, a line, and the time elapsed.
-type Step = (u8, u16, u64, u32, u16);
+const MIB: u64 = 1 << 20;
 
-/// The events of a program that takes these steps, with the block numbers of a trace.
-fn program(steps: &[Step]) -> Vec<Event> {
-    let (mut ids, mut live, mut micros) = (BlockIds::default(), Vec::<u32>::new(), 0);
-    let mut events = Vec::new();
-    for &(what, which, size, line, later) in steps {
-        micros += u64::from(later);
-        let at = usize::from(which) % live.len().max(1);
-        let kind = match what % 5 {
-            0 | 1 => {
-                let block = ids.acquire();
-                live.push(block);
-                EventKind::Allocate {
-                    block,
-                    size,
-                    zeroed: what % 2 == 0,
-                    is_array: which % 2 == 0,
-                    site: if size < LARGE_SIZE { 0 } else { line },
-                }
-            }
-            2 if !live.is_empty() => {
-                let block = live.swap_remove(at);
-                ids.release(block);
-                EventKind::Free { block }
-            }
-            3 if !live.is_empty() => {
-                EventKind::Resize { block: live[at], size, site: if size < LARGE_SIZE { 0 } else { line } }
-            }
-            _ => EventKind::Site { file: format!("/a/{which}.py"), line, library: "b.py:3".into() },
-        };
-        events.push(Event { kind, micros });
-    }
-    events
+/// What a trace of one line and one block may have.
+#[derive(Clone, Copy)]
+enum Step {
+    Site(u32),
+    /// Its size, whether it is zeroed, for an array, and its line.
+    Make(u64, bool, bool, u32),
+    Resize(u64, u32),
+    Free,
 }
 
-/// Returns a complete trace of the events.
-fn encoded(events: &[Event], metadata: &Metadata) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut encoder = Encoder::begin(&mut out, metadata);
-    events.iter().for_each(|event| encoder.event(&mut out, event));
-    encoder.end(&mut out, 0, metadata);
+/// The trace of a program that takes these steps, at these microseconds, with one block at a time.
+fn trace(steps: &[(u64, Step)], facts: &[(&str, &str)]) -> Vec<u8> {
+    const AT: u64 = 1 << 30;
+    let facts: Metadata = facts.iter().map(|&(name, value)| (name.into(), value.into())).collect();
+    let mut out = [MAGIC, VERSION.to_le_bytes()].concat();
+    write_facts(&mut out, &facts);
+    for &(micros, step) in steps {
+        let text: &[u8] = if let Step::Site(_) = step { b"a.py\0" } else { b"" };
+        let record = match step {
+            Step::Site(line) => Record::of(Kind::Site, line.into(), text.len() as u64),
+            Step::Make(size, zeroed, is_array, site) => {
+                Record { zeroed, is_array, site, ..Record::of(Kind::Allocate, AT, size) }
+            }
+            Step::Resize(size, site) => {
+                Record::of(Kind::Resize, AT, 0).write(&mut out, &[]);
+                Record { site, old: AT, ..Record::of(Kind::Resized, AT, size) }
+            }
+            Step::Free => Record::of(Kind::Free, AT, 0),
+        };
+        Record { micros, ..record }.write(&mut out, text);
+    }
+    Record::of(Kind::End, 0, 0).write(&mut out, &[]);
     out
 }
 
-fn decoded(bytes: &[u8]) -> Result<Vec<Event>, TraceError> {
-    let mut reader = Reader::new(bytes)?;
-    let mut events = Vec::new();
-    while let Some(event) = reader.next()? {
-        events.push(event);
-    }
-    Ok(events)
-}
-
-fn metadata() -> Metadata {
-    vec![("allocator".into(), "numpy_default()".into()), ("größe".into(), String::new())]
+fn summarized(steps: &[(u64, Step)], facts: &[(&str, &str)]) -> Summary {
+    Summary::new(&trace(steps, facts)[..], false).unwrap()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn round_trip(steps in prop::collection::vec(any::<Step>(), 0..200)) {
-        let events = program(&steps);
-        let bytes = encoded(&events, &metadata());
-        prop_assert_eq!(decoded(&bytes).unwrap(), events);
-    }
-
-    #[test]
-    fn arbitrary_bytes_do_not_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        let _ = decoded(&bytes);
-        let mut whole = super::format::MAGIC.to_vec();
-        whole.push(1);
-        whole.append(&mut bytes);
-        let _ = decoded(&whole);
+    fn damaged_traces_end(numbers in prop::collection::vec((0u64..9, 0u64..4, any::<u64>(), 0u64..4), 0..200)) {
+        let mut whole = [MAGIC, VERSION.to_le_bytes()].concat();
+        for (first, address, size, old) in numbers {
+            let numbers = [first | address << 32, size % 1000, address, size, old];
+            numbers.iter().for_each(|number| whole.extend(number.to_le_bytes()));
+        }
+        let _ = Summary::new(&whole[..], true);
+        let _ = Summary::new(&whole[5..], true);
     }
 }
 
 #[test]
+fn records_are_read_as_they_were_written() {
+    let record =
+        Record { zeroed: true, is_array: true, site: 7, micros: 1 << 40, old: 3, ..Record::of(Kind::Resized, 2, 9) };
+    let mut bytes = Vec::new();
+    record.write(&mut bytes, b"");
+    assert_eq!(Record::read(&bytes.try_into().unwrap()), Some(record));
+}
+
+#[test]
 fn truncation_anywhere_is_detected() {
-    let steps: Vec<Step> = (0..60).map(|n| (n as u8, n, u64::from(n) << (n % 40), n.into(), n)).collect();
-    let bytes = encoded(&program(&steps), &metadata());
-    assert!(decoded(&bytes).is_ok());
-    assert!(matches!(decoded(&[]), Err(TraceError::Empty)));
-    for end in 1..bytes.len() {
-        assert!(matches!(decoded(&bytes[..end]), Err(TraceError::Truncated(_))), "cut at {end}");
+    let steps =
+        [(0, Step::Site(3)), (1, Step::Make(MIB, true, true, 1)), (2, Step::Resize(2 * MIB, 0)), (3, Step::Free)];
+    let bytes = trace(&steps, &[("name", "value")]);
+    let whole = Summary::new(&bytes[..], false).unwrap();
+    assert!(whole.complete);
+    for end in 0..bytes.len() {
+        let error = Summary::new(&bytes[..end], false).err().unwrap();
+        let expected =
+            if end < 16 { matches!(error, TraceError::NotATrace) } else { matches!(error, TraceError::Truncated(_)) };
+        assert!(expected, "cut at {end}: {error}");
+        assert!(
+            end < 16
+                || Summary::new(&bytes[..end], true).is_ok_and(|part| !part.complete && part.events <= whole.events)
+        );
     }
 }
 
 #[test]
 fn other_files_are_rejected() {
-    let bytes = encoded(&[], &metadata());
-    let mut later = bytes.clone();
+    let mut later = trace(&[], &[]);
     later[8] = 2;
-    assert!(matches!(decoded(&later), Err(TraceError::Version(2))));
-    assert!(matches!(decoded(b"import numpy as np\n"), Err(TraceError::NotATrace)));
-    assert_eq!(decoded(&bytes).unwrap(), []);
-}
-
-fn at(micros: u64, kind: EventKind) -> Event {
-    Event { kind, micros }
-}
-
-fn summarized(events: &[Event], seen: &[(&str, &str)]) -> Summary {
-    let seen: Metadata = seen.iter().map(|&(name, value)| (name.into(), value.into())).collect();
-    Summary::new(&encoded(events, &seen)[..], false).unwrap()
+    assert!(matches!(Summary::new(&later[..], true), Err(TraceError::Version(2))));
+    assert!(matches!(Summary::new(&b"import numpy as np\n"[..], true), Err(TraceError::NotATrace)));
 }
 
 #[test]
 fn summary_estimates_what_a_pool_saves() {
-    const MIB: u64 = 1 << 20;
-    let make =
-        |micros, size, site| at(micros, EventKind::Allocate { block: 0, size, zeroed: false, is_array: true, site });
-    let free = |micros| at(micros, EventKind::Free { block: 0 });
-    let site = |line| at(0, EventKind::Site { file: "a.py".into(), line, library: String::new() });
+    let make = |size, site| Step::Make(size, false, true, site);
     let summary = summarized(
         &[
-            site(3),
-            site(4),
-            make(0, 16 * MIB, 1), // fresh, plainly and from a pool
-            free(100),
-            make(200, 16 * MIB, 2), // a pool has it; glibc's thresholds have followed, and its heap grows
-            free(500),
-            make(600, 24 * MIB, 2), // a pool has a part; glibc maps it
-            free(900),
-            make(3_000_000, 16 * MIB, 2), // given back by a pool; glibc has kept it
-            free(3_000_300),
+            (0, Step::Site(3)),
+            (0, Step::Site(4)),
+            (0, make(16 * MIB, 1)), // fresh, plainly and from a pool
+            (100, Step::Free),
+            (200, make(16 * MIB, 2)), // a pool has it; glibc's thresholds have followed, and its heap grows
+            (500, Step::Free),
+            (600, make(24 * MIB, 2)), // a pool has a part; glibc maps it
+            (900, Step::Free),
+            (3_000_000, make(16 * MIB, 2)), // given back by a pool; glibc has kept it
+            (3_000_300, Step::Free),
         ],
         &[],
     );
@@ -148,14 +127,14 @@ fn summary_estimates_what_a_pool_saves() {
 
 #[test]
 fn a_block_that_grows_belongs_to_the_line_that_made_it_large() {
-    let events = [
-        at(0, EventKind::Site { file: "a.py".into(), line: 3, library: String::new() }),
-        at(0, EventKind::Allocate { block: 0, size: 20 << 10, zeroed: false, is_array: false, site: 0 }),
-        at(0, EventKind::Resize { block: 0, size: 1 << 20, site: 1 }),
-        at(0, EventKind::Resize { block: 0, size: 3 << 20, site: 0 }),
-        at(0, EventKind::Free { block: 0 }),
+    let steps = [
+        (0, Step::Site(3)),
+        (0, Step::Make(20 << 10, false, false, 0)),
+        (0, Step::Resize(1 << 20, 1)),
+        (0, Step::Resize(3 << 20, 0)),
+        (0, Step::Free),
     ];
-    let summary = summarized(&events, &[]);
+    let summary = summarized(&steps, &[]);
     let line = &summary.lines[1];
     assert_eq!((line.count, line.bytes, line.taken.plainly.bytes()), (1, 1 << 20, 3 << 20));
     assert_eq!((summary.allocations, summary.allocated_bytes), (0, 0));
@@ -163,32 +142,26 @@ fn a_block_that_grows_belongs_to_the_line_that_made_it_large() {
 }
 
 #[test]
+fn what_was_not_recorded_is_large_from_its_resize_on() {
+    let summary = summarized(&[(0, Step::Resize(LARGE_SIZE - 1, 0)), (0, Step::Resize(LARGE_SIZE, 0))], &[]);
+    assert_eq!((summary.buffers, summary.buffer_bytes, summary.lines[0].count), (1, LARGE_SIZE, 1));
+}
+
+#[test]
 fn summaries_are_bounded_by_the_faults_that_were_seen() {
-    let events = [at(0, EventKind::Allocate { block: 0, size: 1 << 30, zeroed: true, is_array: true, site: 0 })];
+    let steps = [(0, Step::Make(1 << 30, true, true, 0))];
     let faults = Fresh::of(1 << 30, 1 << 30, true).faults();
     for (seen, expected) in [(None, 1.0), (Some(2 * faults), 1.0), (Some(faults / 2), 0.5)] {
         let seen = seen.map(|faults| faults.to_string());
         let seen: Vec<_> = seen.iter().map(|faults| (RECORDED_FAULTS, faults.as_str())).collect();
-        assert!((summarized(&events, &seen).touched() - expected).abs() < 0.01, "{seen:?}");
+        assert!((summarized(&steps, &seen).touched() - expected).abs() < 0.01, "{seen:?}");
     }
 }
 
 #[test]
 fn summaries_of_sizes_that_no_memory_has_end() {
-    let make = |block| at(0, EventKind::Allocate { block, size: u64::MAX, zeroed: true, is_array: true, site: 9 });
-    let resize = |size| at(0, EventKind::Resize { block: 0, size, site: 0 });
-    let free = at(0, EventKind::Free { block: 0 });
-    let summary = summarized(&[make(0), make(1), resize(1), resize(u64::MAX), free], &[]);
+    let make = Step::Make(u64::MAX, true, true, 9);
+    let steps = [make, make, Step::Resize(1, 0), Step::Resize(u64::MAX, 0), Step::Free].map(|step| (0, step));
+    let summary = summarized(&steps, &[]);
     assert_eq!((summary.complete, summary.lines[0].bytes), (true, u64::MAX));
-}
-
-#[test]
-fn truncated_traces_are_summarized_up_to_their_end() {
-    let steps: Vec<Step> = (0..60).map(|n| (n as u8, n, 1 << 20, 0, n)).collect();
-    let bytes = encoded(&program(&steps), &metadata());
-    let whole = Summary::new(&bytes[..], false).unwrap();
-    let cut = &bytes[..bytes.len() / 2];
-    assert!(matches!(Summary::new(cut, false), Err(TraceError::Truncated(_))));
-    let part = Summary::new(cut, true).unwrap();
-    assert!(whole.complete && !part.complete && part.events < whole.events);
 }

@@ -192,8 +192,8 @@ fn an_upstream_may_use_the_library() {
 #[test]
 fn explicit_options_are_obeyed() {
     alone("explicit_options_are_obeyed", || {
-        purger::pause(true); // filling takes longer than the default decay where a processor is emulated
-        for options in [FOREVER, Options { max_idle: Some(1 << 30), ..Options::default() }] {
+        // Filling takes longer than the default decay where a processor is emulated.
+        for options in [FOREVER, Options { max_idle: Some(1 << 30), decay: Some(PATIENCE), ..Options::default() }] {
             for pool in [Pool::over(Arc::new(Malloc), options), Pool::new(options)] {
                 let small: Vec<_> = (0..60).map(|n| Held::filled(&*pool, 500_000, n)).collect();
                 small.into_iter().for_each(Held::give_back);

@@ -49,9 +49,8 @@ _POOLS = range(16 << 40, (32 if os.uname().machine == "aarch64" else 40) << 40)
 #: A mapping in /proc/PID/smaps: its addresses, access and file, and what of it is resident, in KiB.
 _MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A-Z].*\n)*?Rss: +([0-9]+)", re.MULTILINE)
 _SHARED = re.compile(rb"^Shared_(?:Clean|Dirty): +([0-9]+)", re.MULTILINE)
-#: The bit of a line that says that the block is for no array, and the line of the memory with the rows (live.rs).
+#: The bit of a line that says that the block is for no array (live.rs).
 _NO_ARRAY = 1 << 62
-_OURS = _NO_ARRAY - 1
 #: The words of the table's first page, and where its lines and its rows begin.
 _HEADER, _TEXT, _ROWS, _ROW = struct.Struct("=6Q"), 4 << 10, 1 << 20, 24
 _MAGIC = int.from_bytes(b"FTlive\x02\0", "little")
@@ -396,8 +395,6 @@ class _Sorting:
 
     def _line(self, number: int) -> tuple[str, str]:
         """Return the group of a block, and the line that made it."""
-        if number == _OURS:
-            return OWN, TABLE
         line = number % _NO_ARRAY
         return BUFFERS if number & _NO_ARRAY else ARRAYS, self._lines[line if line < len(self._lines) else 0]
 

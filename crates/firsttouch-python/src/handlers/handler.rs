@@ -221,7 +221,7 @@ impl Handler {
                 block
             }
             (_, Some((opening, before))) if !opening.serves() => self.pass_on(before, request),
-            _ => observed::allocate(self, request.size(), || give(&**self.allocator(), request)),
+            _ => observed::allocate(request.size(), || give(&**self.allocator(), request)),
         }
     }
 
@@ -291,7 +291,7 @@ impl Handler {
         match self.kind {
             Kind::Front => followed(address, size, resize),
             Kind::Raw => observed::resize_buffer(address, size, || followed(address, size, resize)),
-            _ => observed::resize(self, address, size, || guarded(resize)),
+            _ => observed::resize(address, size, || guarded(resize)),
         }
     }
 }

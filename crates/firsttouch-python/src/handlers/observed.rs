@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: NumPy calls these with the handler's own context and its own live blocks.
 
-use crate::handlers::handler::{self, Handler, handler};
+use crate::handlers::handler;
 use crate::handlers::raw;
 use crate::python::call_sites;
 use firsttouch_trace::recorder::{self, Request};
@@ -15,26 +15,13 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Tells profiles of a block that a context's handler gives.
-pub fn allocate(handler: &Handler, size: usize, give: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    if !is_watched() {
-        return give();
-    }
-    profile::on_request(Some(handler.allocator()), size);
-    gave(give(), size)
+pub fn allocate(size: usize, give: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if is_watched() { gave(give(), size) } else { give() }
 }
 
 /// Tells profiles of a block that changes its size through a context's handler.
-pub fn resize(
-    handler: &Handler,
-    address: NonNull<u8>,
-    size: usize,
-    resize: impl FnOnce() -> *mut c_void,
-) -> *mut c_void {
-    if !is_watched() {
-        return resize();
-    }
-    profile::on_request(Some(handler.allocator()), size);
-    moved(address.as_ptr() as usize, size, resize)
+pub fn resize(address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if is_watched() { moved(address.as_ptr() as usize, size, resize) } else { resize() }
 }
 
 /// Tells of a block that is about to be freed.
@@ -110,13 +97,17 @@ fn resized(old: usize, moved: *mut c_void, size: usize) -> (usize, Option<usize>
     if moved.is_null() { (old, None) } else { (moved as usize, Some(size)) }
 }
 
-// Blocks that are for no array, while a trace is recorded, whoever serves them: those from `raw::LEAST` on. What NumPy asks of
-// CPython for an array is recorded as that.
+// Large blocks that are for no array, while a trace is recorded, whoever serves them. What NumPy asks of CPython for an array
+// is recorded as that.
+
+fn is_large(size: usize) -> bool {
+    size as u64 >= LARGE_SIZE
+}
 
 /// Records a block that was given.
 pub fn record_buffer(block: *mut c_void, size: usize, zeroed: bool) -> *mut c_void {
-    if !block.is_null() && size >= raw::LEAST && !raw::passes() {
-        let site = if size as u64 >= LARGE_SIZE && buffers_have_lines() { line() } else { 0 };
+    if !block.is_null() && is_large(size) && !raw::passes() {
+        let site = if buffers_have_lines() { line() } else { 0 };
         recorder::on_alloc(block as usize, Request { size, zeroed, is_array: false, site });
     }
     block
@@ -124,7 +115,7 @@ pub fn record_buffer(block: *mut c_void, size: usize, zeroed: bool) -> *mut c_vo
 
 /// Records that a block, which has at most `used` bytes, is about to be freed.
 pub fn record_free(pointer: *mut c_void, used: usize) {
-    if used >= raw::LEAST && !raw::passes() {
+    if is_large(used) && !raw::passes() {
         recorder::on_free(pointer as usize, used);
     }
 }
@@ -136,18 +127,16 @@ pub fn record_resize(
     size: usize,
     resize: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
-    if size < raw::LEAST {
+    if !is_large(size) {
         record_free(pointer, used);
         return resize();
     }
-    if used < raw::LEAST || raw::passes() {
+    if !is_large(used) || raw::passes() {
         return record_buffer(resize(), size, false);
     }
     recorder::on_resize_begin(pointer as usize);
     let moved = resize();
-    let became_large = (used as u64) < LARGE_SIZE && size as u64 >= LARGE_SIZE;
-    let site = if became_large && buffers_have_lines() { line() } else { 0 };
-    let request = Request { size, zeroed: false, is_array: false, site };
+    let request = Request { size, zeroed: false, is_array: false, site: 0 };
     recorder::on_resize_end(pointer as usize, (!moved.is_null()).then_some(moved as usize), request);
     moved
 }
@@ -161,17 +150,13 @@ fn once<T>(call: impl FnOnce() -> T) -> T {
 
 pub unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: NumPy passes the handler's own context.
-    unsafe {
-        requested(handler(ctx), size);
-        recorded(gave(once(|| handler::malloc(ctx, size)), size), size, false)
-    }
+    unsafe { recorded(gave(once(|| handler::malloc(ctx, size)), size), size, false) }
 }
 
 pub unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
     // SAFETY: as above.
     unsafe {
         let total = count.saturating_mul(size);
-        requested(handler(ctx), total);
         recorded(gave(once(|| handler::calloc(ctx, count, size)), total), total, true)
     }
 }
@@ -182,14 +167,13 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
         if pointer.is_null() {
             return malloc(ctx, size);
         }
-        requested(handler(ctx), size);
         let resize = || moved(pointer as usize, size, || once(|| handler::realloc(ctx, pointer, size)));
         if !recorder::is_recording() {
             return resize();
         }
         recorder::on_resize_begin(pointer as usize);
         let moved = resize();
-        let site = if size as u64 >= LARGE_SIZE { line() } else { 0 };
+        let site = if is_large(size) { line() } else { 0 };
         let request = Request { size, zeroed: false, is_array: true, site };
         recorder::on_resize_end(pointer as usize, (!moved.is_null()).then_some(moved as usize), request);
         moved
@@ -207,16 +191,9 @@ pub unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usiz
     }
 }
 
-/// Says who is asked; without an allocator of ours in charge it is NumPy.
-fn requested(handler: &Handler, size: usize) {
-    let ours = size >= handler.small();
-    profile::on_request(ours.then(|| handler.allocator()), size);
-}
-
 fn recorded(address: *mut c_void, size: usize, zeroed: bool) -> *mut c_void {
-    if !address.is_null() && recorder::is_recording() {
-        let site = if size as u64 >= LARGE_SIZE { line() } else { 0 };
-        recorder::on_alloc(address as usize, Request { size, zeroed, is_array: true, site });
+    if !address.is_null() && is_large(size) && recorder::is_recording() {
+        recorder::on_alloc(address as usize, Request { size, zeroed, is_array: true, site: line() });
     }
     address
 }

@@ -1,10 +1,9 @@
 //! Profiled regions of a Python program.
 
-use crate::allocators::allocator::PyAllocator;
 use crate::handlers::front::{unwatch, watch};
 use crate::python::gil::Guarded;
 use crate::python::values::{Dict, ensure_memory};
-use firsttouch_trace::profile::{self, Region};
+use firsttouch_trace::profile::{Region, RegionCounts};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -14,42 +13,32 @@ pub struct ProfileRegion(Guarded<Option<Region>>);
 
 #[pymethods]
 impl ProfileRegion {
-    /// Opens a region. The first to open trims the memory that `cold` keeps idle, so that earlier parts of the run do
-    /// not show.
     #[new]
-    fn open(py: Python<'_>, only_this_thread: bool, cold: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn open(py: Python<'_>, only_this_thread: bool) -> PyResult<Self> {
         ensure_memory(py)?;
-        let mut natives = Vec::new();
-        for allocator in cold.try_iter()? {
-            natives.extend(allocator?.cast::<PyAllocator>()?.get().native().cloned());
-        }
         watch(py)?;
-        let trim = || {
-            natives.iter().for_each(|native| {
-                native.trim();
-            });
-        };
-        Ok(Self(Guarded::new(Some(py.detach(|| Region::open(only_this_thread, trim))))))
+        Ok(Self(Guarded::new(Some(py.detach(|| Region::open(only_this_thread))))))
     }
 
-    /// The counts so far; without what pools recycled, if other allocators served, too.
+    /// The counts so far.
     fn look<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let found = self.0.lock(py).as_ref().map(Region::snapshot);
-        found.map(|found| dict(py, found)).transpose()
+        let counts = self.0.lock(py).as_ref().map(Region::counts);
+        counts.map(|counts| dict(py, counts)).transpose()
     }
 
     /// The same, and it ends.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.end(py).map(|found| dict(py, found)).transpose()
+        self.end(py).map(|counts| dict(py, counts)).transpose()
     }
 }
 
 impl ProfileRegion {
-    fn end(&self, py: Python<'_>) -> Option<(profile::RegionCounts, Option<profile::Recycling>)> {
+    fn end(&self, py: Python<'_>) -> Option<RegionCounts> {
         let region = self.0.lock(py).take()?; // whoever takes it ends it, once
-        let found = region.close();
+        let counts = region.counts();
+        drop(region);
         unwatch(py);
-        Some(found)
+        Some(counts)
     }
 }
 
@@ -59,8 +48,7 @@ impl Drop for ProfileRegion {
     }
 }
 
-fn dict(py: Python<'_>, found: (profile::RegionCounts, Option<profile::Recycling>)) -> PyResult<Bound<'_, PyDict>> {
-    let (counts, pools) = found;
+fn dict(py: Python<'_>, counts: RegionCounts) -> PyResult<Bound<'_, PyDict>> {
     let dict = Dict::new(py)?;
     dict.set_item("allocated", counts.allocated)?;
     dict.set_item("arrays", counts.blocks)?;
@@ -68,8 +56,5 @@ fn dict(py: Python<'_>, found: (profile::RegionCounts, Option<profile::Recycling
     dict.set_item("largest", counts.largest)?;
     dict.set_item("kept", counts.live)?;
     dict.set_item("kept_arrays", counts.live_blocks)?;
-    dict.set_item("first_touched", pools.map(|pools| pools.first_touched))?;
-    dict.set_item("recycled", pools.map(|pools| pools.recycled))?;
-    dict.set_item("recycled_arrays", pools.map(|pools| pools.recycled_blocks))?;
     Ok(dict.done())
 }

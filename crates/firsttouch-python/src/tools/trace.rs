@@ -37,7 +37,8 @@ fn trace_error(error: TraceError) -> PyErr {
 /// What the process had used when the recording began.
 static BEFORE: Mutex<Option<Usage>> = Mutex::new(None);
 
-/// Starts recording in `file` what is asked of NumPy's default handler, and of CPython's raw domain from 16 KiB on, with `facts` in its header.
+/// Starts recording in `file` the large blocks that are asked of NumPy's default handler and of CPython's raw domain, with
+/// `facts` at its beginning.
 #[pyfunction]
 pub fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResult<()> {
     front::watch(py)?;
@@ -114,8 +115,6 @@ pub fn trace_summary<'py>(py: Python<'py>, file: PathBuf, incomplete: bool) -> P
         ("buffers", summary.buffers),
         ("buffer_bytes", summary.buffer_bytes),
         ("lost", summary.lost),
-        ("small_blocks", summary.small_blocks),
-        ("small_bytes", summary.small_bytes),
     ];
     figures.iter().try_for_each(|&(name, figure)| found.set_item(name, figure))?;
     let touched = summary.touched();

@@ -41,12 +41,8 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 pub static MAY_RUN: AtomicBool = AtomicBool::new(true);
 /// Whether it has to end; it sleeps on this word.
 static STOP: AtomicU32 = AtomicU32::new(0);
-/// Whether decay is paused.
-static PAUSED: AtomicBool = AtomicBool::new(false);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
-/// How many threads were started, one after another.
-static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// Registers `what`.
 ///
@@ -107,16 +103,6 @@ pub fn runs() -> bool {
     RUNS.load(Relaxed) != 0
 }
 
-/// The number of the thread among all that were started; zero before the first.
-pub(crate) fn thread_number() -> u32 {
-    STARTED.load(Relaxed)
-}
-
-/// Pauses or resumes decay: during a profile, what is recycled must not depend on the clock. Bounds still apply.
-pub fn pause(paused: bool) {
-    PAUSED.store(paused, Relaxed);
-}
-
 /// Starts the thread again after a fork, if anything keeps memory.
 pub fn resume() {
     let idle = PURGER.lock().register.is_idle();
@@ -148,9 +134,7 @@ fn tick_all(thread: bool) -> bool {
                 return false; // a fork waits for this thread
             }
         }
-        let paused = PAUSED.load(Relaxed);
-        let due = |what: &dyn Purgeable| if paused && what.decays() { None } else { what.tick() };
-        if let Some(trim) = purger.register.next(&mut number, due) {
+        if let Some(trim) = purger.register.next(&mut number, |what| what.tick()) {
             purger.in_upstream |= thread && trim.may_wait();
             drop(purger);
             trim.run(false);
@@ -171,7 +155,6 @@ fn tick_all(thread: bool) -> bool {
 
 extern "C" fn body(_: *mut c_void) -> *mut c_void {
     os::name_thread(c"firsttouch", &TASK);
-    STARTED.fetch_add(1, Relaxed);
     loop {
         os::wait(&STOP, 0, Some(TICK));
         if STOP.load(SeqCst) != 0 || !tick_all(true) {
@@ -298,10 +281,6 @@ pub trait Purgeable: Sync {
     /// A tick has passed. Returns what is to be returned to an upstream now, if the thread may call that.
     fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
         None
-    }
-    /// Whether ticks decay what it keeps: they stop while the purger is [paused](super::purger::pause).
-    fn decays(&self) -> bool {
-        true
     }
     /// Whether it keeps nothing.
     fn is_idle(&self) -> bool {

@@ -173,10 +173,6 @@ impl Purgeable for Keeper {
         None
     }
 
-    fn decays(&self) -> bool {
-        false
-    }
-
     fn is_idle(&self) -> bool {
         with_state(|state| state.dropped.is_empty())
     }

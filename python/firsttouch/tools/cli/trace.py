@@ -11,8 +11,8 @@ _USAGE = """firsttouch trace [options] script.py | -m module | -c code
            [arguments of the program]"""
 
 _DESCRIPTION = """\
-Record the arrays of an unmodified NumPy program, and from 16 KiB on the buffers
-of its bytes, lists and the like: size, order and lifetime, in a few bytes per
+Record the arrays of an unmodified NumPy program, and the buffers of its bytes,
+lists and the like, from 64 KiB on: size, order and lifetime, in 40 bytes per
 event. The program runs as under `python`, on NumPy's own memory.
 """
 

@@ -44,7 +44,6 @@ use nodes::{Heaps, Place};
 use policy::{Asked, CARRY_MIN, CUT_MIN, Evidence, SHARD_MAX};
 pub use policy::{DECAY, NUMPYS_HUGE, Origin, RENEW_MIN, huge_min};
 use shard::{Recent, Shard};
-use std::any::Any;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -135,12 +134,6 @@ impl Options {
         let Self { max_idle, decay, .. } = Self::default();
         (self.max_idle, self.decay) == (max_idle, decay)
     }
-}
-
-/// Whether an allocator is a pool, over any memory.
-pub fn is_pool(allocator: &dyn Allocator) -> bool {
-    let kind: &dyn Any = allocator;
-    kind.is::<Pool>() || kind.is::<upstream::UpstreamPool>()
 }
 
 /// See the module.

@@ -1,5 +1,5 @@
 //! The trace recorder of the process. An event takes a short lock and a record in a buffer; a thread of its own takes the
-//! full buffer in exchange for an empty one, and writes the file.
+//! full buffer in exchange for an empty one, and writes it to the file.
 //!
 //! `free` never waits for the disk: when the buffer is nearly full, requests for memory wait instead, and when it is full
 //! all the same, events are lost and counted. The writer thread is joined before a fork and restarted by the next
@@ -7,9 +7,7 @@
 //!
 //! Locks are taken in this order: `THREAD`, `WRITER`, `EVENTS`.
 
-mod writer;
-
-use crate::format::{LARGE_SIZE, Metadata};
+use crate::format::{Kind, LARGE_SIZE, MAGIC, MAX_TEXT, Metadata, Record, VERSION, write_facts};
 use firsttouch::os;
 use firsttouch::sync::brief_lock::{BriefLock, Guard};
 use firsttouch::sync::first::First;
@@ -17,20 +15,17 @@ use firsttouch::sync::lock::Lock;
 use std::ffi::c_void;
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, Write};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use writer::Writer;
 
-/// The records of either buffer: 4 MiB.
-const CAPACITY: usize = 1 << 17;
-/// The maximum number of records of one event: its time, and the event itself.
-const MAX_RECORDS: usize = 2;
+/// The bytes of either buffer.
+const CAPACITY: usize = 4 << 20;
 /// The writer is woken whenever another such part of the buffer has filled.
 const WAKE_INTERVAL: usize = CAPACITY / 4;
-/// How often the writer thread flushes: how much a killed program may lose.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
+/// How often the writer thread writes: how much a killed program may lose.
+const WRITE_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a request waits for the disk before recording is given up.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Why the end of the run is missing then.
@@ -49,32 +44,24 @@ pub struct Request {
     pub site: u32,
 }
 
-/// What the threads of the program tell the writer, in the order in which it happened.
-enum Record {
-    /// A block was allocated.
-    Allocate { address: usize, request: Request },
-    /// A block is freed.
-    Free { address: usize },
-    /// A block is about to be resized.
-    ResizeBegin { address: usize },
-    /// The block at `old` was resized, and is now at this address; zero if that failed.
-    ResizeEnd { old: usize, address: usize, request: Request },
-    /// All following records are from this time or later (microseconds).
-    Time(u64),
-    /// A source line.
-    Site { line: u32, names: Box<[String; 2]> },
+impl Request {
+    fn record(self, kind: Kind, address: usize) -> Record {
+        let Self { size, zeroed, is_array, site } = self;
+        Record { zeroed, is_array, site, ..Record::of(kind, address as u64, size as u64) }
+    }
 }
 
 /// The events that the writer has not taken yet.
 struct Events {
     /// Never grows beyond [`CAPACITY`], which it has while a trace is recorded.
-    records: Vec<Record>,
+    bytes: Vec<u8>,
+    count: u64,
     sites: u32,
     lost: u64,
 }
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
-static EVENTS: BriefLock<Events> = BriefLock::new(Events { records: Vec::new(), sites: 0, lost: 0 });
+static EVENTS: BriefLock<Events> = BriefLock::new(Events { bytes: Vec::new(), count: 0, sites: 0, lost: 0 });
 static WRITER: Lock<Option<Writer>> = Lock::new(None);
 static THREAD: Lock<Option<WriterThread>> = Lock::new(None);
 /// Whether the writer thread was started, even if that failed.
@@ -98,31 +85,29 @@ pub fn is_recording() -> bool {
     RECORDING.load(Relaxed)
 }
 
+/// Returns the microseconds since the first trace of the process was started.
 fn clock() -> u64 {
     CLOCK.get_or_make(Instant::now).elapsed().as_micros() as u64
 }
 
-/// Returns the microseconds since the start of the trace.
-fn now() -> u64 {
-    clock().saturating_sub(BEGUN.load(Relaxed))
-}
-
 impl Events {
-    /// Adds an event and, if it is about a large block, its time.
-    #[inline]
-    fn push(&mut self, event: Record, size: usize) {
-        let before = self.records.len();
-        if before + MAX_RECORDS > CAPACITY {
+    /// Adds a record and its text; returns whether there was room.
+    fn push(&mut self, record: Record, text: &[u8]) -> bool {
+        let before = self.bytes.len();
+        if before + Record::BYTES + text.len() > CAPACITY {
             self.lost += 1;
-            return;
+            return false;
         }
-        if size as u64 >= LARGE_SIZE {
-            self.records.push(Record::Time(now()));
-        }
-        self.records.push(event);
-        if self.records.len() / WAKE_INTERVAL != before / WAKE_INTERVAL {
+        Record { micros: clock().saturating_sub(BEGUN.load(Relaxed)), ..record }.write(&mut self.bytes, text);
+        self.count += 1;
+        if self.bytes.len() / WAKE_INTERVAL != before / WAKE_INTERVAL {
             wake_writer();
         }
+        true
+    }
+
+    fn is_nearly_full(&self) -> bool {
+        self.bytes.len() > CAPACITY / 4 * 3
     }
 }
 
@@ -138,7 +123,7 @@ fn lock_with_room() -> Option<Guard<'static, Events>> {
         start_thread();
     }
     let mut events = EVENTS.lock();
-    while is_recording() && events.records.len() > CAPACITY / 4 * 3 {
+    while is_recording() && events.is_nearly_full() {
         drop(events);
         wait_for_room();
         events = EVENTS.lock();
@@ -150,10 +135,10 @@ fn lock_with_room() -> Option<Guard<'static, Events>> {
 fn wait_for_room() {
     static NEVER_WOKEN: AtomicU32 = AtomicU32::new(0);
     let began = Instant::now();
-    while is_recording() && EVENTS.lock().records.len() > CAPACITY / 4 * 3 {
+    while is_recording() && EVENTS.lock().is_nearly_full() {
         wake_writer();
         if THREAD.lock().is_none() {
-            drain(false);
+            drain();
         }
         os::wait(&NEVER_WOKEN, 0, Some(Duration::from_millis(1)));
         if began.elapsed() > MAX_WAIT {
@@ -162,47 +147,51 @@ fn wait_for_room() {
     }
 }
 
-/// Records the allocation of a block.
+/// Records the allocation of a block, if that is large.
 #[inline]
 pub fn on_alloc(address: usize, request: Request) {
-    if let Some(mut events) = lock_with_room() {
-        events.push(Record::Allocate { address, request }, request.size);
+    if request.size as u64 >= LARGE_SIZE
+        && let Some(mut events) = lock_with_room()
+    {
+        events.push(request.record(Kind::Allocate, address), &[]);
     }
 }
 
-/// Records that a block is about to be freed. `size` need not be exact.
+/// Records that a block is about to be freed, if that is large. `size` need not be exact.
 #[inline]
 pub fn on_free(address: usize, size: usize) {
-    if !is_recording() {
+    if !is_recording() || (size as u64) < LARGE_SIZE {
         return;
     }
     let mut events = EVENTS.lock();
     if is_recording() {
-        events.push(Record::Free { address }, size);
+        events.push(Record::of(Kind::Free, address as u64, 0), &[]);
     }
 }
 
 /// Records that a block is about to be resized. [`on_resize_end`] must follow.
 pub fn on_resize_begin(address: usize) {
     if let Some(mut events) = lock_with_room() {
-        events.push(Record::ResizeBegin { address }, 0);
+        events.push(Record::of(Kind::Resize, address as u64, 0), &[]);
     }
 }
 
 /// Records that the resize of the block at `old` has ended: it is now at `address`, or is unchanged if that is `None`.
 pub fn on_resize_end(old: usize, address: Option<usize>, request: Request) {
     if let Some(mut events) = lock_with_room() {
-        events.push(Record::ResizeEnd { old, address: address.unwrap_or(0), request }, request.size);
+        let record = request.record(Kind::Resized, address.unwrap_or(0));
+        events.push(Record { old: old as u64, ..record }, &[]);
     }
 }
 
 /// Adds a source line to the trace and returns its number, or 0 if it cannot be added.
 pub fn add_site(file: &str, line: u32, library: &str) -> u32 {
     let Some(mut events) = lock_with_room() else { return 0 };
-    if file.is_empty() || events.records.len() == CAPACITY {
+    let text = format!("{file}\0{library}");
+    let record = Record::of(Kind::Site, line.into(), text.len() as u64);
+    if file.is_empty() || text.len() > MAX_TEXT || !events.push(record, text.as_bytes()) {
         return 0;
     }
-    events.records.push(Record::Site { line, names: Box::new([file.into(), library.into()]) });
     events.sites += 1;
     events.sites
 }
@@ -229,29 +218,75 @@ extern "C" fn writer_thread(_: *mut c_void) -> *mut c_void {
     os::name_thread(c"firsttouch-rec", &TASK);
     while !STOP.load(SeqCst) {
         let wake_ups = WAKE_UPS.load(SeqCst);
-        drain(true);
+        drain();
         if !STOP.load(SeqCst) {
-            os::wait(&WAKE_UPS, wake_ups, Some(FLUSH_INTERVAL));
+            os::wait(&WAKE_UPS, wake_ups, Some(WRITE_INTERVAL));
         }
     }
     null_mut()
 }
 
-fn drain(flush: bool) {
+/// Writes what there is.
+fn drain() {
     let mut writer = WRITER.lock();
     if let Some(writer) = writer.as_mut() {
-        writer.take(&mut EVENTS.lock().records);
-        writer.encode(now());
-        if flush {
-            writer.flush();
-        }
-        if writer.failed() {
+        std::mem::swap(&mut writer.spare, &mut EVENTS.lock().bytes);
+        let mut bytes = std::mem::take(&mut writer.spare);
+        writer.write(&bytes);
+        bytes.clear();
+        writer.spare = bytes;
+        if writer.failure().is_some() {
             RECORDING.store(false, SeqCst);
         }
     }
 }
 
-/// Starts a trace in `file`, with `metadata` in its header.
+/// The file of a trace. After an error it discards everything.
+///
+/// A program may close every descriptor, as daemons do, and the next file that it opens gets the number of this one.
+struct Writer {
+    /// `None` once the descriptor was found to be another file's.
+    file: Option<File>,
+    identity: Option<(u64, u64)>,
+    written: u64,
+    error: Option<Error>,
+    /// An empty buffer, for which the full one is exchanged.
+    spare: Vec<u8>,
+}
+
+impl Writer {
+    /// Gives the descriptor up, without closing it, if it is no longer this file's.
+    fn check_descriptor(&mut self) {
+        if self.file.as_ref().is_some_and(|file| os::file_identity(file).ok() != self.identity) {
+            std::mem::forget(self.file.take());
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.check_descriptor();
+        self.written += bytes.len() as u64;
+        if let (Some(file), None) = (&mut self.file, &self.error) {
+            self.error = file.write_all(bytes).err();
+        }
+    }
+
+    /// Why the trace cannot be continued, if it cannot.
+    fn failure(&self) -> Option<Error> {
+        match &self.error {
+            Some(error) => Some(error.raw_os_error().map_or(error.kind().into(), Error::from_raw_os_error)),
+            None if self.file.is_none() => Some(Error::new(ErrorKind::NotFound, "the program closed its descriptor")),
+            None => None,
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.check_descriptor();
+    }
+}
+
+/// Starts a trace in `file`, with `metadata` at its beginning.
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`] if a trace is being recorded already, [`ErrorKind::OutOfMemory`] if there is no memory.
@@ -262,22 +297,25 @@ pub fn start(file: File, metadata: &Metadata) -> Result<(), Error> {
     if is_recording() || writer.is_some() {
         return Err(Error::from(ErrorKind::AlreadyExists));
     }
-    let (records, spare) = (buffer()?, buffer()?);
-    *writer = Some(Writer::new(file, metadata, spare));
+    let (bytes, spare) = (buffer()?, buffer()?);
+    let mut header = [MAGIC, VERSION.to_le_bytes()].concat();
+    write_facts(&mut header, metadata);
+    let identity = os::file_identity(&file).ok();
+    writer.insert(Writer { file: Some(file), identity, written: 0, error: None, spare }).write(&header);
     let mut events = EVENTS.lock();
     BEGUN.store(clock(), Relaxed);
-    *events = Events { records, sites: 0, lost: 0 };
+    *events = Events { bytes, count: 0, sites: 0, lost: 0 };
     RECORDING.store(true, SeqCst);
     Ok(())
 }
 
 /// Returns an empty buffer, faulted in so that it does not show as growth of the program.
-fn buffer() -> Result<Vec<Record>, Error> {
-    let mut records = Vec::new();
-    records.try_reserve_exact(CAPACITY).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
-    records.resize_with(CAPACITY, || Record::Time(0));
-    records.clear();
-    Ok(records)
+fn buffer() -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(CAPACITY).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
+    bytes.resize(CAPACITY, 1);
+    bytes.clear();
+    Ok(bytes)
 }
 
 /// What a finished trace has.
@@ -299,18 +337,15 @@ pub fn stop(metadata: &Metadata) -> Option<Result<Recorded, Error>> {
     let given_up = !RECORDING.swap(false, SeqCst);
     stop_thread(&mut thread);
     let mut writer = WRITER.lock().take()?;
-    let lost = {
-        let mut events = EVENTS.lock();
-        writer.take(&mut events.records);
-        events.records = Vec::new();
-        events.lost
-    };
-    writer.encode(now());
-    if given_up && !writer.failed() {
-        writer.flush();
-        return Some(Err(Error::new(ErrorKind::TimedOut, TOO_SLOW)));
+    let Events { mut bytes, count, lost, .. } =
+        std::mem::replace(&mut *EVENTS.lock(), Events { bytes: Vec::new(), count: 0, sites: 0, lost: 0 });
+    if !given_up {
+        write_facts(&mut bytes, metadata);
+        Record::of(Kind::End, 0, lost).write(&mut bytes, &[]);
     }
-    Some(writer.finish(lost, metadata))
+    writer.write(&bytes);
+    let failure = writer.failure().or_else(|| given_up.then(|| Error::new(ErrorKind::TimedOut, TOO_SLOW)));
+    Some(failure.map_or(Ok(Recorded { events: count, bytes: writer.written, lost }), Err))
 }
 
 /// Registered by the loader, as the handlers of the purger are, and after those: before a fork it comes first.
@@ -344,7 +379,7 @@ extern "C" fn after_fork_in_child() {
     // SAFETY: `before_fork` took the three locks, and no other thread exists. The parent keeps its own descriptor of the
     // file.
     unsafe {
-        EVENTS.held().records = Vec::new();
+        EVENTS.held().bytes = Vec::new();
         *WRITER.held() = None;
     }
     after_fork_in_parent();
