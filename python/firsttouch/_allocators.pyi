@@ -20,12 +20,7 @@ def filled(
 ) -> Allocator:
     """Return an allocator that fills memory with a byte, which exposes reads of uninitialized or freed memory."""
 
-def guarded(
-    upstream: AllocatorLike | None = None,
-    *,
-    side: Literal["after", "before"] = "after",
-    keep: Size = 0,
-) -> Allocator:
+def guarded(*, side: Literal["after", "before"] = "after", keep: Size = 0) -> Allocator:
     """Return an allocator that places each array at an inaccessible page, so that an overrun stops the process."""
 
 def jemalloc() -> Allocator:

@@ -16,10 +16,10 @@ STACKS = (
     "pool(max_idle=0, decay=0.0)",
     "pool(malloc())",
     'limited(pool(pages()), "64 GiB")',
-    'guarded(pages(), side="before")',
-    'guarded(pages(), keep="8 MiB")',
+    'guarded(side="before")',
+    'guarded(keep="8 MiB")',
     "filled(calloc(), on_allocate=None, on_free=0)",
-    "tracked(filled(guarded(pool())))",
+    "tracked(filled(guarded()))",
 )
 
 #: Buffers, outside all scopes.

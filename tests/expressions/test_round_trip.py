@@ -19,6 +19,7 @@ sources = [
     st.builds(ft.calloc),
     st.builds(ft.aligned, st.integers(0, 30).map(lambda power: 2**power)),
     st.builds(ft.mimalloc),
+    st.builds(ft.guarded, side=st.sampled_from(["after", "before"]), keep=sizes),
 ]
 with contextlib.suppress(ft.process.UnsupportedError):  # where it is not built
     ft.jemalloc()
@@ -31,7 +32,6 @@ def over(upstreams: st.SearchStrategy[ft.Allocator]) -> st.SearchStrategy[ft.All
         st.builds(ft.pool, upstreams, max_idle=st.none() | sizes, decay=times),
         st.builds(ft.tracked, upstreams),
         st.builds(ft.limited, upstreams, sizes),
-        st.builds(ft.guarded, upstreams, side=st.sampled_from(["after", "before"]), keep=sizes),
         st.builds(ft.filled, upstreams, on_allocate=bytes_or_none, on_free=bytes_or_none),
     )
 

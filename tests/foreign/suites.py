@@ -11,4 +11,4 @@ SUITES: dict[str, tuple[str, ...]] = {
     "sklearn": ("sklearn/cluster/tests", "sklearn/decomposition/tests"),
     "xarray": ("xarray/tests/test_variable.py", "xarray/tests/test_dataarray.py"),
 }
-ALLOCATORS = ("install", "mimalloc()", "guarded(pool())", "filled(pool())")
+ALLOCATORS = ("install", "mimalloc()", "guarded()", "filled(pool())")

@@ -13,7 +13,6 @@ MAKERS = {
     "over tracked": "ft.limited(tracked, '1 GiB').empty(n, 'u1')",
     "limited": "ft.empty(n, 'u1', allocator='limited(malloc(), 1073741824)')",
     "guarded": "ft.empty(n, 'u1', allocator='guarded()')",
-    "guarded malloc": "ft.empty(n, 'u1', allocator='guarded(malloc())')",
     "filled": "ft.empty(n, 'u1', allocator='filled()')",
     "calloc": "ft.calloc().empty(n, 'u1')",
     "used calloc": "used(ft.calloc(), n)",
@@ -78,7 +77,7 @@ def test_each_block_goes_back_to_who_made_it(one: str) -> None:
 def test_a_block_outlives_its_allocators_last_array() -> None:
     run(
         """
-        for make in (ft.pool, lambda: ft.guarded(ft.pool()), lambda: ft.tracked(ft.pool()), lambda: ft.guarded()):
+        for make in (ft.pool, lambda: ft.tracked(ft.pool()), lambda: ft.guarded()):
             for n in (20_000, 3_000_000):
                 allocator = make()
                 ours, plain = allocator.full(n, 7, 'u1'), np.ones(n, 'u1')
@@ -99,7 +98,7 @@ def test_the_allocator_that_is_named_made_the_block() -> None:
     run(
         """
         for n in (100, 20_000, 3_000_000):
-            one, other = ft.tracked(ft.pool()), ft.guarded(ft.pool())
+            one, other = ft.tracked(ft.pool()), ft.guarded()
             a, b = one.empty(n, 'u1'), other.empty(n, 'u1')
             swap(a, b)
             assert (ft.get_allocator(a), ft.get_allocator(b)) == (other, one)

@@ -12,7 +12,7 @@ NO_OPERATIONS = {"Allocator", "SharedArrayError", "UnsupportedError", "__version
 
 POOL = ft.pool()
 TRACKED = ft.tracked(ft.pool())
-GUARDED = ft.guarded(ft.pool())
+GUARDED = ft.guarded()
 LIMITED = ft.limited(ft.pool(), 1 << 30)
 FILLED = ft.filled(ft.pool())
 OVER = ft.pool(ft.malloc())
@@ -82,7 +82,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "full_like": lambda: ft.full_like(ARRAY, 3, allocator=POOL),
     "get_allocator": lambda: ft.get_allocator(ARRAY),
     "get_allocator current": ft.get_allocator,
-    "guarded": lambda: ft.guarded(POOL),
+    "guarded": lambda: ft.guarded(),
     "guarded zeros": lambda: GUARDED.zeros(30000, "u1"),
     "highest_node": ft.placement.highest_node,
     "inspect": lambda: type(ft.inspect(ARRAY)),

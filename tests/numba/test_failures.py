@@ -48,7 +48,9 @@ def filling_caught(buf: Any) -> Any:
     return -1
 
 
-@pytest.mark.parametrize("make", [lambda: ft.FixedBuffer(100_000), lambda: ft.ScratchBuffer("64 KiB", limit="128 KiB")])
+@pytest.mark.parametrize(
+    "make", [lambda: ft.FixedBuffer(100_000), lambda: ft.ScratchBuffer("64 KiB", ft.limited(ft.pool(), "128 KiB"))]
+)
 def test_full_buffers(make: Any) -> None:
     buffer = make()
     for _ in range(3):

@@ -41,7 +41,7 @@ def test_unknown_values_are_refused(tmp_path: Path, given: str, said: str) -> No
     ("given", "shown"),
     [
         ("guarded", "guarded(keep='64 MiB'), each test in a process of its own"),
-        ("guarded(pages(), side='before')", "guarded(side='before'), each test in a process of its own"),
+        ("guarded(side='before', keep=0)", "guarded(side='before'), each test in a process of its own"),
         ("filled", "filled() and filled(on_allocate=127), each test in a process of its own"),
         ("filled(on_allocate=0)", "filled(on_allocate=0), each test in a process of its own, once"),
         ("pages", "pages(), installed for the whole run"),

@@ -126,12 +126,6 @@ def test_no_thread_before_it_is_worth_one(bench: Bench) -> None:
     assert served[:4] == [1, 2, 1, unshared]
 
 
-def test_a_program_with_threads_may_have_one_more(bench: Bench) -> None:
-    program = bench.compiled("threads")
-    assert numbers(program, "beside another", served=False) == [2, 1]
-    assert numbers(program, "beside another") == [3, 1]
-
-
 @pytest.mark.parametrize(
     ("how", "function"),
     [

@@ -270,15 +270,15 @@ def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, ending: signa
 
 def test_ctrl_c_while_a_trace_is_read_is_answered(python: Start) -> None:
     code = """
-import os, signal, threading
+import os, signal, struct, threading
 from firsttouch import _firsttouch
 os.mkfifo(file := "endless.ft")
 def feed():
     with open(file, "wb") as pipe:
-        pipe.write(b"\\x89FTRC\\r\\n\\x1a\\1\\0")  # version 1, and no facts
+        pipe.write(b"\\x89FTRC\\r\\n\\x1a" + struct.pack("<Q", 1))  # version 1
         threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
         while True:
-            pipe.write(b"\\1\\x08\\2\\0" * 50_000)  # a block of 8 bytes, which is freed
+            pipe.write(struct.pack("<10Q", 1, 0, 4096, 8, 0, 2, 0, 4096, 0, 0) * 5000)  # a block, which is freed
 threading.Thread(target=feed, daemon=True).start()
 try:
     _firsttouch.trace_summary(file, True)

@@ -39,8 +39,8 @@ SOURCES = (
 ADAPTORS = (
     "tracked({})",
     "limited({}, '2 GiB')",
-    "guarded({})",
-    "guarded({}, side='before', keep='1 MiB')",
+    "filled(guarded(), on_free=3)",
+    "limited(guarded(side='before', keep='1 MiB'), '1 GiB')",
     "filled({})",
     "filled({}, on_allocate=None, on_free=90)",
     "pool({})",
@@ -64,7 +64,7 @@ def expression(random: Random, installable: bool = False, refusing: bool = False
 
 def stacked(allocator: Any, random: Random) -> Any:
     """Return an adaptor on an allocator that is an object."""
-    adaptor = random.choice((ft.tracked, ft.pool, ft.guarded, ft.filled))
+    adaptor = random.choice((ft.tracked, ft.pool, ft.filled))
     return adaptor(allocator)
 
 

@@ -20,9 +20,9 @@ int main() {
         std::printf("%s\n", firsttouch_last_error());
     }
 
-    // Aligned to 64 bytes, on transparent huge pages, without a virtual call.
-    firsttouch::allocator pages("pages(huge='thp')");
-    std::vector<float, firsttouch::container_allocator<float>> aligned(1 << 20, pages);
+    // Aligned to 64 bytes, on transparent huge pages.
+    firsttouch::memory_resource pages(firsttouch::allocator("pages(huge='thp')"));
+    std::pmr::vector<float> aligned(1 << 20, 0, &pages);
     std::printf("aligned to 64 bytes: %s\n", reinterpret_cast<std::uintptr_t>(aligned.data()) % 64 == 0 ? "yes" : "no");
 
     firsttouch::scratch scratch;

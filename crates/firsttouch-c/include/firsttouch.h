@@ -71,7 +71,7 @@ typedef struct firsttouch_allocator firsttouch_allocator;
  *
  *     pool()                            pool(max_idle="1 GiB", decay=10)
  *     pages(huge="thp", populate=True)  limited(tracked(pool()), "4 GiB")
- *     guarded(pool(), side="before")    mimalloc()  jemalloc()  malloc()  calloc()  aligned(4096)
+ *     guarded(side="before")            mimalloc()  jemalloc()  malloc()  calloc()  aligned(4096)
  *
  * The reference of allocators has all of them, with their options. */
 firsttouch_status firsttouch_parse(const char *expression, firsttouch_allocator **allocator) FIRSTTOUCH_NOEXCEPT;

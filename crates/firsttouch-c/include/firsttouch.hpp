@@ -1,10 +1,8 @@
-// firsttouch.hpp - the memory behind arrays, for C++17: memory resources, allocators of containers, scratch scopes.
+// firsttouch.hpp - the memory behind arrays, for C++17: memory resources of containers, scratch scopes.
 //
 //     firsttouch::allocator pool("limited(pool(), '4 GiB')");
-//     std::vector<double, firsttouch::container_allocator<double>> x(1000000, pool);
-//
 //     firsttouch::memory_resource resource(pool);
-//     std::pmr::vector<double> y(1000000, &resource);
+//     std::pmr::vector<double> x(1000000, &resource);
 //
 //     firsttouch::scratch scratch;
 //     {
@@ -111,43 +109,6 @@ private:
         return same && same->upstream_ == upstream_;
     }
 
-    allocator upstream_;
-};
-
-/// An allocator for containers, which holds a reference. Blocks are aligned to 64 bytes at least.
-template <class T>
-class container_allocator {
-public:
-    using value_type = T;
-    using propagate_on_container_copy_assignment = std::true_type;
-    using propagate_on_container_move_assignment = std::true_type;
-    using propagate_on_container_swap = std::true_type;
-
-    container_allocator() noexcept = default;
-    container_allocator(allocator upstream) noexcept : upstream_(std::move(upstream)) {}
-    /// Moves copy: containers go on using an allocator that was moved from.
-    container_allocator(const container_allocator &) noexcept = default;
-    container_allocator &operator=(const container_allocator &) noexcept = default;
-    template <class U>
-    container_allocator(const container_allocator<U> &other) noexcept : upstream_(other.upstream()) {}
-
-    T *allocate(std::size_t n) {
-        if (n > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T *>(upstream_.allocate(n * sizeof(T), alignof(T)));
-    }
-    void deallocate(T *block, std::size_t) noexcept { upstream_.deallocate(block); }
-    const allocator &upstream() const noexcept { return upstream_; }
-
-    template <class U>
-    bool operator==(const container_allocator<U> &other) const noexcept {
-        return upstream_ == other.upstream();
-    }
-    template <class U>
-    bool operator!=(const container_allocator<U> &other) const noexcept {
-        return !(*this == other);
-    }
-
-private:
     allocator upstream_;
 };
 

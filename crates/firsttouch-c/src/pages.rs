@@ -5,7 +5,7 @@ use crate::error::{Status, ensure_memory, fail, put, status_of};
 use firsttouch::allocator::find;
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::{NodeMemory, Topology};
-use firsttouch::os::{self, Errno};
+use firsttouch::os;
 use firsttouch::pages::migration::migrate;
 use firsttouch::pages::migration::whole_pages;
 use firsttouch::pages::placement::page_bytes;
@@ -16,33 +16,17 @@ use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
 use std::ffi::{c_char, c_int, c_void};
 
-/// Up to here programs have addresses wherever processors have 47 bits of them or more. Windows gives them no others.
-const EVERYWHERE: usize = (1 << 47) - (1 << 16);
-
-/// Whether a page at an address could belong to a program: the kernel tells who asks for it.
-fn is_address(page: usize) -> bool {
-    if cfg!(windows) {
-        return false;
-    }
-    match os::commit(page, os::page_size()) {
-        // SAFETY: the mapping was made here, and has no other user.
-        Ok(page) => unsafe { os::unmap(page, os::page_size()) }.is_ok(),
-        Err(error) => error == Errno::EXISTS,
-    }
-}
+/// No program has addresses beyond.
+const END: usize = 1 << 56;
 
 /// The whole pages that `size` bytes at `address` lie on: their address and bytes.
 pub fn range(address: *const c_void, size: usize) -> Result<(usize, usize), Status> {
     let address = address.addr();
-    let refused = |why| Err(fail(Status::Invalid, format_args!("{size} bytes at {address:#x} {why}")));
-    if address.checked_add(size).is_none_or(|end| end > isize::MAX as usize) {
-        return refused("extend beyond the end of the address space");
+    if address.checked_add(size).is_none_or(|end| end > END) {
+        let why = format_args!("{size} bytes at {address:#x} extend beyond the end of the address space");
+        return Err(fail(Status::Invalid, why));
     }
-    let (start, bytes) = whole_pages(address, size);
-    if start + bytes > EVERYWHERE && !is_address(start + bytes - os::page_size()) {
-        return refused("lie where no program of this system has memory");
-    }
-    Ok((start, bytes))
+    Ok(whole_pages(address, size))
 }
 
 #[unsafe(no_mangle)]

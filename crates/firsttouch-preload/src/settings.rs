@@ -100,14 +100,7 @@ impl Pattern {
 
     /// Whether each process gets a file of its own.
     pub fn has_process(&self) -> bool {
-        let mut rest = self.0.as_slice();
-        while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
-            if rest.get(at + 1) == Some(&b'p') {
-                return true;
-            }
-            rest = rest.get(at + 2..).unwrap_or_default();
-        }
-        false
+        self.of(0) != self.of(1)
     }
 
     /// The file of a process.

@@ -4,9 +4,9 @@
 use crate::allocators::allocator::{PyAllocator, found};
 use crate::handlers::front::installed;
 use crate::python::values::{PyOSError, ToPython};
-use firsttouch::adaptors::{Guarded, Near, Overrun};
 use firsttouch::allocator::find;
 use firsttouch::os::{self, Fault};
+use firsttouch::sources::{Guarded, Near, Overrun};
 use pyo3::prelude::*;
 use std::fmt::{self, Display, Write};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};

@@ -226,7 +226,7 @@ fn copy_rows(from: Option<&File>, to: &[Row]) {
     let mut bytes = [0; PART * size_of::<Row>()];
     for (part, rows) in to.chunks(PART).enumerate() {
         let offset = ROWS + part * bytes.len();
-        if !from.is_some_and(|file| file.read_exact_at(&mut bytes, offset as u64).is_ok()) {
+        if from.is_none_or(|file| file.read_exact_at(&mut bytes, offset as u64).is_err()) {
             return;
         }
         for (row, words) in rows.iter().zip(bytes.as_chunks::<8>().0.as_chunks::<3>().0) {

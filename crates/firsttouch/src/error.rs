@@ -49,13 +49,6 @@ pub enum Limit {
         /// Bytes in use of it.
         used: usize,
     },
-    /// The `limit` of a scratch buffer that grows.
-    Growing {
-        /// The limit in bytes.
-        allowed: usize,
-        /// Bytes in use of it.
-        used: usize,
-    },
     /// A scratch buffer of a fixed size has no gap that is large enough.
     Full {
         /// The buffer's bytes.
@@ -117,7 +110,7 @@ impl AllocError {
             Limit::Memory { .. } => "vm.overcommit_memory=0",
             Limit::Maps { .. } => "vm.max_map_count",
             Limit::Budget { .. } => "limited",
-            Limit::Growing { .. } | Limit::Full { .. } | Limit::Forked => "scratch buffer",
+            Limit::Full { .. } | Limit::Forked => "scratch buffer",
             Limit::Arena { .. } => "arena",
             Limit::Available { .. } => "available memory",
             Limit::Placement => "strict",
@@ -159,13 +152,6 @@ impl fmt::Display for AllocError {
             Limit::Budget { allowed, used } => write!(
                 f,
                 "limited() allows {}, of which {} are in use ({} are left)",
-                Bytes(allowed),
-                Bytes(used),
-                left(allowed, used)
-            ),
-            Limit::Growing { allowed, used } => write!(
-                f,
-                "limit= of the scratch buffer allows {}, of which {} are in use ({} are left)",
                 Bytes(allowed),
                 Bytes(used),
                 left(allowed, used)

@@ -185,31 +185,26 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A number: decimal, or with `0x` hexadecimal; underscores may separate digits.
+    /// A decimal number.
     fn number(&mut self) -> Result<Value, ParseError> {
         let start = self.at;
         let negative = self.passes('-');
-        let mut text = self.take(|c| c.is_alphanumeric() || matches!(c, '_' | '.')).to_owned();
-        if text.ends_with(['e', 'E']) && !text.starts_with("0x") && self.rest().starts_with(['+', '-']) {
+        let mut text = self.take(|c| c.is_alphanumeric() || c == '.').to_owned();
+        if text.ends_with(['e', 'E']) && self.rest().starts_with(['+', '-']) {
             text.push_str(&self.rest()[..1]);
             self.at += 1;
             text.push_str(self.take(|c| c.is_ascii_digit()));
         }
-        let digits = text.replace('_', "");
         let shown = quoted(&text, REST);
         let refused = |why: String| Err(ParseError::at(self.text, start, why));
-        let whole = match digits.strip_prefix("0x") {
-            Some(hex) => (!hex.is_empty() && hex.bytes().all(|c| c.is_ascii_hexdigit())).then_some((hex, 16)),
-            None => (!digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit())).then_some((&*digits, 10)),
-        };
-        if let Some((digits, radix)) = whole {
-            return match i128::from_str_radix(digits, radix) {
+        if !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit()) {
+            return match text.parse::<i128>() {
                 Ok(number) => Ok(Value::Integer(if negative { -number } else { number })),
                 Err(_) => refused(format!("{shown} is too large")),
             };
         }
-        let is_plain = digits.bytes().all(|c| matches!(c, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
-        match digits.parse::<f64>() {
+        let is_plain = text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+        match text.parse::<f64>() {
             Ok(number) if is_plain && number.is_finite() => Ok(Value::Float(if negative { -number } else { number })),
             _ if text.is_empty() => refused(VALUE.into()),
             _ if size::parse(&text).is_ok() => {
@@ -349,9 +344,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_argument() {
-        let text = "f(1, -2, 0x10_000, 1_000, 1.5, 1e9, .5, -1.5e-3, None, True, False, 'a', \"b\", (), \
+        let text = "f(1, -2, 1000, 1.5, 1e9, .5, -1.5e-3, None, True, False, 'a', \"b\", (), \
                     (1,), ('2M', 'thp'), (7), pool, ft.pages('thp'), x=1, y=pool(),)";
-        let numbers = [1, -2, 0x10_000, 1000].map(Integer);
+        let numbers = [1, -2, 1000].map(Integer);
         let mut expected: Vec<Value> = numbers.into();
         expected.extend([1.5, 1e9, 0.5, -1.5e-3].map(Float));
         expected.extend([None, Flag(true), Flag(false), Text("a".into()), Text("b".into()), Several(vec![])]);

@@ -48,19 +48,11 @@ pub fn allocator_from(description: &Description) -> Result<Arc<dyn Allocator>, E
     bind(spec, description.arguments())?.make()
 }
 
-/// Allocators that replace the program's `malloc`, and serve NumPy's arrays only so.
-const PRELOADED: [&str; 2] = ["tcmalloc", "tbbmalloc"];
-
 /// The error for a name that is neither declared nor in `others`.
 pub fn no_allocator(name: &str, others: &[&str]) -> Error {
     let mut known: Vec<&str> = spec::all().map(|spec| spec.name).chain(others.iter().copied()).collect();
     known.sort_unstable_by_key(|name| name.to_lowercase());
-    let near = match PRELOADED.iter().find(|&&other| name.starts_with(other)) {
-        Some(other) => {
-            format!(" is built in ({other} is loaded by LD_PRELOAD, and measured by firsttouch compare --all)")
-        }
-        None => did_you_mean(name, known.iter().copied()),
-    };
+    let near = did_you_mean(name, known.iter().copied());
     let name = Value::from(name.to_owned());
     Error::NoAllocator { what: format!("no allocator {name}{near}"), known: format!("there are {}", known.join(", ")) }
 }

@@ -5,17 +5,17 @@
 //! bounded for each call (an `Arc` around an allocator, a handler, the text of a message). The reserve serves these,
 //! and a front refuses new calls ([`is_ready`]) while the reserve is half used and the C library has no memory.
 //!
-//! It is an area of 1 MiB, which costs address space but no memory until it is needed. A bitmap with a bit for each
-//! granule of 64 bytes records what is in use, without locks: a fork in the middle of a request leaves none held in the
-//! child. Frees pass the size (`Layout` has it), so no header is needed.
+//! It is an area of 1 MiB, which costs address space but no memory until it is needed. Blocks are cut off at its top; it starts
+//! again when none is left. One word has the top and the number of blocks, so a fork in the middle of a request leaves no
+//! lock held in the child.
 
 #![allow(unsafe_code)] // Safety: each block is freed by the allocator that its address tells.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 /// The global allocator of a front: `System`, and the reserve if that fails.
 pub struct WithReserve;
@@ -125,12 +125,8 @@ pub fn inject(n: i64, onwards: bool) -> bool {
     COUNTDOWN.swap(n, Relaxed) > 0
 }
 
-const GRANULE: usize = 64;
-/// The number of granules that one word of the bitmap covers.
-const A_WORD: usize = 64;
-const WORDS: usize = 256;
 /// 1 MiB.
-pub const SIZE: usize = WORDS * A_WORD * GRANULE;
+pub const SIZE: usize = 1 << 20;
 /// Larger requests depend on data, and are made in a way that can fail.
 pub const LARGEST: usize = 128 << 10;
 const PAGE: usize = 4096;
@@ -138,21 +134,25 @@ const PAGE: usize = 4096;
 #[repr(align(4096))]
 struct Area(UnsafeCell<[u8; SIZE]>);
 
-// SAFETY: all access is through blocks that the bitmap assigned to one owner.
+// SAFETY: all access is through blocks, each of which has one owner.
 unsafe impl Sync for Area {}
 
 static AREA: Area = Area(UnsafeCell::new([0; SIZE]));
-static MAP: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
-static USED: AtomicUsize = AtomicUsize::new(0);
+/// The top in the lower half, and the number of live blocks in the upper one.
+static STATE: AtomicU64 = AtomicU64::new(0);
 
 fn start() -> *mut u8 {
     AREA.0.get().cast()
 }
 
-/// Bytes in use.
+fn top(state: u64) -> usize {
+    state as u32 as usize
+}
+
+/// Bytes up to the top.
 #[inline]
 pub fn used() -> usize {
-    USED.load(Relaxed) * GRANULE
+    top(STATE.load(Relaxed))
 }
 
 /// Whether a block came from here.
@@ -161,57 +161,19 @@ pub fn owns(address: *const u8) -> bool {
     (address as usize).wrapping_sub(start() as usize) < SIZE
 }
 
-fn granules(size: usize) -> usize {
-    size.div_ceil(GRANULE).max(1)
-}
-
-/// The lowest `count` bits, at most a word of them.
-fn bits(count: usize) -> u64 {
-    if count >= A_WORD { u64::MAX } else { (1 << count) - 1 }
-}
-
-/// Takes `count` granules, at most a word of them, from one word of the bitmap.
-fn within(word: &AtomicU64, count: usize, step: usize) -> Option<usize> {
-    let mut taken = word.load(Relaxed);
-    loop {
-        let at = (0..=A_WORD - count).step_by(step).find(|at| taken & (bits(count) << at) == 0)?;
-        match word.compare_exchange_weak(taken, taken | (bits(count) << at), AcqRel, Relaxed) {
-            Ok(_) => return Some(at),
-            Err(now) => taken = now,
-        }
-    }
-}
-
-/// Takes whole words from `first` on, or none.
-fn whole(first: usize, count: usize) -> bool {
-    for at in first..first + count {
-        if MAP[at].compare_exchange(0, u64::MAX, AcqRel, Relaxed).is_err() {
-            MAP[first..at].iter().for_each(|word| word.store(0, Release));
-            return false;
-        }
-    }
-    true
-}
-
-fn find(count: usize, step: usize) -> Option<usize> {
-    if count <= A_WORD {
-        return (0..WORDS).find_map(|word| within(&MAP[word], count, step).map(|at| word * A_WORD + at));
-    }
-    let words = count.div_ceil(A_WORD);
-    (0..=WORDS - words).find(|&first| whole(first, words)).map(|first| first * A_WORD)
-}
-
 /// Allocates a block; null if the area is full or the request is too large for it.
 #[cold]
 pub fn take(layout: Layout) -> *mut u8 {
     if layout.size() > LARGEST || layout.align() > PAGE {
         return null_mut();
     }
-    let count = granules(layout.size());
-    let Some(at) = find(count, layout.align().div_ceil(GRANULE)) else { return null_mut() };
-    USED.fetch_add(count, Relaxed);
-    // SAFETY: granule `at` lies in the area.
-    unsafe { start().add(at * GRANULE) }
+    let at = |state| top(state).next_multiple_of(layout.align());
+    let taken = STATE.fetch_update(AcqRel, Relaxed, |state| {
+        let end = at(state) + layout.size().max(1);
+        (end <= SIZE).then_some(((state >> 32) + 1) << 32 | end as u64)
+    });
+    // SAFETY: the block lies in the area.
+    taken.map_or(null_mut(), |before| unsafe { start().add(at(before)) })
 }
 
 /// Frees a block.
@@ -220,15 +182,11 @@ pub fn take(layout: Layout) -> *mut u8 {
 /// `take` returned it for this layout, and it is not in use.
 #[cold]
 pub unsafe fn put(address: *mut u8, layout: Layout) {
-    let at = (address as usize - start() as usize) / GRANULE;
-    let count = granules(layout.size());
-    USED.fetch_sub(count, Relaxed);
-    if count <= A_WORD {
-        MAP[at / A_WORD].fetch_and(!(bits(count) << (at % A_WORD)), AcqRel);
-    } else {
-        let first = at / A_WORD;
-        MAP[first..first + count.div_ceil(A_WORD)].iter().for_each(|word| {
-            word.fetch_and(0, AcqRel);
-        });
-    }
+    let at = address as usize - start() as usize;
+    let _ = STATE.fetch_update(AcqRel, Relaxed, |state| {
+        let blocks = (state >> 32) - 1;
+        let is_last = top(state) == at + layout.size().max(1);
+        let top = if is_last { at } else { top(state) };
+        Some(if blocks == 0 { 0 } else { blocks << 32 | top as u64 })
+    });
 }

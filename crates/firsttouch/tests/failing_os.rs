@@ -8,11 +8,11 @@ use common::held::{Held, check_apart};
 #[cfg(unix)]
 use common::process::threads_called;
 use common::process::{settles, within};
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Options, Pool, Tracked};
 use firsttouch::allocator::find;
 use firsttouch::heap::purger;
 use firsttouch::os::{Call, fail_after, injected};
-use firsttouch::sources::{Calloc, Pages};
+use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,7 @@ fn allocators() -> Vec<Arc<dyn Allocator>> {
 }
 
 fn adaptors() -> Vec<Arc<dyn Allocator>> {
-    let guarded = Guarded::new(Pages::new(true), GuardedOptions { keep: 1 << 20, ..Default::default() });
+    let guarded = Guarded::new(GuardedOptions { keep: 1 << 20, ..Default::default() });
     let over = Pool::over(Tracked::new(Pages::new(true)), Options::default());
     vec![Filled::new(guarded, Some(1), Some(2)), over]
 }
@@ -216,24 +216,5 @@ fn a_purger_that_cannot_be_started() {
         purger::resume();
         kept.into_iter().for_each(Held::give_back);
         within(Duration::from_secs(5), "idle memory goes by itself", || pool.stats().idle == 0);
-    });
-}
-
-/// An upstream would give out what is inaccessible for ever, so it stays.
-#[test]
-fn the_upstream_of_inaccessible_memory_stays() {
-    alone("the_upstream_of_inaccessible_memory_stays", || {
-        for refused in [false, true] {
-            let upstream: Arc<dyn Allocator> = Pages::new(true);
-            let its = Arc::downgrade(&upstream);
-            let guarded = Guarded::new(upstream, GuardedOptions { keep: 1 << 20, ..Default::default() });
-            Held::filled(&*guarded, 5000, 1).give_back();
-            if refused {
-                fail_after(&[Call::Protect], 0, FOREVER);
-            }
-            drop(guarded);
-            fail_after(&[], 0, 0);
-            assert_eq!(its.strong_count(), usize::from(refused));
-        }
     });
 }

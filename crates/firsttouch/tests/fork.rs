@@ -7,10 +7,10 @@ use common::alone::alone;
 use common::forked::fork;
 use common::held::Held;
 use common::process::{resident, settles, threads_called, within};
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
 use firsttouch::heap::purger;
 use firsttouch::os::huge_page_size;
-use firsttouch::sources::{Calloc, Malloc, Pages};
+use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
@@ -96,8 +96,7 @@ fn a_pool_that_purges_all_the_time() {
 #[test]
 fn sources_and_compositions_in_a_storm() {
     alone("sources_and_compositions_in_a_storm", || {
-        let guarded =
-            Guarded::new(Pool::new(Options::default()), GuardedOptions { keep: 1 << 20, ..Default::default() });
+        let guarded = Guarded::new(GuardedOptions { keep: 1 << 20, ..Default::default() });
         let options = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
         let allocators: [Arc<dyn Allocator>; 6] = [
             Pages::new(true),
@@ -223,7 +222,7 @@ fn many_threads_fork_at_once() {
 #[test]
 fn adaptors_in_a_hurry() {
     alone("adaptors_in_a_hurry", || {
-        let guarded = Guarded::new(Arc::new(Malloc), GuardedOptions::default());
+        let guarded = Guarded::new(GuardedOptions::default());
         let stacks: [Arc<dyn Allocator>; 4] = [
             Pool::over(Arc::new(Malloc), Options::default()),
             Tracked::new(Limited::new(Arc::new(Malloc), 1 << 30)),

@@ -9,9 +9,9 @@ use common::held::Held;
 #[cfg(unix)]
 use common::process::{threads_called, within};
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
 use firsttouch::os::{Call, fail_after, injected};
-use firsttouch::sources::Pages;
+use firsttouch::sources::{Guarded, GuardedOptions, Pages};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -92,7 +92,7 @@ fn a_free_calls_nobody() {
 fn a_guarded_free_allocates_nothing() {
     alone("a_guarded_free_allocates_nothing", || {
         for keep in [0, 1 << 20, 1 << 30] {
-            let guarded = Guarded::new(Pages::new(true), GuardedOptions { keep, ..Default::default() });
+            let guarded = Guarded::new(GuardedOptions { keep, ..Default::default() });
             for round in 0..3 {
                 assert_eq!(frees(&*guarded), (0, true), "{keep} bytes kept, round {round}");
             }

@@ -5,9 +5,9 @@ mod common;
 
 use common::held::{Held, check_apart};
 use common::process::{settles, within};
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Machine, Options, Pool, Side, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool, Tracked};
 use firsttouch::os::page_size;
-use firsttouch::sources::{Calloc, Malloc, Pages};
+use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
 use firsttouch::{Allocator, Request};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -154,7 +154,7 @@ proptest! {
     #[test]
     fn filled_guarded(program in programs(), before in any::<bool>(), keep in 0usize..4 << 20) {
         let side = if before { Side::Before } else { Side::After };
-        let guarded = Guarded::new(Pool::new(Options::default()), GuardedOptions { side, keep });
+        let guarded = Guarded::new(GuardedOptions { side, keep });
         run(&*Filled::new(guarded.clone(), Some(0xFF), Some(0)), false, &program);
         prop_assert_eq!(guarded.check(), []);
     }

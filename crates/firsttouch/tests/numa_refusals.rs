@@ -6,7 +6,7 @@
 mod common;
 
 use common::alone::alone;
-use firsttouch::adaptors::{Guarded, GuardedOptions, Options, Pool};
+use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::failure::last_reason;
 use firsttouch::os::{Call, fail_after, headroom, huge_page_size};
@@ -88,8 +88,7 @@ fn who_stands_on_it_keeps_the_reason() {
     alone("who_stands_on_it_keeps_the_reason", || {
         let pages = || Pages::placed(Placement { populate: Populate::Best, ..Placement::default() });
         let buffer = Buffer::growing(pages(), BufferOptions::default()).unwrap();
-        let above: [Arc<dyn Allocator>; 3] =
-            [Pool::over(pages(), Options::default()), Guarded::new(pages(), GuardedOptions::default()), buffer];
+        let above: [Arc<dyn Allocator>; 2] = [Pool::over(pages(), Options::default()), buffer];
         for allocator in above {
             let error = allocator.allocate(Request::bytes(headroom() + (256 << 20))).unwrap_err();
             if matches!(error.limit, Limit::Memory { .. } | Limit::Commit { .. }) {

@@ -10,14 +10,14 @@
 #![allow(unsafe_code)] // Safety: passes requests on or refuses them; blocks go back to whoever gave them.
 
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Options, Pool, Side, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
 use firsttouch::allocator::Request;
 use firsttouch::os::page_size;
 use firsttouch::pages::placement::{Placement, Populate};
 use firsttouch::residency::{footprint, query, summarize};
 use firsttouch::scratch::Arena;
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::sources::{Calloc, Malloc, Pages};
+use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -121,8 +121,8 @@ fn allocators() {
         ("tracked", Tracked::new(Arc::new(Malloc))),
         ("tracked pool", Tracked::new(pool())),
         ("limited", Limited::new(pool(), 1 << 30)),
-        ("guarded", Guarded::new(pool(), GuardedOptions::default())),
-        ("guarded before", Guarded::new(Arc::new(Malloc), options)),
+        ("guarded", Guarded::new(GuardedOptions::default())),
+        ("guarded before", Guarded::new(options)),
         ("filled", Filled::new(pool(), Some(1), Some(2))),
         ("scratch", buffer(pool())),
         ("scratch over malloc", buffer(Arc::new(Malloc))),

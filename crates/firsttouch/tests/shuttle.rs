@@ -8,11 +8,11 @@
 mod common;
 
 use common::held::Held;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Machine, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool, Tracked};
 use firsttouch::fork;
 use firsttouch::heap::purger;
 use firsttouch::os::{Call, fail_after};
-use firsttouch::sources::Pages;
+use firsttouch::sources::{Guarded, GuardedOptions, Pages};
 use firsttouch::{Allocator, Request};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -171,7 +171,7 @@ fn two_threads_on_a_pool_over_a_budget() {
 fn two_threads_on_guarded_blocks() {
     schedules(200, || {
         let keep = GuardedOptions { keep: 1 << 20, ..Default::default() };
-        let guarded = Guarded::new(Pool::new(options(true)), keep);
+        let guarded = Guarded::new(keep);
         play(Filled::new(guarded.clone(), Some(1), Some(2)), 2);
         assert_eq!(guarded.check(), []);
     });

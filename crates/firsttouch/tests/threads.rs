@@ -4,9 +4,9 @@ mod common;
 
 use common::held::Held;
 use common::process::settles;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Machine, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool, Tracked};
 use firsttouch::os::current_processor;
-use firsttouch::sources::{Malloc, Pages};
+use firsttouch::sources::{Guarded, GuardedOptions, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -117,7 +117,7 @@ fn a_pool_over_a_budget() {
 
 #[test]
 fn guarded_and_filled() {
-    let guarded = Guarded::new(Pool::new(Options::default()), GuardedOptions { keep: 4 << 20, ..Default::default() });
+    let guarded = Guarded::new(GuardedOptions { keep: 4 << 20, ..Default::default() });
     storm(&*Filled::new(guarded.clone(), Some(1), Some(2)), 2.0);
     assert_eq!(guarded.check(), []);
 }

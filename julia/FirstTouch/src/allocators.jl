@@ -173,12 +173,12 @@ limited(upstream, budget; options...) = made("limited", upstream; budget = budge
 tracked(upstream = nothing; options...) = made("tracked", upstream; options...)
 
 """
-    guarded([upstream]; side = :after, keep = 0)
+    guarded(; side = :after, keep = 0)
 
 Places an inaccessible page behind each array, or before it: an overrun ends the program where it happens. Of the arrays
 freed last, `keep` bytes stay inaccessible.
 """
-guarded(upstream = nothing; options...) = made("guarded", upstream; options...)
+guarded(; options...) = made("guarded", nothing; options...)
 
 """
     filled([upstream]; on_allocate = 0xff, on_free = nothing)

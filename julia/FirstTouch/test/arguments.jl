@@ -48,7 +48,7 @@ end
     @test occursin("decay=None", repr(pool(decay = nothing)))
     @test occursin("decay=1.5", repr(pool(decay = 3 // 2))) && occursin("decay=3", repr(pool(decay = 3)))
     @test occursin("max_idle='1 GiB'", repr(pool(max_idle = "1 GiB")))
-    @test occursin("before", repr(guarded(pages(), side = :before)))
+    @test occursin("before", repr(guarded(side = :before)))
     @test repr(pages(huge = false)) == repr(pages()) == repr(pages(populate = false))
     @test occursin("('1G', '2M')", repr(pages(huge = ("1G", "2M"))))
     @test occursin("bind:0", repr(pages(numa = 0))) && occursin("local", repr(pages(numa = :local)))

@@ -13,7 +13,7 @@ make(allocator, n) = fill!(Vector{Int}(allocator, n), n)
 end
 
 @testset "reshapes, views and closures keep it" begin
-    p = guarded(tracked(pages()))
+    p = tracked(guarded())
     @noinline users() = [reshape(make(p, 600), 20, 30), view(make(p, 500), 3:400), reinterpret(Float64, make(p, 100)),
                          vec(reshape(make(p, 64), 8, 8)), transpose(make(p, 50))]
     @noinline closures() = (A = make(p, 700); () -> sum(A))
@@ -124,7 +124,7 @@ end
 end
 
 @testset "under the guarded allocator" begin
-    p = guarded(pages(), keep = "16 MiB")
+    p = guarded(keep = "16 MiB")
     kept = Any[]
     for i in 1:2000
         A = make(p, 1 + rand(1:2000))

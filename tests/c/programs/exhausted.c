@@ -11,7 +11,7 @@ int main(void) {
     static const char *const expressions[] = {
         "pool()",
         "limited(tracked(pool()), '1 GiB')",
-        "guarded(pool())",
+        "guarded()",
         "pages(populate=True)",
         "pool(malloc())",
     };

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const EXPRESSIONS[] = {"pool()", "pages(numa=0)", "mimalloc()", "jemalloc()", "guarded(pool())"};
+static const char *const EXPRESSIONS[] = {"pool()", "pages(numa=0)", "mimalloc()", "jemalloc()", "guarded()"};
 enum { KINDS = sizeof EXPRESSIONS / sizeof *EXPRESSIONS, SLOW = 20000 };
 
 static useconds_t pause_of_registrations;

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 struct block {
@@ -67,24 +68,13 @@ int main() {
     } catch (const firsttouch::error &error) {
         wrong += error.status() != FIRSTTOUCH_EXPRESSION || !std::strstr(error.what(), "pool");
     }
-    using vector = std::vector<int, firsttouch::container_allocator<int>>;
-    vector a(1000, 1, firsttouch::allocator("pool()")), b;
-    b = a;
-    b.swap(a);
-    a = std::move(b);
-    wrong += a.size() != 1000 || a[999] != 1;
-
     firsttouch::allocator counted("tracked(malloc())");
     {
-        using deque = std::deque<int, firsttouch::container_allocator<int>>;
-        deque source(1000, 7, counted), target(std::move(source)), assigned(counted);
-        wrong += source.get_allocator() != target.get_allocator();
-        source.push_back(1); // memory of the allocator that the deque was made with
-        assigned = std::move(target);
-        target.push_back(2);
-        wrong += assigned.size() != 1000 || assigned.back() != 7;
         firsttouch::memory_resource first(counted), second(std::move(first));
         wrong += !first.is_equal(second);
+        std::pmr::deque<int> source(1000, 7, &first), target(std::move(source));
+        source.push_back(1); // memory of the resource that the deque was made with
+        wrong += target.size() != 1000 || target.back() != 7;
     }
     wrong += counted.stats().blocks != 0;
 

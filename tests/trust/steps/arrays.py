@@ -16,7 +16,7 @@ from tests.trust.expressions import Own
 from tests.trust.world import World
 
 ORDERS: tuple[Literal["C", "F"], ...] = ("C", "F")
-LIMITED = re.compile(r"limited\(|FixedBuffer\(|limit='")
+LIMITED = re.compile(r"limited\(|FixedBuffer\(")
 DTYPES = ("u1", "i2", "f4", "f8", "c16", "S5", "U7", "V3", "M8[s]", "i2,f4", "?", "f2")
 
 

@@ -102,7 +102,7 @@ def buffer(world: World, random: Random) -> Any:
         case 1:
             made = ft.FixedBuffer(ft.numpy_default().empty(1 << 20, "u1"))  # who serves here may be full
         case 2:
-            made = ft.ScratchBuffer(random.choice(("64 KiB", "1 MiB")), limit="16 MiB", debug=debug)
+            made = ft.ScratchBuffer(random.choice(("64 KiB", "1 MiB")), ft.limited(ft.pool(), "16 MiB"), debug=debug)
         case 3:
             made = ft.ScratchBuffer("256 KiB", expression(random, installable=True), debug=debug)
         case _:

@@ -12,8 +12,8 @@ use crate::numpy::{NumPy, track};
 use crate::python::call_sites;
 use crate::python::gil::Guarded;
 use crate::python::values::{self, Name, PyMemoryError, PyRuntimeError, PyValueError, ToPython, ensure_memory};
+use crate::scratch::refuse;
 use crate::scratch::storage::{self, Storage};
-use crate::scratch::{decorator, refuse};
 use firsttouch::adaptors::Tracked;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::failure;
@@ -40,14 +40,13 @@ pub struct PyBuffer {
     /// Of calls of compiled code that are over, for the next ones.
     #[allow(clippy::vec_box)] // a call takes the box as it is
     pub cursors: Guarded<Vec<Box<Cursor>>>,
-    pub debug: bool,
 }
 
 impl PyBuffer {
-    fn new(buffer: Arc<Buffer>, debug: bool) -> PyClassInitializer<Self> {
+    fn new(buffer: Arc<Buffer>) -> PyClassInitializer<Self> {
         let (allocator, cursors): (Arc<dyn Allocator>, _) = (buffer.clone(), Guarded::default());
         register_owner(&allocator);
-        PyClassInitializer::from(PyAllocator::ours(allocator)).add_subclass(Self { buffer, cursors, debug })
+        PyClassInitializer::from(PyAllocator::ours(allocator)).add_subclass(Self { buffer, cursors })
     }
 
     /// The buffer in Rust.
@@ -77,10 +76,8 @@ impl PyBuffer {
     }
 
     /// Release all memory that no live array needs, and forget the peak.
-    fn reset(&self) -> PyResult<()> {
-        let damage = self.buffer.damage();
+    fn reset(&self) {
         self.buffer.reset();
-        decorator::raise_damage(damage)
     }
 
     /// Allocate raw memory.
@@ -163,11 +160,8 @@ fn site(debug: bool) -> Option<fn() -> u64> {
 ///     Bytes per chunk. Requests of an eighth of it or more go to `upstream`.
 /// upstream : AllocatorLike, optional
 ///     Where chunks come from. The default is the process's own pool.
-/// limit : int or str, optional
-///     Bytes that the buffer may hold, large arrays included, as with :func:`limited`. The default is no limit.
 /// debug : bool, optional
-///     Whether freed memory is filled with a pattern and checked for writes, and the line that made each array is
-///     recorded.
+///     Whether the line that makes each array is recorded, for messages.
 ///
 /// Raises
 /// ------
@@ -186,7 +180,7 @@ fn site(debug: bool) -> Option<fn() -> u64> {
 ///
 /// Examples
 /// --------
-/// >>> buffer = ft.ScratchBuffer("1 MiB", limit="64 MiB")
+/// >>> buffer = ft.ScratchBuffer("1 MiB", upstream=ft.limited(ft.pool(), "64 MiB"))
 /// >>> with ft.scratch(buffer) as s:
 /// ...     a = s.zeros(1000)
 /// >>> buffer.used
@@ -209,32 +203,29 @@ fn growing(
     options: BufferOptions,
 ) -> PyResult<PyClassInitializer<ScratchBuffer>> {
     ensure_memory(py)?;
-    let debug = options.debug;
     // Large blocks are the upstream's, and have to be found by their address.
     let upstream = if can_tell(&*upstream) { upstream } else { Tracked::new(upstream) };
     let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
-    Ok(PyBuffer::new(buffer, debug).add_subclass(ScratchBuffer))
+    Ok(PyBuffer::new(buffer).add_subclass(ScratchBuffer))
 }
 
 #[pymethods]
 impl ScratchBuffer {
     #[new]
-    #[pyo3(signature = (chunk_size=None, upstream=None, limit=None, debug=false, **others))]
-    #[pyo3(text_signature = "(chunk_size='128 KiB', upstream=None, limit=None, debug=False)")]
+    #[pyo3(signature = (chunk_size=None, upstream=None, debug=false, **others))]
+    #[pyo3(text_signature = "(chunk_size='128 KiB', upstream=None, debug=False)")]
     fn new(
         py: Python<'_>,
         chunk_size: Option<&Bound<'_, PyAny>>,
         upstream: Option<&Bound<'_, PyAny>>,
-        limit: Option<&Bound<'_, PyAny>>,
         debug: bool,
         others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        refuse("ScratchBuffer", others, &["chunk_size", "upstream", "limit", "debug"])?;
-        let mut options = BufferOptions { debug, site: site(debug), ..BufferOptions::default() };
+        refuse("ScratchBuffer", others, &["chunk_size", "upstream", "debug"])?;
+        let mut options = BufferOptions { site: site(debug), ..BufferOptions::default() };
         if let Some(given) = chunk_size {
             options.chunk_size = bytes("chunk_size", given)?;
         }
-        options.limit = limit.map(|given| bytes("limit", given)).transpose()?;
         let upstream = match upstream {
             None => process_pool().clone(),
             Some(given) => {
@@ -324,8 +315,8 @@ impl FixedBuffer {
         let Storage { address, size, shared, keep } = storage(nbytes_or_array)?;
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         #[allow(unsafe_code)]
-        let buffer = unsafe { Buffer::fixed(address, size, shared, debug, site(debug), keep) };
+        let buffer = unsafe { Buffer::fixed(address, size, shared, site(debug), keep) };
         storage::note(py, address.addr().get()..address.addr().get() + size, &buffer)?;
-        Ok(PyBuffer::new(buffer, debug).add_subclass(Self))
+        Ok(PyBuffer::new(buffer).add_subclass(Self))
     }
 }

@@ -1,14 +1,13 @@
 //! `scratch`: a context manager, and a decorator, whose local arrays are freed before the scope ends.
 
 use crate::numpy::{NumPy, OWNDATA, WRITEABLE};
+use crate::python::callback;
 use crate::python::gil::Guarded;
-use crate::python::values::{Name, PyRuntimeError, PyTypeError, ToPython};
-use crate::python::{call_sites, callback};
+use crate::python::values::{Name, PyTypeError, ToPython};
 use crate::scratch::buffer::PyBuffer;
 use crate::scratch::default_buffers::{DefaultBuffers, Kind};
 use crate::scratch::refuse;
 use crate::scratch::scope::{EnteredScope, PyScope, enter};
-use firsttouch::scratch::Damage;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -155,11 +154,10 @@ impl Scratch {
     ) -> PyResult<bool> {
         let Some(entered) = self.last(py) else { return Ok(false) };
         entered.close(py)?;
-        let damage = entered.buffer(py).buffer().settle();
+        entered.buffer(py).buffer().settle();
         if !error.is_none() {
             explain(error)?;
         }
-        raise_damage(damage)?;
         Ok(false)
     }
 
@@ -183,12 +181,11 @@ impl Scratch {
         // From here on memory is that of who is around: copies belong there.
         let closed = entered.close(py);
         let returned = returned.and_then(|value| copied(&entered, value));
-        let damage = entered.buffer(py).buffer().settle();
+        entered.buffer(py).buffer().settle();
         closed?;
         let value = returned.inspect_err(|error| {
             let _ = explain(error.value(py).as_any());
         })?;
-        raise_damage(damage)?;
         Ok(value)
     }
 
@@ -364,16 +361,6 @@ fn copied<'py>(scope: &EnteredScope, returned: Bound<'py, PyAny>) -> PyResult<Bo
     }
     found.copy()?;
     Ok(found.replaced(&returned, DEPTH)?.unwrap_or(returned))
-}
-
-/// An error for a write to freed memory that a checked buffer found.
-pub fn raise_damage(found: Option<Damage>) -> PyResult<()> {
-    let Some(damage) = found else { return Ok(()) };
-    let line = call_sites::as_text(damage.site).map_or_else(String::new, |line| format!(", which {line} asked for"));
-    Err(PyRuntimeError::new_err(format!(
-        "scratch memory was written to after it was freed: byte {} of a block of {} bytes at {:#x}{line}",
-        damage.offset, damage.size, damage.address
-    )))
 }
 
 /// Adds what NumPy's `MemoryError` does not say itself: it knows nothing of buffers.

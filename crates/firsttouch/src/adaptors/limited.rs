@@ -112,19 +112,6 @@ struct Found {
     /// The same at the start. Less is never assumed, as the budget's own blocks may not be resident yet.
     at_start: usize,
     reserve: usize,
-    /// What of the budget is not in use of this bound, as other processes hold it.
-    elsewhere: usize,
-}
-
-/// The bytes of a budget that are in use.
-#[derive(Clone, Copy, Debug, Default)]
-struct InUse {
-    /// By all processes that share it.
-    all: usize,
-    /// By this one.
-    own: usize,
-    /// What the upstream holds for them beyond that: idle memory, and the rest of pages.
-    beyond: usize,
 }
 
 impl From<usize> for Budget {
@@ -137,17 +124,17 @@ impl Budget {
     /// What the machine, the memory cgroup with all its ancestors, `RLIMIT_AS` and `RLIMIT_DATA` leave now, less a
     /// reserve, and at most `at_most`.
     pub fn found(at_most: Option<usize>) -> Self {
-        Self::found_by(at_most.unwrap_or(usize::MAX), os::memory_bounds(), InUse::default())
+        Self::found_by(at_most.unwrap_or(usize::MAX), os::memory_bounds(), 0)
     }
 
-    fn found_by(given: usize, bounds: [Option<MemoryBound>; 4], in_use: InUse) -> Self {
-        Self { given, found: Some([None; 4]) }.read_again(bounds, in_use)
+    fn found_by(given: usize, bounds: [Option<MemoryBound>; 4], ours: usize) -> Self {
+        Self { given, found: Some([None; 4]) }.read_again(bounds, ours)
     }
 
-    /// The same budget, where limits have changed meanwhile, or what others use.
-    fn read_again(self, now: [Option<MemoryBound>; 4], in_use: InUse) -> Self {
+    /// The same budget, where limits have changed meanwhile, or what others use, who do not have `ours`.
+    fn read_again(self, now: [Option<MemoryBound>; 4], ours: usize) -> Self {
         let again = |(old, now): (Option<Found>, Option<MemoryBound>)| match (old, now) {
-            (old, Some(now)) => Some(Found::new(now, old, in_use)),
+            (old, Some(now)) => Some(Found::new(now, old, ours)),
             // Files that tell of it may no longer be read, where the program has changed its root.
             (Some(old), None) if matches!(old.bound.whose, Bound::Machine | Bound::Group) => Some(old),
             (_, None) => None,
@@ -173,19 +160,17 @@ impl Budget {
 }
 
 impl Found {
-    fn new(now: MemoryBound, old: Option<Self>, in_use: InUse) -> Self {
-        let is_shared = matches!(now.whose, Bound::Machine | Bound::Group);
-        let ours = if is_shared { in_use.all + in_use.beyond } else { in_use.own };
+    fn new(now: MemoryBound, old: Option<Self>, ours: usize) -> Self {
         let used = now.used.saturating_sub(ours);
         let at_start = old.map_or(used, |old| old.at_start);
         // Address space that others take is not told from what the budget's upstream keeps mapped.
+        let is_shared = matches!(now.whose, Bound::Machine | Bound::Group);
         let bound = MemoryBound { used: if is_shared { used.max(at_start) } else { at_start }, ..now };
-        let elsewhere = if is_shared { 0 } else { in_use.all - in_use.own };
-        Self { bound, at_start, reserve: old.map_or_else(|| reserve(bound), |old| old.reserve), elsewhere }
+        Self { bound, at_start, reserve: old.map_or_else(|| reserve(bound), |old| old.reserve) }
     }
 
     fn left(&self) -> usize {
-        self.bound.limit.saturating_add(self.elsewhere).saturating_sub(self.bound.used).saturating_sub(self.reserve)
+        self.bound.limit.saturating_sub(self.bound.used).saturating_sub(self.reserve)
     }
 }
 
@@ -245,8 +230,6 @@ pub struct Limited {
     accounts: OnceLock<&'static Accounts>,
     ledger: Arc<Ledger<Noted>>,
     call_sites: Option<CallSites>,
-    /// Whether it is the `limit` of a scratch buffer.
-    is_buffers: bool,
     refused: AtomicU64,
 }
 
@@ -265,36 +248,28 @@ impl Limited {
         Self::with_call_sites(upstream, budget, None)
     }
 
-    /// The `limit` of a scratch buffer, which its errors name.
-    pub(crate) fn of_buffer(upstream: Arc<dyn Allocator>, limit: usize) -> Arc<Self> {
-        Arc::new(Self { is_buffers: true, ..Self::made(upstream, limit.into(), None) })
-    }
-
     /// The same, with the lines that make large blocks, for the messages of refused requests.
     pub fn with_call_sites(
         upstream: Arc<dyn Allocator>,
         budget: impl Into<Budget>,
         call_sites: Option<CallSites>,
     ) -> Arc<Self> {
-        Arc::new(Self::made(upstream, budget.into(), call_sites))
-    }
-
-    fn made(upstream: Arc<dyn Allocator>, budget: Budget, call_sites: Option<CallSites>) -> Self {
+        let budget = budget.into();
         let (used, allowed) = (AtomicUsize::new(0), AtomicUsize::new(budget.bytes()));
         let read = AtomicU64::new(if budget.is_found() { now() } else { u64::MAX });
         let (budget, accounts, refused) = (Mutex::new(budget), OnceLock::new(), AtomicU64::new(0));
         let ledger = Ledger::new();
-        Self { upstream, budget, allowed, read, used, accounts, ledger, call_sites, is_buffers: false, refused }
+        Arc::new(Self { upstream, budget, allowed, read, used, accounts, ledger, call_sites, refused })
     }
 
     /// Shares the budget with the other processes of a run. It has served nothing yet.
     pub fn join(&self, accounts: &'static Accounts) {
         let _ = self.accounts.set(accounts);
-        let (bounds, in_use) = (os::memory_bounds(), self.in_use());
+        let (bounds, ours) = (os::memory_bounds(), self.ours());
         if let Ok(mut budget) = self.budget.try_lock()
             && budget.is_found()
         {
-            *budget = Budget::found_by(budget.given, bounds, in_use);
+            *budget = Budget::found_by(budget.given, bounds, ours);
             self.allowed.store(budget.bytes(), Relaxed);
         }
     }
@@ -320,9 +295,9 @@ impl Limited {
         if is_early || self.read.compare_exchange(last, now, Relaxed, Relaxed).is_err() {
             return;
         }
-        let (bounds, in_use) = (os::memory_bounds(), self.in_use());
+        let (bounds, ours) = (os::memory_bounds(), self.ours());
         if let Ok(mut budget) = self.budget.try_lock() {
-            *budget = budget.read_again(bounds, in_use);
+            *budget = budget.read_again(bounds, ours);
             self.allowed.store(budget.bytes(), Relaxed);
         }
     }
@@ -342,10 +317,10 @@ impl Limited {
         self.counter().load(Relaxed)
     }
 
-    fn in_use(&self) -> InUse {
-        let (all, stats) = (self.used(), self.upstream.stats());
-        let own = self.accounts().map_or(all, |accounts| accounts.used().min(all));
-        InUse { all, own, beyond: (stats.active + stats.idle).saturating_sub(stats.in_use) }
+    /// These bytes, and what the upstream holds for them beyond that: idle memory, and the rest of pages.
+    fn ours(&self) -> usize {
+        let stats = self.upstream.stats();
+        self.used() + (stats.active + stats.idle).saturating_sub(stats.in_use)
     }
 
     /// Charges `more` bytes to the budget, or fails. `asked` is the size of the whole request.
@@ -364,12 +339,7 @@ impl Limited {
                 accounts.inspect(|accounts| accounts.add(more));
                 Ok(())
             }
-            Err(used) => {
-                let allowed = self.budget();
-                let limit =
-                    if self.is_buffers { Limit::Growing { allowed, used } } else { Limit::Budget { allowed, used } };
-                Err(AllocError::new(asked, limit))
-            }
+            Err(used) => Err(AllocError::new(asked, Limit::Budget { allowed: self.budget(), used })),
         }
     }
 
@@ -401,11 +371,10 @@ impl Limited {
     /// Where the budget was found, and who else uses it, as the end of a sentence.
     fn found(&self) -> String {
         let found = self.budget.try_lock().map(|budget| budget.to_string()).unwrap_or_default();
-        match self.in_use() {
-            InUse { all, own, .. } if all > own => {
-                format!("{found}; other processes of the run hold {}", Bytes(all - own))
-            }
-            _ => found,
+        let others = self.accounts().map_or(0, |accounts| self.used().saturating_sub(accounts.used()));
+        match others {
+            0 => found,
+            _ => format!("{found}; other processes of the run hold {}", Bytes(others)),
         }
     }
 
@@ -620,7 +589,7 @@ fn mib(bytes: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, InUse, LEAST_RESERVE, MOST_RESERVE, reserve};
+    use super::{Budget, LEAST_RESERVE, MOST_RESERVE, reserve};
     use crate::os::{Bound, MemoryBound};
 
     fn of(limit: usize, used: usize) -> usize {
@@ -648,10 +617,8 @@ mod tests {
         const GIB: usize = 1 << 30;
         let bound = |whose, limit, used| Some(MemoryBound { whose, limit: limit * GIB, used: used * GIB });
         let bounds = |group, own| [bound(Bound::Machine, 64, 20), group, own, None];
-        let budget = Budget::found_by(usize::MAX, bounds(bound(Bound::Group, 16, 2), None), InUse::default());
-        let in_use = |all, own, beyond| InUse { all: all * GIB, own: own * GIB, beyond: beyond * GIB };
-        let read = |group, own, in_use| budget.read_again(bounds(group, own), in_use).bytes() / GIB;
-        let after = |group, own| read(group, own, in_use(6, 6, 1));
+        let budget = Budget::found_by(usize::MAX, bounds(bound(Bound::Group, 16, 2), None), 0);
+        let after = |group, own| budget.read_again(bounds(group, own), 7 * GIB).bytes() / GIB;
         assert_eq!(budget.bytes() / GIB, 13);
         assert_eq!(after(bound(Bound::Group, 16, 9), None), 13); // what the budget itself serves is no matter
         assert_eq!(after(bound(Bound::Group, 16, 12), None), 10); // others have taken 3 GiB more
@@ -659,17 +626,11 @@ mod tests {
         assert_eq!(after(bound(Bound::Group, 24, 9), None), 21);
         assert_eq!(after(bound(Bound::Group, 8, 9), None), 5); // less than is in use
         assert_eq!(after(None, None), 13); // it cannot be read any more
-        let space = bound(Bound::AddressSpace, 10, 7);
+        let space = bound(Bound::AddressSpace, 10, 8);
         assert_eq!(after(bound(Bound::Group, 16, 9), space), 8); // 1 GiB is not the budget's
-        assert_eq!(read(bound(Bound::Group, 16, 9), space, in_use(6, 4, 1)), 8); // 2 GiB are of another process's
-        let later = budget.read_again(bounds(None, space), in_use(6, 4, 1));
-        assert_eq!(later.read_again(bounds(None, space), in_use(9, 3, 1)).bytes() / GIB, 12);
-        let own = budget.read_again(bounds(None, bound(Bound::AddressSpace, 10, 7)), in_use(6, 6, 1));
-        assert_eq!(own.read_again(bounds(None, None), InUse::default()).bytes() / GIB, 13); // a limit of the process was lifted
-        assert_eq!(
-            Budget { given: 3 * GIB, ..budget }.read_again(bounds(None, None), InUse::default()).bytes() / GIB,
-            3
-        );
-        assert_eq!(Budget::from(5).read_again(bounds(None, None), InUse::default()).bytes(), 5);
+        let own = budget.read_again(bounds(None, space), 7 * GIB);
+        assert_eq!(own.read_again(bounds(None, None), 0).bytes() / GIB, 13); // a limit of the process was lifted
+        assert_eq!(Budget { given: 3 * GIB, ..budget }.read_again(bounds(None, None), 0).bytes() / GIB, 3);
+        assert_eq!(Budget::from(5).read_again(bounds(None, None), 0).bytes(), 5);
     }
 }

@@ -307,11 +307,6 @@ pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
     Some((unsafe { area.cast::<Segment>().as_ref() }, unit))
 }
 
-/// Whether the memory at `address` was advised huge. Asks no record: those of an address in no span may not be mapped.
-pub(crate) fn is_huge(address: usize) -> bool {
-    find(address).is_some_and(|(segment, _)| segment.huge)
-}
-
 impl Segment {
     /// Writes a segment's header.
     ///

@@ -3,13 +3,11 @@
 //! One lock guards everything; the upstream is never called under it. Requests of at least an eighth of a chunk go to the
 //! upstream, which knows their blocks: one that outlives its scope keeps no other memory.
 
-use crate::adaptors::Limited;
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
 use crate::heap::purger::{self, DeferredTrim, Purgeable};
 use crate::layout::round_up;
-use crate::size::Bytes;
 use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
 use crate::sync::brief_lock::BriefLock;
@@ -22,8 +20,6 @@ use std::sync::{Arc, Weak};
 
 /// Blocks begin and end at multiples of this, the least alignment of a request.
 pub(super) const GRANULE: usize = 64;
-/// What the bytes of freed blocks hold in a checked chunk.
-const FREED: u8 = 0xDB;
 /// Blocks of at least this fraction of a chunk are the upstream's.
 const LARGE: usize = 8;
 /// The largest chunk size allowed.
@@ -41,10 +37,6 @@ const PATIENCE: u8 = 10;
 pub struct BufferOptions {
     /// The size of a chunk in bytes.
     pub chunk_size: usize,
-    /// The most bytes that may be held, in chunks and in blocks from the upstream; `None` for no limit.
-    pub limit: Option<usize>,
-    /// Whether freed memory is filled with a pattern and checked for writes.
-    pub debug: bool,
     /// Called for every block; its result is recorded.
     pub site: Option<fn() -> u64>,
 }
@@ -53,41 +45,21 @@ pub struct BufferOptions {
 /// fast and which may escape at no cost, go to the upstream.
 impl Default for BufferOptions {
     fn default() -> Self {
-        Self { chunk_size: 128 << 10, limit: None, debug: false, site: None }
+        Self { chunk_size: 128 << 10, site: None }
     }
 }
 
-/// The error returned for invalid [`BufferOptions`].
+/// The error returned for a chunk size that is zero, or larger than the memory of any machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BufferOptionsError {
-    /// The chunk size is zero, or larger than the memory of any machine.
-    ChunkSize(usize),
-    /// The limit is smaller than a chunk.
-    Limit {
-        /// The limit in bytes.
-        limit: usize,
-        /// The chunk size in bytes.
-        chunk_size: usize,
-    },
-}
+pub struct ChunkSizeError(usize);
 
-impl fmt::Display for BufferOptionsError {
+impl fmt::Display for ChunkSizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ChunkSize(given) => {
-                write!(f, "invalid chunk size {given}: it must be from 1 to {MOST} bytes (128 GiB)")
-            }
-            Self::Limit { limit, chunk_size } => write!(
-                f,
-                "a limit of {} is less than one chunk of {}: raise the limit or choose smaller chunks",
-                Bytes(*limit),
-                Bytes(*chunk_size)
-            ),
-        }
+        write!(f, "invalid chunk size {}: it must be from 1 to {MOST} bytes (128 GiB)", self.0)
     }
 }
 
-impl std::error::Error for BufferOptionsError {}
+impl std::error::Error for ChunkSizeError {}
 
 /// A live block that outlived something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,19 +69,6 @@ pub struct Survivor {
     /// Its size in bytes, which may be a little more than requested.
     pub size: usize,
     /// The number of the source line that requested it; zero if none was recorded.
-    pub site: u64,
-}
-
-/// A write to freed memory, found in a checked buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// The address of the freed block.
-    pub address: usize,
-    /// Its size in bytes.
-    pub size: usize,
-    /// The first byte that was overwritten, as an offset into the block.
-    pub offset: usize,
-    /// The number of the source line that requested the block; zero if none was recorded.
     pub site: u64,
 }
 
@@ -152,8 +111,6 @@ struct Chunk {
     /// In the order of their addresses. Those of freed blocks are dropped once the top passes them.
     records: Vec<Record>,
     live: usize,
-    /// Whether freed blocks hold a pattern, and stay until that was verified.
-    checked: bool,
     /// Ticks of the background purger since it was last used.
     quiet: u8,
 }
@@ -166,8 +123,8 @@ impl Chunk {
     ///
     /// # Safety
     /// As long as the chunk is used, they are readable and writable, and nobody else's.
-    unsafe fn new(start: NonNull<u8>, size: usize, checked: bool) -> Self {
-        Self { start, size, top: 0, records: Vec::new(), live: 0, checked, quiet: 0 }
+    unsafe fn new(start: NonNull<u8>, size: usize) -> Self {
+        Self { start, size, top: 0, records: Vec::new(), live: 0, quiet: 0 }
     }
 
     fn range(&self) -> std::ops::Range<usize> {
@@ -218,6 +175,7 @@ impl Chunk {
 
     /// Cuts a block off in the first gap between live blocks that is large enough.
     fn take_in_gap(&mut self, cut: Cut) -> Option<NonNull<u8>> {
+        self.records.retain(|record| record.live);
         let mut from = 0;
         for at in 0..=self.records.len() {
             let start = self.aligned(from, cut.align);
@@ -258,11 +216,8 @@ impl Chunk {
         let at = self.find(address)?;
         self.records[at].live = false;
         self.live -= 1;
-        let Record { start, size, .. } = self.records[at];
-        if self.checked {
-            // SAFETY: the block was live until now, and nobody uses it any more.
-            unsafe { self.pointer(start).write_bytes(FREED, size) };
-        } else if self.live == 0 {
+        let size = self.records[at].size;
+        if self.live == 0 {
             self.records.clear();
             self.top = 0;
         } else if at + 1 == self.records.len() {
@@ -275,24 +230,6 @@ impl Chunk {
     fn lower(&mut self) {
         while self.records.pop_if(|record| !record.live).is_some() {}
         self.top = self.records.last().map_or(0, Record::end);
-    }
-
-    /// Drops the records of all freed blocks. Returns the first damage that a checked chunk finds in them.
-    fn compact(&mut self) -> Option<Damage> {
-        let damage = if self.checked { self.damage() } else { None };
-        self.records.retain(|record| record.live);
-        self.lower();
-        damage
-    }
-
-    fn damage(&self) -> Option<Damage> {
-        self.records.iter().filter(|record| !record.live).find_map(|record| {
-            // SAFETY: the bytes of a freed block, which holds the pattern and is not handed out again before this.
-            let bytes = unsafe { std::slice::from_raw_parts(self.pointer(record.start).as_ptr(), record.size) };
-            let offset = bytes.iter().position(|&byte| byte != FREED)?;
-            let (address, size, site) = (self.address(record.start), record.size, record.site);
-            Some(Damage { address, size, offset, site })
-        })
     }
 
     /// The usable size of the live block at `address`, and the number of its request.
@@ -327,7 +264,7 @@ impl Chunk {
 /// Where the memory comes from.
 enum Source {
     /// Chunks from an upstream.
-    Growing { upstream: Arc<dyn Allocator>, given: Arc<dyn Allocator>, options: BufferOptions, chunk: usize },
+    Growing { upstream: Arc<dyn Allocator>, options: BufferOptions, chunk: usize },
     /// Storage of a fixed size: whether forked children share it, which process made the buffer, and what keeps it.
     Fixed { size: usize, shared: bool, process: u32, keep: Option<Box<dyn Any + Send + Sync>> },
 }
@@ -344,8 +281,6 @@ struct State {
     held: usize,
     /// Whether this is a forked child and the storage is its parent's.
     closed: bool,
-    /// Damage that was found and not reported yet.
-    damage: Option<Damage>,
 }
 
 /// See the module.
@@ -357,7 +292,7 @@ pub struct Buffer {
     source: Source,
     /// Requests of this size or alignment go to the upstream.
     large: usize,
-    debug: bool,
+    /// Called for every block; its result is recorded.
     site: Option<fn() -> u64>,
 }
 
@@ -378,9 +313,7 @@ impl State {
 
     /// Cuts a block off a gap of the chunk at `at`.
     fn take_in_gap(&mut self, at: usize, cut: Cut) -> Option<NonNull<u8>> {
-        let chunk = self.chunks.get_mut(at)?;
-        self.damage = self.damage.or(chunk.compact());
-        let taken = chunk.take_in_gap(cut)?;
+        let taken = self.chunks.get_mut(at)?.take_in_gap(cut)?;
         self.current = at;
         self.count(cut.size);
         Some(taken)
@@ -405,10 +338,7 @@ impl State {
         let count = self.chunks.len();
         for step in 1..=count {
             let at = (self.current + step) % count;
-            let chunk = &mut self.chunks[at];
-            if chunk.live == 0 {
-                self.damage = self.damage.or(chunk.compact());
-            }
+            let chunk = &self.chunks[at];
             if chunk.room() >= chunk.size / 2 {
                 let before = std::mem::replace(&mut self.current, at);
                 if let Some(taken) = self.take(cut) {
@@ -435,8 +365,7 @@ impl State {
     /// Removes a chunk without live blocks that was unused for `patience` ticks.
     fn remove(&mut self, patience: u8) -> Option<Chunk> {
         let at = self.chunks.iter().position(|chunk| chunk.live == 0 && chunk.quiet >= patience)?;
-        let mut chunk = self.chunks.remove(at);
-        self.damage = self.damage.or(chunk.compact());
+        let chunk = self.chunks.remove(at);
         self.held -= chunk.size;
         self.current = self.current.min(self.chunks.len().saturating_sub(1));
         Some(chunk)
@@ -447,19 +376,12 @@ impl Buffer {
     /// Makes a buffer that grows by chunks from `upstream`, which recognizes its blocks.
     ///
     /// # Errors
-    /// If the options contradict each other.
-    pub fn growing(upstream: Arc<dyn Allocator>, options: BufferOptions) -> Result<Arc<Self>, BufferOptionsError> {
+    /// If the chunk size is invalid.
+    pub fn growing(upstream: Arc<dyn Allocator>, options: BufferOptions) -> Result<Arc<Self>, ChunkSizeError> {
         let size = options.chunk_size;
         let chunk = round_up(size, GRANULE * LARGE).filter(|_| (1..=MOST).contains(&size));
-        let chunk = chunk.ok_or(BufferOptionsError::ChunkSize(size))?;
-        let given = upstream.clone();
-        let upstream = match options.limit {
-            Some(limit) if limit < chunk => return Err(BufferOptionsError::Limit { limit, chunk_size: chunk }),
-            Some(limit) => Limited::of_buffer(upstream, limit),
-            None => upstream,
-        };
-        let BufferOptions { debug, site, .. } = options;
-        Ok(Self::enter(None, Source::Growing { upstream, given, options, chunk }, chunk / LARGE, debug, site))
+        let chunk = chunk.ok_or(ChunkSizeError(size))?;
+        Ok(Self::enter(None, Source::Growing { upstream, options, chunk }, chunk / LARGE, options.site))
     }
 
     /// Makes a buffer in `size` bytes of storage that `keep` keeps. If forked children share it, the buffer is closed in
@@ -471,25 +393,23 @@ impl Buffer {
         storage: NonNull<u8>,
         size: usize,
         shared: bool,
-        debug: bool,
         site: Option<fn() -> u64>,
         keep: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         // SAFETY: the storage is this buffer's alone until `keep` is dropped, which it is not while blocks live.
-        let chunk = unsafe { Chunk::new(storage, size, debug) };
+        let chunk = unsafe { Chunk::new(storage, size) };
         let process = std::process::id();
         let source = Source::Fixed { size, shared, process, keep: Some(keep) };
-        Self::enter(Some(chunk), source, usize::MAX, debug, site)
+        Self::enter(Some(chunk), source, usize::MAX, site)
     }
 
-    fn enter(chunk: Option<Chunk>, source: Source, large: usize, debug: bool, site: Option<fn() -> u64>) -> Arc<Self> {
-        let mut state =
-            State { chunks: Vec::new(), current: 0, used: 0, peak: 0, held: 0, closed: false, damage: None };
+    fn enter(chunk: Option<Chunk>, source: Source, large: usize, site: Option<fn() -> u64>) -> Arc<Self> {
+        let mut state = State { chunks: Vec::new(), current: 0, used: 0, peak: 0, held: 0, closed: false };
         if let Some(chunk) = chunk.filter(|_| state.chunks.try_reserve(1).is_ok()) {
             state.insert(chunk);
         }
         let (state, serial) = (BriefLock::new(state), AtomicU64::new(0));
-        let buffer = Arc::new_cyclic(|me| Self { me: me.clone(), state, serial, source, large, debug, site });
+        let buffer = Arc::new_cyclic(|me| Self { me: me.clone(), state, serial, source, large, site });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
@@ -524,7 +444,7 @@ impl Buffer {
             return self.allocate_large(request);
         };
         // SAFETY: the block was just allocated with this size, and goes back only once no block lies in it.
-        let fresh = unsafe { Chunk::new(memory.address, *chunk, self.debug) };
+        let fresh = unsafe { Chunk::new(memory.address, *chunk) };
         let mut state = self.state.lock();
         if state.chunks.try_reserve(1).is_ok() {
             state.insert(fresh);
@@ -568,23 +488,11 @@ impl Buffer {
         }
     }
 
-    /// A scope on this buffer ended: chunks that are empty now will go back after a while. Returns the damage that was found
-    /// in a checked buffer.
-    pub fn settle(&self) -> Option<Damage> {
+    /// A scope on this buffer ended: chunks that are empty now will go back after a while.
+    pub fn settle(&self) {
         if !self.is_idle() && !purger::ensure() {
             self.give_back(0);
         }
-        if self.debug { self.damage() } else { None }
-    }
-
-    /// The damage that a checked buffer finds, and did not report yet.
-    pub fn damage(&self) -> Option<Damage> {
-        let mut state = self.state.lock();
-        let State { chunks, closed, damage, .. } = &mut *state;
-        if *closed {
-            return None;
-        }
-        chunks.iter_mut().fold(damage.take(), |found, chunk| found.or(chunk.compact()))
     }
 
     /// Returns the memory that no live block needs, and forgets the peak.
@@ -654,13 +562,12 @@ impl Buffer {
 unsafe impl Allocator for Buffer {
     fn describe(&self) -> Description {
         match &self.source {
-            Source::Growing { given, options, .. } => Description::of("ScratchBuffer")
+            Source::Growing { upstream, options, .. } => Description::of("ScratchBuffer")
                 .with(Value::size(options.chunk_size))
-                .named("upstream", given.describe())
-                .named("limit", options.limit.map(Value::size))
-                .named("debug", self.debug),
+                .named("upstream", upstream.describe())
+                .named("debug", self.site.is_some()),
             Source::Fixed { size, .. } => {
-                Description::of("FixedBuffer").with(Value::size(*size)).named("debug", self.debug)
+                Description::of("FixedBuffer").with(Value::size(*size)).named("debug", self.site.is_some())
             }
         }
     }
@@ -715,8 +622,8 @@ unsafe impl Allocator for Buffer {
         let closed = state.closed;
         if let Some(chunk) = state.find(at) {
             let Some(rounded) = round_up(size.max(1), GRANULE) else { return false };
-            if closed || self.debug {
-                // The parent's records are not changed; a checked block keeps its end until it is freed.
+            if closed {
+                // The parent's records are not changed.
                 return chunk.block(at).is_some_and(|(usable, _)| size <= usable);
             }
             let Some((done, old)) = chunk.resize(at, rounded) else { return false };

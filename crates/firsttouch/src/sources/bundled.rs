@@ -2,13 +2,10 @@
 
 use crate::allocator::Allocator;
 use crate::factory::{Arguments, Error};
-use crate::heap::purger;
 use crate::os;
 use crate::spec::{Made, Spec};
-use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The declaration.
 pub const SPECS: &[Spec] = &[
@@ -47,29 +44,15 @@ pub fn make(arguments: &Arguments) -> Made {
 /// The address space that has to be left for thread-local data: eight times what glibc maps for a heap.
 const LEFT: usize = 1 << 30;
 
-/// Whether the background purger's thread may call `upstream`: a [`tick`](purger::Purgeable::tick) asks this before it
-/// returns a deferred trim.
+/// Whether the background purger's thread may call `upstream`: a [`tick`](crate::heap::purger::Purgeable::tick) asks this
+/// before it returns a deferred trim.
 ///
 /// jemalloc and mimalloc have thread-local data. glibc allocates them when a thread first uses any of them, and ends the
-/// process where there is no memory. Where the thread has none yet, it looks for memory, and allocates them at once.
-/// Without memory, requests and trims return blocks in the program's threads. The first allocation of a thread also costs
-/// address space, for a heap that glibc never gives back, so much of that has to be left.
+/// process where there is no memory. So they are called where there is some; otherwise requests and trims return blocks in the
+/// program's threads. The first allocation of a thread also costs address space, for a heap that glibc never gives back, so
+/// much of that has to be left.
 pub(crate) fn may_be_called_by_purger(upstream: &Arc<dyn Allocator>) -> bool {
-    /// The number of the thread that has thread-local data; an earlier one's went with it.
-    static HAS_THREAD_DATA: AtomicU32 = AtomicU32::new(0);
-    thread_local! {
-        static USED: Cell<bool> = const { Cell::new(false) };
-    }
-    let thread = purger::thread_number();
-    if !uses_thread_data(upstream) || HAS_THREAD_DATA.load(Relaxed) == thread {
-        return true;
-    }
-    let has_room = os::address_space_left() >= LEFT && has_memory();
-    if has_room {
-        USED.set(black_box(true));
-        HAS_THREAD_DATA.store(thread, Relaxed);
-    }
-    has_room
+    !uses_thread_data(upstream) || (os::address_space_left() >= LEFT && has_memory())
 }
 
 /// Whether `upstream` is, or stands on, a library with thread-local data.

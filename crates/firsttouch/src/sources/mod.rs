@@ -5,6 +5,7 @@
 mod bundled;
 mod calloc;
 mod functions;
+mod guarded;
 #[cfg(all(feature = "jemalloc", unix))]
 mod jemalloc;
 mod listed;
@@ -21,6 +22,7 @@ use crate::spec::room;
 pub(crate) use bundled::{may_be_called_by_purger, register_fork_handlers};
 pub use calloc::Calloc;
 pub use functions::{Functions, FunctionsTable};
+pub use guarded::{Guarded, GuardedOptions, Near, Overrun, Side};
 #[cfg(all(feature = "jemalloc", unix))]
 pub use jemalloc::Jemalloc;
 pub use malloc::Malloc;
@@ -38,4 +40,4 @@ fn refused(asked: usize) -> AllocError {
     error
 }
 
-room! { bundled calloc malloc pages }
+room! { bundled calloc guarded malloc pages }

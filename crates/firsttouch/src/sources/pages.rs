@@ -153,11 +153,6 @@ impl Pages {
         found
     }
 
-    /// Whether the live block at `address` may lie on huge pages.
-    pub(crate) fn is_huge(&self, address: NonNull<u8>) -> bool {
-        self.ledger.get(address).is_some_and(|receipt| receipt.page != Page::Base)
-    }
-
     /// Applies `orders` to the pages of a block that are not resident yet.
     pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
         let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };

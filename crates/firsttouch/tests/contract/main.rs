@@ -19,12 +19,12 @@ mod zero;
 
 use common::reentrant::Reentrant;
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Filled, Guarded, GuardedOptions, Limited, Machine, Options, Pool, Side, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool, Tracked};
 use firsttouch::numa::policy::{Policy, Which};
 use firsttouch::os::current_processor;
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::sources::{Calloc, Malloc, Pages};
+use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,17 +55,17 @@ fn wiped(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
     Filled::new(upstream, Some(0xA5), Some(0xDF))
 }
 
-fn guarded(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
-    Guarded::new(upstream, GuardedOptions::default())
+fn guarded() -> Arc<dyn Allocator> {
+    Guarded::new(GuardedOptions::default())
 }
 
-fn before(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
-    Guarded::new(upstream, GuardedOptions { side: Side::Before, keep: 0 })
+fn before() -> Arc<dyn Allocator> {
+    Guarded::new(GuardedOptions { side: Side::Before, keep: 0 })
 }
 
 /// Guarded, and freed blocks stay inaccessible for a while.
-fn keeping(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
-    Guarded::new(upstream, GuardedOptions { side: Side::After, keep: 8 << 20 })
+fn keeping() -> Arc<dyn Allocator> {
+    Guarded::new(GuardedOptions { side: Side::After, keep: 8 << 20 })
 }
 
 /// Bound to whatever nodes there are, so that every call of placement is made.
@@ -172,33 +172,28 @@ contract! {
     wiped_pool: wiped(pool());
     wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
     tracked_wiped_aligned_4096: tracked(wiped(Calloc::aligned(4096).unwrap()));
-    guarded_pages: guarded(Pages::new(false));
-    guarded_pages_thp: guarded(Pages::new(true));
-    guarded_pool: guarded(pool());
-    guarded_before_pages_thp: before(Pages::new(true));
-    guarded_before_malloc: before(Arc::new(Malloc));
-    guarded_keeping_pool: keeping(pool());
-    filled_guarded_pages: filled(guarded(Pages::new(false)));
-    limited_before_tracked_pool: limited(before(tracked(pool())));
+    guarded: guarded();
+    guarded_before: before();
+    guarded_keeping: keeping();
+    filled_guarded: filled(guarded());
+    limited_guarded_before: limited(before());
     pool_malloc: over(Arc::new(Malloc));
     pool_calloc: over(Calloc::new());
     pool_limited_pages_thp: over(limited(Pages::new(true)));
     pool_filled_aligned_2m: over(filled(Calloc::aligned(2 << 20).unwrap()));
     pool_tracked_pool: over(tracked(pool()));
-    pool_guarded_pages: over(guarded(Pages::new(false)));
+    pool_guarded: over(guarded());
     tracked_pool_limited_malloc: tracked(over(limited(Arc::new(Malloc))));
     scratch_pool: buffer(pool(), BufferOptions::default());
-    scratch_malloc_debug: buffer(Arc::new(Malloc), BufferOptions { debug: true, ..BufferOptions::default() });
+    scratch_malloc: buffer(Arc::new(Malloc), BufferOptions::default());
     scratch_large_chunks: buffer(pool(), BufferOptions { chunk_size: 64 << 20, ..BufferOptions::default() });
     scratch_small_chunks_calloc: buffer(Calloc::new(), BufferOptions { chunk_size: 4096, ..BufferOptions::default() });
-    scratch_limited_guarded_pages: buffer(limited(guarded(Pages::new(false))), BufferOptions::default());
+    scratch_limited_guarded: buffer(limited(guarded()), BufferOptions::default());
     tracked_scratch_pool: tracked(buffer(pool(), BufferOptions::default()));
     reentrant: Reentrant::shared();
     tracked_reentrant: tracked(Reentrant::shared());
     limited_reentrant: limited(Reentrant::shared());
     wiped_reentrant: wiped(Reentrant::shared());
-    guarded_reentrant: guarded(Reentrant::shared());
-    guarded_keeping_reentrant: keeping(Reentrant::shared());
     pool_reentrant: over(Reentrant::shared());
     pool_reentrant_at_once: Pool::over(Reentrant::shared(), Options { decay: Some(Duration::ZERO), ..Options::default() });
     limited_pool_filled_reentrant: limited(over(filled(Reentrant::shared())));
@@ -210,5 +205,4 @@ contract! {
     once
     #[cfg(feature = "mimalloc")] mimalloc: firsttouch::sources::Mimalloc::get();
     #[cfg(all(feature = "jemalloc", unix))] jemalloc: firsttouch::sources::Jemalloc::get();
-    #[cfg(all(feature = "jemalloc", unix))] guarded_jemalloc: guarded(firsttouch::sources::Jemalloc::get());
 }

@@ -6,11 +6,11 @@ use crate::common::alone::alone;
 use crate::common::pattern;
 use crate::pieces::Dice;
 use firsttouch::Allocator as _;
-use firsttouch::adaptors::{Guarded, GuardedOptions, Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
 use firsttouch::allocator::Limit;
 use firsttouch::layout::{LayoutError, MAX_SIZE};
 use firsttouch::scratch::{Arena, ArenaError, Mark, Scope, Scratch};
-use firsttouch::sources::{Malloc, Pages};
+use firsttouch::sources::{Guarded, GuardedOptions, Malloc};
 use firsttouch::{AllocError, failure};
 use std::alloc::Layout;
 use std::mem::MaybeUninit;
@@ -231,7 +231,7 @@ fn a_panic_ends_its_scope() {
 /// In a checked arena each block is the upstream's, and is gone with its scope: `guarded()` stops who uses it later.
 #[test]
 fn a_checked_arena_gives_every_block_back() {
-    let tracked = Tracked::new(Guarded::new(Pages::new(true), GuardedOptions::default()));
+    let tracked = Tracked::new(Guarded::new(GuardedOptions::default()));
     let mut arena = Arena::checked(tracked.clone());
     arena.scope(|outer| {
         let kept = outer.alloc_slice_with(100, |i| i).unwrap();

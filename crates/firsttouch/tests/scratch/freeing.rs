@@ -4,7 +4,7 @@
 
 use crate::pieces::{Piece, chunks_of, fixed};
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::scratch::Buffer;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -35,15 +35,13 @@ static GLOBAL: Counting = Counting;
 #[test]
 fn giving_back_allocates_nothing() {
     let pool = Pool::new(Options::default());
-    for debug in [false, true] {
-        let growing = Buffer::growing(pool.clone(), BufferOptions { debug, ..chunks_of(64 << 10) }).unwrap();
-        for buffer in [growing, fixed(2 << 20, false, debug)] {
-            let mut pieces: Vec<_> =
-                (0..400).map(|n| Piece::bytes(&buffer, [100, 3000, 7000, 9000][n % 4], n as u64)).collect();
-            (0..200).for_each(|n| pieces.swap(n, 399 - n * 7 % 200));
-            let before = COUNT.get();
-            pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
-            assert_eq!((COUNT.get(), buffer.used()), (before, 0));
-        }
+    let growing = Buffer::growing(pool, chunks_of(64 << 10)).unwrap();
+    for buffer in [growing, fixed(2 << 20, false)] {
+        let mut pieces: Vec<_> =
+            (0..400).map(|n| Piece::bytes(&buffer, [100, 3000, 7000, 9000][n % 4], n as u64)).collect();
+        (0..200).for_each(|n| pieces.swap(n, 399 - n * 7 % 200));
+        let before = COUNT.get();
+        pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
+        assert_eq!((COUNT.get(), buffer.used()), (before, 0));
     }
 }

@@ -1,7 +1,6 @@
 //! Scratch memory: what is live stays as it is, what is dead is used again, whatever happens meanwhile.
 
 mod arena;
-mod checked;
 #[path = "../common/mod.rs"]
 mod common;
 mod failing;

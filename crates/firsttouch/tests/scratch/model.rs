@@ -1,10 +1,10 @@
 //! Random programs on a buffer against a shadow: which blocks live, since when, with which bytes; every byte of every live
 //! block is checked after every step.
 
-use crate::pieces::{Dice, Piece, fixed};
-use firsttouch::adaptors::{Options, Pool};
+use crate::pieces::{Dice, Piece, chunks_of, fixed};
+use firsttouch::adaptors::{Limited, Options, Pool};
 use firsttouch::allocator::Limit;
-use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::scratch::Buffer;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl<'a> Shadow<'a> {
                         assert!(gap < request.size() || request.align() > 64, "{error}");
                         assert_eq!(used, self.buffer.used());
                     }
-                    Limit::Growing { used, .. } => assert!(used >= self.buffer.used()),
+                    Limit::Budget { used, .. } => assert!(used >= self.buffer.used()),
                     _ => panic!("{error}"),
                 }
                 self.refused += 1;
@@ -61,7 +61,7 @@ impl<'a> Shadow<'a> {
             Step::Open => self.open.push(buffer.serial()),
             Step::Close => {
                 self.open.pop();
-                assert_eq!(buffer.settle(), None);
+                buffer.settle();
             }
             Step::Allocate { size, align, zeroed } => {
                 self.allocate(Request::bytes(size).with_zeroed(zeroed).aligned(1 << align).unwrap());
@@ -117,15 +117,11 @@ impl<'a> Shadow<'a> {
         self.check_survivors();
         let buffer = self.buffer;
         self.pieces.into_iter().for_each(|piece| piece.give_back(buffer));
-        assert_eq!(buffer.settle(), None);
+        buffer.settle();
         buffer.reset();
         assert_eq!((buffer.used(), buffer.peak()), (0, 0));
         assert!(buffer.upstream().is_none() || buffer.capacity() == 0);
     }
-}
-
-fn options(chunk_size: usize, limit: Option<usize>, debug: bool) -> BufferOptions {
-    BufferOptions { chunk_size, limit, debug, site: None }
 }
 
 /// Mostly small blocks, so that much happens between two looks at all the bytes.
@@ -169,13 +165,10 @@ fn march(buffer: &Buffer, seed: u64, steps: usize) -> usize {
 
 fn long(steps: usize) {
     let upstream: Arc<dyn Allocator> = Pool::new(Options::default());
-    for (part, debug) in [false, true].into_iter().enumerate() {
-        let growing = Buffer::growing(upstream.clone(), options(32 << 10, None, debug)).unwrap();
-        march(&growing, 1 + part as u64, steps / 4);
-        let limited = Buffer::growing(upstream.clone(), options(16 << 10, Some(40_000), debug)).unwrap();
-        assert!(march(&limited, 3 + part as u64, steps / 8) > steps / 100_000);
-        assert!(march(&fixed(20_000, false, debug), 5 + part as u64, steps / 8) > steps / 100_000);
-    }
+    march(&Buffer::growing(upstream.clone(), chunks_of(32 << 10)).unwrap(), 1, steps / 2);
+    let limited = Buffer::growing(Limited::new(upstream, 40_000), chunks_of(16 << 10)).unwrap();
+    assert!(march(&limited, 3, steps / 4) > steps / 100_000);
+    assert!(march(&fixed(20_000, false), 5, steps / 4) > steps / 100_000);
 }
 
 #[test]

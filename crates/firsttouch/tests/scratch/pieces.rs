@@ -101,11 +101,11 @@ impl Piece {
 }
 
 /// A buffer of a fixed size on a vector, which is dropped with it.
-pub fn fixed(size: usize, shared: bool, debug: bool) -> Arc<Buffer> {
+pub fn fixed(size: usize, shared: bool) -> Arc<Buffer> {
     let mut storage = vec![0x55_u8; size];
     let address = NonNull::new(storage.as_mut_ptr()).unwrap();
     // SAFETY: the vector's memory stays where it is, and nobody else uses it.
-    unsafe { Buffer::fixed(address, size, shared, debug, None, Box::new(storage)) }
+    unsafe { Buffer::fixed(address, size, shared, None, Box::new(storage)) }
 }
 
 /// Options of a buffer with chunks of this size.

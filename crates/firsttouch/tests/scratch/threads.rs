@@ -3,8 +3,8 @@
 use crate::pieces::{Dice, Piece, chunks_of, fixed};
 use firsttouch::Allocator as _;
 use firsttouch::Request;
-use firsttouch::adaptors::{self, Pool, Tracked};
-use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::adaptors::{self, Limited, Pool, Tracked};
+use firsttouch::scratch::Buffer;
 use firsttouch::sources::Malloc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -87,24 +87,15 @@ fn a_buffer_that_grows() {
 }
 
 #[test]
-fn a_buffer_with_a_limit_in_debug_mode() {
+fn a_buffer_with_a_limit() {
     let tracked = Tracked::new(Arc::new(Malloc));
-    let options = BufferOptions { chunk_size: 32 << 10, limit: Some(200_000), debug: true, site: None };
-    let buffer = Buffer::growing(tracked.clone(), options).unwrap();
+    let buffer = Buffer::growing(Limited::new(tracked.clone(), 200_000), chunks_of(32 << 10)).unwrap();
     storm(&buffer);
     let peak = tracked.stats().peak_in_use;
     assert!(peak <= 200_000, "{peak} bytes");
-    assert_eq!(buffer.damage(), None);
 }
 
 #[test]
 fn a_buffer_of_a_fixed_size() {
-    storm(&fixed(100_000, false, false));
-}
-
-#[test]
-fn a_buffer_of_a_fixed_size_in_debug_mode() {
-    let buffer = fixed(100_000, true, true);
-    storm(&buffer);
-    assert_eq!(buffer.damage(), None);
+    storm(&fixed(100_000, false));
 }

@@ -1,0 +1,443 @@
+//! Blocks next to inaccessible guard pages: a read or write past the end stops at once, with SIGSEGV.
+//!
+//! Each block is a mapping of its own. It ends as close to its guard as its alignment allows, or begins right behind it. The
+//! rest of its first and last page holds canaries, which are checked when the block is freed and by [`Guarded::check`]. Freed
+//! blocks may be kept inaccessible for a while.
+//!
+//! The system bounds the number of mappings. Guards take at most [`PART_OF_MAPPINGS`] of it, and blocks beyond that have none: the
+//! program runs on.
+
+#![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which belong to no other block.
+
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::description::Value;
+use crate::factory::Arguments;
+use crate::failure;
+use crate::heap;
+use crate::heap::purger;
+use crate::layout::{round_down, round_up};
+use crate::ledger::Ledger;
+use crate::os;
+use crate::spec::{DefaultValue, Made, OptionKind, Spec, opt};
+use crate::stats::Stats;
+use crate::sync::lock::Lock;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[Spec {
+    name: "guarded",
+    summary: "an allocator that places each array at an inaccessible page, so that an overrun stops the process.",
+    options: &[
+        opt(
+            "side",
+            OptionKind::Word(&["after", "before"]),
+            DefaultValue::Is(Value::Text(Cow::Borrowed("after"))),
+            "On which side of the array the inaccessible page lies.",
+        ),
+        opt(
+            "keep",
+            OptionKind::Size,
+            DefaultValue::Is(Value::Integer(0)),
+            "Bytes of freed arrays that stay inaccessible, so that a use after free stops the process as well.",
+        ),
+    ],
+    positional: 0,
+    notes: "Overruns are caught at once and at no cost per access, but every array is a mapping of its own. Behind an array \
+        that does not end at a multiple of its alignment (64 bytes) lies a gap, in which they are found when the array is freed.",
+    example: "\
+>>> ft.guarded(keep=\"1 MiB\").zeros(3)
+array([0., 0., 0.])",
+}];
+
+pub fn make(arguments: &Arguments) -> Made {
+    let side = if arguments.text("side") == Some("before") { Side::Before } else { Side::After };
+    Ok(Guarded::new(GuardedOptions { side, keep: arguments.number("keep").unwrap_or_default() }))
+}
+
+/// The part of the mappings that a process may have (numerator, denominator). The rest is for threads' stacks, libraries
+/// and files, which have to be mapped, too.
+const PART_OF_MAPPINGS: (usize, usize) = (3, 4);
+/// A guard and the pages of its block.
+const MAPPINGS_OF_A_BLOCK: usize = 2;
+/// The most overruns that are kept until they are queried.
+const FOUND_MAX: usize = 256;
+
+/// The guards of the process.
+static GUARDS: AtomicUsize = AtomicUsize::new(0);
+
+/// The side of a block on which its guard lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// Behind the block: overruns fault.
+    #[default]
+    After,
+    /// Before the block: underruns fault.
+    Before,
+}
+
+/// The options of a [`Guarded`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GuardedOptions {
+    /// Where the guard lies.
+    pub side: Side,
+    /// Bytes of freed blocks that are kept inaccessible; the oldest is released first. [`Allocator::trim`] releases
+    /// all.
+    pub keep: usize,
+}
+
+/// A byte next to a block that was overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overrun {
+    /// The block.
+    pub address: usize,
+    /// The requested size in bytes.
+    pub asked: usize,
+    /// The address of the byte, before or behind the block.
+    pub at: usize,
+}
+
+/// A block next to an address, and whether it was freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Near {
+    /// Its address.
+    pub address: usize,
+    /// The requested size in bytes.
+    pub asked: usize,
+    /// Whether it was freed and is kept inaccessible.
+    pub freed: bool,
+}
+
+/// A block, its pages and its guard.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// The mapping, and its bytes.
+    start: usize,
+    size: usize,
+    is_guarded: bool,
+    address: usize,
+    asked: usize,
+}
+
+impl Room {
+    /// Maps a room, with its guard if the process has mappings for one.
+    fn map(side: Side, request: Request) -> Result<Self, AllocError> {
+        let (asked, align, page) = (request.size(), request.align(), os::page_size());
+        let too_large = AllocError::new(asked, Limit::Size);
+        let bytes = round_up(asked, page).ok_or(too_large)?;
+        let before = if side == Side::Before { align.max(page) } else { 0 };
+        let size = bytes.checked_add(before.max(page)).ok_or(too_large)?;
+        let refused = |error| heap::refused(asked, error);
+        let start = os::map_aligned(size, align.max(page), None).map_err(refused)?;
+        let (address, guard) = match side {
+            // Aligned, because the mapping and its end are; and no larger than the block's pages.
+            Side::After => (start + bytes - round_up(asked, align.min(page)).unwrap_or(bytes), start + bytes),
+            Side::Before => (start + before, start + before - page),
+        };
+        let mut room = Self { start, size, is_guarded: false, address, asked };
+        // SAFETY: the pages were just mapped, and those of the guard are never in use.
+        unsafe {
+            room.put_canaries();
+            match if may_guard() { os::protect(guard, page, false).map(|()| true) } else { Ok(false) } {
+                Ok(is_guarded) => room.is_guarded = is_guarded,
+                Err(error) if !os::mappings_are_short() => {
+                    room.unmap();
+                    return Err(refused(error));
+                }
+                Err(_) => {}
+            }
+        }
+        GUARDS.fetch_add(room.is_guarded.into(), Relaxed);
+        Ok(room)
+    }
+
+    /// # Safety
+    /// The block is not in use any more.
+    unsafe fn unmap(&self) {
+        // SAFETY: as demanded. If the kernel cannot unmap it (too many mappings), at least its content is discarded.
+        unsafe {
+            if os::unmap(self.start, self.size).is_err() {
+                let _ = os::discard(self.start, self.size);
+            }
+        }
+        GUARDS.fetch_sub(self.is_guarded.into(), Relaxed);
+    }
+
+    /// The unused bytes on the block's first and last page, which hold the canaries.
+    fn gaps(&self) -> [Range<usize>; 2] {
+        let (page, stop) = (os::page_size(), self.address + self.asked);
+        [round_down(self.address, page)..self.address, stop..round_up(stop, page).unwrap_or(stop)]
+    }
+
+    /// The same block with `size` bytes; `None` if it would end on another page, or a new block would end nearer to the guard.
+    fn resized(&self, size: usize) -> Option<Self> {
+        let [_, old] = self.gaps();
+        let stop = self.address.checked_add(size).filter(|&stop| size > 0 && stop <= old.end)?;
+        (old.end - stop < old.len().max(63) + 1).then_some(Self { asked: size, ..*self })
+    }
+
+    fn distance(&self, address: usize) -> usize {
+        let end = self.address + self.asked;
+        if address < self.address { self.address - address } else { (address + 1).saturating_sub(end) }
+    }
+
+    /// # Safety
+    /// The block's pages are accessible, and only the block on them is in use.
+    unsafe fn put_canaries(&self) {
+        for at in self.gaps().into_iter().flatten() {
+            // SAFETY: the gaps lie on the block's pages, beside it.
+            unsafe { with_exposed_provenance_mut::<u8>(at).write(canary(at)) };
+        }
+    }
+
+    /// The address of a modified byte next to the block: the nearest behind it, otherwise one before it.
+    ///
+    /// # Safety
+    /// The canaries were written, and the block's pages are accessible.
+    unsafe fn damage(&self) -> Option<usize> {
+        let [mut before, mut behind] = self.gaps();
+        // SAFETY: the gaps lie on the block's pages. Volatile, because other threads that write there are the bug to be found.
+        let changed = |&at: &usize| unsafe { with_exposed_provenance_mut::<u8>(at).read_volatile() != canary(at) };
+        behind.find(changed).or_else(|| before.rfind(changed))
+    }
+}
+
+/// Differs from its neighbors and is rarely what a program writes; never zero, so that a search for a missing
+/// terminator runs into the guard.
+fn canary(address: usize) -> u8 {
+    (address as u8).wrapping_mul(0x3B) ^ 0xC5 | 1
+}
+
+/// Whether another guard leaves the process the mappings that it needs.
+fn may_guard() -> bool {
+    let (part, of) = PART_OF_MAPPINGS;
+    let allowed = os::mapping_limit().map_or(usize::MAX, |limit| limit / MAPPINGS_OF_A_BLOCK / of * part);
+    GUARDS.load(Relaxed) < allowed
+}
+
+/// Freed blocks that stay inaccessible, oldest first, and the damage found.
+struct Kept {
+    /// Has room for every live block, so that a free allocates nothing (law 5).
+    queue: VecDeque<Room>,
+    /// Bytes of the blocks in the queue, guards included.
+    bytes: usize,
+    /// Live blocks.
+    blocks: usize,
+    found: Vec<Overrun>,
+}
+
+/// See the module.
+pub struct Guarded {
+    options: GuardedOptions,
+    ledger: Arc<Ledger<Room>>,
+    kept: Lock<Kept>,
+    in_use: AtomicUsize,
+    active: AtomicUsize,
+    allocations: AtomicU64,
+    allocated: AtomicU64,
+}
+
+impl Guarded {
+    /// Creates a source of guarded blocks.
+    pub fn new(options: GuardedOptions) -> Arc<Self> {
+        let found = Vec::with_capacity(FOUND_MAX);
+        let guarded = Arc::new(Self {
+            options,
+            ledger: Ledger::new(),
+            kept: Lock::new(Kept { queue: VecDeque::new(), bytes: 0, blocks: 0, found }),
+            in_use: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            allocations: AtomicU64::new(0),
+            allocated: AtomicU64::new(0),
+        });
+        // SAFETY: it is not moved before it is dropped, which unregisters it.
+        unsafe { purger::enter(&raw const guarded.kept) };
+        guarded
+    }
+
+    /// The overruns found since the last call, of freed blocks and of live ones.
+    pub fn check(&self) -> Vec<Overrun> {
+        let mut found = std::mem::replace(&mut self.kept.lock().found, Vec::with_capacity(FOUND_MAX));
+        self.ledger.each(|address, room| {
+            // SAFETY: a block leaves the ledger before its room is freed, and the ledger's lock is held.
+            unsafe {
+                if let Some(at) = room.damage() {
+                    found.push(Overrun { address, asked: room.asked, at });
+                    room.put_canaries(); // it is reported once
+                }
+            }
+        });
+        found
+    }
+
+    /// The block nearest to `address`, unless `address` is out of reach of its guard. If two blocks border on the same
+    /// guard, the nearer one is the more likely. Allocates nothing, so that the handler of a memory fault may call it.
+    pub fn near(&self, address: usize) -> Option<Near> {
+        let mut nearest: Option<(usize, Near)> = None;
+        let mut look = |room: &Room, freed| {
+            let away = room.distance(address);
+            let reach = if room.is_guarded { os::page_size() } else { 0 };
+            if away <= reach && nearest.is_none_or(|(least, _)| away < least) {
+                nearest = Some((away, Near { address: room.address, asked: room.asked, freed }));
+            }
+        };
+        self.ledger.each(|_, room| look(&room, false));
+        self.kept.lock().queue.iter().for_each(|room| look(room, true));
+        nearest.map(|(_, near)| near)
+    }
+
+    /// Notes the damage beside a block that is about to be freed or resized.
+    ///
+    /// # Safety
+    /// The block is listed, or was until now.
+    unsafe fn inspect(&self, room: &Room) {
+        // SAFETY: its pages are still accessible.
+        if let Some(at) = unsafe { room.damage() } {
+            let mut kept = self.kept.lock();
+            if kept.found.len() < FOUND_MAX {
+                kept.found.push(Overrun { address: room.address, asked: room.asked, at });
+            }
+        }
+    }
+
+    fn take(&self, request: Request) -> Result<Room, AllocError> {
+        let asked = request.size();
+        request.check()?;
+        {
+            let mut kept = self.kept.lock();
+            let more = kept.blocks + 1;
+            kept.queue.try_reserve(more).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
+            kept.blocks = more;
+        }
+        let room = Room::map(self.options.side, request);
+        let entered = room.and_then(|room| {
+            // SAFETY: the block was just mapped and is not in use.
+            let undo = |_: &AllocError| unsafe { room.unmap() };
+            self.ledger.enter(pointer(room.address), asked, room).inspect_err(undo)?;
+            Ok(room)
+        });
+        entered.inspect_err(|_| self.kept.lock().blocks -= 1)
+    }
+
+    /// Releases the oldest freed blocks while more than `keep` bytes are kept; returns the bytes released.
+    fn let_go(&self, keep: usize) -> usize {
+        let mut gone = 0;
+        loop {
+            let mut kept = self.kept.lock();
+            let Some(room) = (if kept.bytes > keep { kept.queue.pop_front() } else { None }) else { return gone };
+            kept.bytes -= room.size;
+            drop(kept);
+            // SAFETY: it was freed, and is in neither list.
+            unsafe { room.unmap() };
+            gone += room.size;
+        }
+    }
+}
+
+fn pointer(address: usize) -> NonNull<u8> {
+    // SAFETY: no mapping lies at zero.
+    unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(address)) }
+}
+
+// SAFETY: a block's pages are a mapping of its own until it is freed, and read zero.
+unsafe impl Allocator for Guarded {
+    fn describe(&self) -> Description {
+        let side = if self.options.side == Side::After { "after" } else { "before" };
+        Description::of("guarded").named("side", side).named("keep", Value::size(self.options.keep))
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        let before = failure::now();
+        let again = |_| {
+            self.let_go(0);
+            failure::retract(before);
+            self.take(request)
+        };
+        let room = self.take(request).or_else(again).inspect_err(|&error| failure::pass_on(error))?;
+        self.in_use.fetch_add(room.asked, Relaxed);
+        self.active.fetch_add(room.size, Relaxed);
+        self.allocations.fetch_add(1, Relaxed);
+        self.allocated.fetch_add(room.asked as u64, Relaxed);
+        Ok(Block { address: pointer(room.address), size: room.asked, zeroed: true })
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        let Some(room) = self.ledger.leave(address) else { return };
+        self.in_use.fetch_sub(room.asked, Relaxed);
+        self.active.fetch_sub(room.size, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.inspect(&room);
+            let keeps = self.options.keep >= room.size && os::protect(room.start, room.size, false).is_ok();
+            if !keeps {
+                room.unmap();
+            }
+            let mut kept = self.kept.lock();
+            kept.blocks -= 1;
+            if keeps {
+                kept.bytes += room.size;
+                kept.queue.push_back(room);
+            }
+        }
+        self.let_go(self.options.keep);
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        self.ledger.get(address).map_or(0, |room| room.asked)
+    }
+
+    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
+        let Some(room) = self.ledger.get(address) else { return false };
+        let Some(resized) = room.resized(size) else { return false };
+        // SAFETY: the caller's promise; the canaries that are added or overwritten at the block's end lie on its own pages.
+        unsafe {
+            self.inspect(&room);
+            resized.put_canaries(); // first: afterwards the gaps of both rooms hold canaries
+        }
+        self.ledger.set(address, resized);
+        self.in_use.fetch_add(size.wrapping_sub(room.asked), Relaxed);
+        true
+    }
+
+    fn trim(&self) -> usize {
+        self.let_go(0)
+    }
+
+    fn stats(&self) -> Stats {
+        let kept = self.kept.lock();
+        let active = self.active.load(Relaxed);
+        Stats {
+            in_use: self.in_use.load(Relaxed),
+            active,
+            idle: kept.bytes,
+            mapped: active + kept.bytes,
+            blocks: kept.blocks,
+            allocations: self.allocations.load(Relaxed),
+            allocated_bytes: self.allocated.load(Relaxed),
+            ..Stats::default()
+        }
+    }
+
+    fn must_stay(&self) -> bool {
+        self.ledger.any()
+    }
+
+    fn calls_out(&self) -> bool {
+        false
+    }
+
+    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
+        Some(self.ledger.get(address).is_some())
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        purger::leave(&raw const self.kept);
+        self.let_go(0);
+    }
+}
