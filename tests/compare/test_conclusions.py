@@ -48,7 +48,7 @@ def advice(speedups: dict[str, float | list[float]], default: Sequence[float] = 
         Row(
             Contender(name, TUNED if name == "tuned glibc" else {}, install=name in OURS),
             [
-                Run(wall, 0.9 * (pool if name in speedups else 1), 0.1, 0, 0, (88 if name in OURS else 122) << 20, 0)
+                Run(wall, 0.9 * (pool if name in speedups else 1), 0.1, 0, (88 if name in OURS else 122) << 20, 0)
                 for wall in each
             ],
         )
@@ -149,11 +149,11 @@ class Pretended:
 
     def first(self) -> Run:
         self.now += 3 * self.seconds  # nothing is cached yet
-        return Run(self.seconds, self.seconds, 0, 0, 0, 0, 0)
+        return Run(self.seconds, self.seconds, 0, 0, 0, 0)
 
-    def run(self, contender: object, check: bool = False) -> tuple[Run, None]:
+    def run(self, contender: object, check: bool = False) -> tuple[Run, tuple[None, None]]:
         self.now += self.seconds
-        return Run(self.seconds, self.seconds, 0, 0, 0, 0, 0), None
+        return Run(self.seconds, self.seconds, 0, 0, 0, 0), (None, None)
 
     def say(self, text: str) -> None:
         self.said.append(text)
@@ -264,7 +264,7 @@ def test_reports(tmp_path: Path, reports: list[Any], failure: str | None, remark
     for number, report in enumerate(reports):
         text = report if isinstance(report, str) else json.dumps(report)
         (tmp_path / f"{number}.json").write_text(text)
-    found = told(tmp_path, python=True)
-    assert found.failure == failure
-    assert (found.remark is None) == (remark is None)
-    assert (remark or "") in (found.remark or "")
+    failed, remarked = told(tmp_path, python=True)
+    assert failed == failure
+    assert (remarked is None) == (remark is None)
+    assert (remark or "") in (remarked or "")

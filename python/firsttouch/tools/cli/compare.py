@@ -21,7 +21,7 @@ from firsttouch.tools.cli.parser import Parser
 if TYPE_CHECKING:
     from firsttouch.tools.cli.program import Program
     from firsttouch.tools.compare.comparison import Outcome
-    from firsttouch.tools.compare.trial import DifferentError, FailedError
+    from firsttouch.tools.compare.trial import FailedError
 
 _USAGE = """firsttouch compare [options] script.py | -m module | -c code | program
            [arguments of the program]"""
@@ -96,7 +96,7 @@ def _compare(
     given: argparse.Namespace, out: Output, words: Sequence[str], command: Sequence[str], found: Program
 ) -> int:
     from firsttouch.tools.compare.comparison import compare
-    from firsttouch.tools.compare.trial import DifferentError, FailedError, Trial
+    from firsttouch.tools.compare.trial import FailedError, Trial
     from firsttouch.tools.measuring import contenders
 
     is_python = found.executable is None
@@ -109,7 +109,7 @@ def _compare(
             shown = textwrap.shorten(shlex.join(found.words), 60, placeholder=" ...")
             trial = Trial(command, Path(folder), stdin, given.ignore_output, is_python, shown)
             outcome = compare(trial, chosen, given.runs, bar)
-    except (FailedError, DifferentError) as error:
+    except FailedError as error:
         _failure(error, stdin)
         return 1
     except KeyboardInterrupt:  # a partial table would mislead
@@ -119,13 +119,12 @@ def _compare(
     return 0
 
 
-def _failure(error: FailedError | DifferentError, stdin: str) -> None:
+def _failure(error: FailedError, stdin: str) -> None:
     """Report why no comparison was made, after what the program itself had printed."""
-    said = getattr(error, "said", "")
-    if said:
-        speak.write(sys.__stderr__, said.rstrip("\n") + "\n")
+    if error.said:
+        speak.write(sys.__stderr__, error.said.rstrip("\n") + "\n")
     hint = ""
-    if "EOF" in said and stdin == os.devnull:
+    if "EOF" in error.said and stdin == os.devnull:
         hint = "; its standard input is empty: give it a file, as in firsttouch compare script.py < input.txt"
     speak.line(f"compare: {error}{hint}; no comparison was made")
 

@@ -237,8 +237,8 @@ def _preloaded(settings: dict[str, Any], outer: dict[str, str]) -> dict[str, str
         raise BadUsageError(f"run: the dynamic loader cannot preload {file}: its name contains a space or a colon")
     others = [other for other in outer.get("LD_PRELOAD", "").replace(":", " ").split() if other != file]
     settings = program.of_rank(settings)
-    given = outer.get(preload.VARIABLE, "")
-    words = [given] if given and "report=" not in given else []  # else it is that of an outer run
+    given = outer.get(preload.VARIABLE, "").partition("report=")[0]  # what follows is that of an outer run
+    words = given.split()
     words.append(f"report={os.getpid()}")
     if settings.get("quiet"):
         words.append("quiet=1")

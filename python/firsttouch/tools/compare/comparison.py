@@ -67,7 +67,7 @@ class Outcome:
 
 
 def compare(trial: Trial, contenders: Sequence[Contender], runs: int | None, bar: Progress) -> Outcome:
-    """Run everything. Raises what `Trial.run` raises for the default, and :exc:`DifferentError` for any contender."""
+    """Run everything. Raises what `Trial.run` raises for the default."""
     started, begin, said = datetime.now().astimezone(), time.monotonic(), cautions()
     rows, shuffle = [Row(contender) for contender in contenders], random.Random(0)
     first = trial.first()
@@ -98,13 +98,13 @@ def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
     if row.failure is not None:
         return None
     try:
-        run, service = trial.run(row.contender, check)
+        run, told = trial.run(row.contender, check)
     except FailedError as failed:
         if row.contender in (DEFAULT, AGAIN):
             raise
         last = failed.said.rpartition("\n")[2].strip()
         row.failure, row.runs = f"{failed}: {last}" if last else str(failed), []
         return None
-    if service is not None:
-        row.failure, row.remark = service.failure, service.remark
+    if check:
+        row.failure, row.remark = told
     return run

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, Contender, environment
+from firsttouch.tools.measuring.contenders import DEFAULT, Contender, environment
 from firsttouch.tools.measuring.processes import CannotStartError, Files, Run, once
 
 _SHOWN, _TAIL_LINES, _TAIL_BYTES = 60, 15, 8192
@@ -26,33 +26,24 @@ class FailedError(Exception):
         self.said = said
 
 
-class DifferentError(Exception):
-    """Two runs produced different output; the message is one sentence for the user."""
+def told(folder: Path, python: bool) -> tuple[str | None, str | None]:
+    """Return why a contender cannot take part, or a remark on its figures, by the reports of its processes.
 
-
-@dataclass(frozen=True)
-class Service:
-    """Why a contender cannot take part, or a remark on its figures."""
-
-    failure: str | None = None
-    remark: str | None = None
-
-
-def told(folder: Path, python: bool) -> Service:
-    """Read the reports of all processes in the folder; `python` if the program itself is Python's."""
+    `python` tells whether the program itself is Python's.
+    """
     reports = [found for file in sorted(folder.glob("*.json")) if (found := _read(file)) is not None]
     pools = [report["pool"] for report in reports if report.get("pooled")]
     if pools:
         served = sum(pool["allocations"] for pool in pools if pool)
         counted = all(report.get("allocator") is None for report in reports)  # other allocators may not count requests
-        return Service(remark=None if served or not counted else "it received no request for a large block")
+        return None, None if served or not counted else "it received no request for a large block"
     if not reports:
         words = "no process reported that it was served: it may not be Python, or may end with os._exit"
-        return Service(remark=words) if python else Service(failure=words)
+        return (None, words) if python else (words, None)
     reasons = [report["not_pooled_because"] for report in reports if report.get("numpy")]
     if reasons:
-        return Service(failure=f"not served: {reasons[0] or 'the start-up hook did not see the import of NumPy'}")
-    return Service(remark="NumPy was never imported, so nothing was served")
+        return f"not served: {reasons[0] or 'the start-up hook did not see the import of NumPy'}", None
+    return None, "NumPy was never imported, so nothing was served"
 
 
 def _read(file: Path) -> dict[str, Any] | None:
@@ -99,11 +90,8 @@ class Trial:
             (self.folder / "out").replace(self.folder / "first")
         return run
 
-    def run(self, contender: Contender, check: bool = False) -> tuple[Run, Service | None]:
-        """Do another run; with `check`, also find out whether firsttouch served it.
-
-        Raises :exc:`FailedError` and :exc:`DifferentError`.
-        """
+    def run(self, contender: Contender, check: bool = False) -> tuple[Run, tuple[str | None, str | None]]:
+        """Do another run; with `check`, also return what is told of it. Raises :exc:`FailedError`."""
         reports = self.folder / "reports"
         asked = check and bool(contender.install)
         shutil.rmtree(reports, ignore_errors=True)  # left over from a contender that failed
@@ -111,8 +99,8 @@ class Trial:
             reports.mkdir()
         run = self._once(contender, str(reports) if asked else None)
         if not self.ignore_output:
-            self._compare(contender)
-        return run, told(reports, self.python) if asked else None
+            self._compare()
+        return run, told(reports, self.python) if asked else (None, None)
 
     def _once(self, contender: Contender, report: str | None = None) -> Run:
         out = os.devnull if self.ignore_output else str(self.folder / "out")
@@ -125,13 +113,12 @@ class Trial:
             raise FailedError(f"the program {run.ended}", self._said())
         return run
 
-    def _compare(self, contender: Contender) -> None:
+    def _compare(self) -> None:
         found = difference(self.folder / "first", self.folder / "out")
         if found is not None:
             line, one, other = found
-            between = "between two runs under" if contender == AGAIN else f"under {contender.name} from that under"
-            raise DifferentError(
-                f"the program's output differs {between} {DEFAULT.name}: line {line} is {one} first and {other} then;"
+            raise FailedError(
+                f"the output differs from that under {DEFAULT.name} before: line {line} is {other} instead of {one};"
                 " if it prints times or random numbers, use --ignore-output"
             )
 

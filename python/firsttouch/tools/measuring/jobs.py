@@ -131,7 +131,6 @@ class Job:
             "user": max(found.user, user.value) / _TICKS,
             "system": max(found.system, system.value) / _TICKS,
             "minor_faults": max(found.faults, memory.faults),
-            "major_faults": 0,  # not told apart
             "peak_bytes": memory.peak,
         }
 

@@ -39,7 +39,6 @@ class Run:
     user: float
     system: float
     minor_faults: int
-    major_faults: int
     peak_bytes: int
     status: int
     """The exit status, or the negative number of the signal that ended the process."""

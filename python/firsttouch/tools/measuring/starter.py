@@ -82,7 +82,6 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
         "user": usage.ru_utime,
         "system": usage.ru_stime,
         "minor_faults": usage.ru_minflt,
-        "major_faults": usage.ru_majflt,
         "peak_bytes": usage.ru_maxrss << 10,
         "status": os.waitstatus_to_exitcode(status),
     }
