@@ -56,9 +56,10 @@ def find(word: str) -> str | None:
 
 
 def _command(word: str) -> str | None:
-    from shutil import which  # whose imports take longer than all others here
-
-    return which(word)
+    """Return the file of a command, as :func:`shutil.which`, whose imports would cost more than all others here."""
+    ending = ".exe" if os.name == "nt" and not word.lower().endswith(".exe") else ""
+    paths = (os.path.join(folder, word + ending) for folder in os.get_exec_path())
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def _is_python(path: str) -> bool:
