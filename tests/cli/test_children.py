@@ -41,8 +41,8 @@ if __name__ == "__main__":
 CASES = [
     ("fork", ""),
     ("fork", "--numpy"),
-    ("spawn", ""),
-    ("forkserver", "--numpy"),
+    pytest.param("spawn", "", marks=pytest.mark.slow),
+    pytest.param("forkserver", "--numpy", marks=pytest.mark.slow),
     ("loky", ""),
 ]
 

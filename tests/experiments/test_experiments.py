@@ -60,7 +60,9 @@ EXPECTED: dict[str, tuple[list[list[str]], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "temporaries" else [pytest.mark.slow]) for name in NAMES]
+)
 def test_a_small_run_fills_every_table_and_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _who: {0, 1})
