@@ -18,7 +18,7 @@ end
 FirstTouch.alloc!(slab, UInt8, 2^20 - 1)
 FirstTouch.alloc!(slab, UInt8, 1024)
 FirstTouch.alloc!(slab, UInt8, 2^21)
-@test repr(slab) == "SlabBuffer{1048576}(3.000 MiB in use, slabs: 2, blocks: 1)"
+@test repr(slab) == "SlabBuffer{1048576}(3.001 MiB in use, slabs: 2, blocks: 1)"
 FirstTouch.free(slab)
 @test repr(slab) == "SlabBuffer{1048576}(no slab)"
 FirstTouch.alloc!(fixed, Int, 10)
