@@ -121,12 +121,11 @@ class ScratchBuffer(Buffer):
         cls,
         chunk_size: _Size = "128 KiB",
         upstream: object = None,
-        debug: bool = False,
     ) -> typing.Self: ...
 
 @typing.final
 class FixedBuffer(Buffer):
-    def __new__(cls, nbytes_or_array: object = "1 MiB", debug: bool = False) -> typing.Self: ...
+    def __new__(cls, nbytes_or_array: object = "1 MiB") -> typing.Self: ...
 
 @typing.final
 class Scope(Allocator):

@@ -26,7 +26,7 @@ STACKS = (
 BUFFERS: dict[str, Callable[[], ft.Allocator]] = {
     "ScratchBuffer": ft.ScratchBuffer,
     "ScratchBuffer, small chunks": lambda: ft.ScratchBuffer("4 KiB", upstream="malloc()"),
-    "ScratchBuffer, large chunks, debug": lambda: ft.ScratchBuffer("64 MiB", debug=True),
+    "ScratchBuffer, large chunks": lambda: ft.ScratchBuffer("64 MiB"),
     "ScratchBuffer on a buffer": lambda: ft.ScratchBuffer(upstream=ft.ScratchBuffer()),
     "FixedBuffer": lambda: ft.FixedBuffer("256 MiB"),
 }

@@ -21,7 +21,7 @@ PLAIN = repr(ft.pool())
         ("filled(tracked(malloc))", "filled(tracked(malloc()))"),
         (
             "limited(ScratchBuffer('1 MiB', upstream=pool), 10)",
-            f"limited(ScratchBuffer('1 MiB', upstream={PLAIN}, debug=False), 10)",
+            f"limited(ScratchBuffer('1 MiB', upstream={PLAIN}), 10)",
         ),
     ],
 )

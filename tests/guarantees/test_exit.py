@@ -141,7 +141,6 @@ ENDINGS = {
         with ft.scratch() as s:
             views = [memoryview(np.ones(50_000)), s.alloc(50_000), s.alloc(0)]
     """,
-    "in debug mode": "s = ft.scratch(ft.ScratchBuffer(debug=True)); s.__enter__(); array = np.ones(50_000); del array",
 }
 
 

@@ -114,7 +114,6 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "receipt": lambda: type(ft.receipt(ARRAY)),
     "scratch": lambda: _alone(ft.scratch(BUFFER)),
     "scratch default": lambda: _alone(ft.scratch()),
-    "scratch debug": lambda: _alone(ft.scratch(ft.ScratchBuffer(debug=True))),
     "scratch decorated": lambda: _decorated(),
     "scratch escaping": lambda: _within(ft.scratch(BUFFER)),
     "share": lambda: ft.sharing.share(np.ones(1000)),

@@ -94,19 +94,18 @@ def buffer(world: World, random: Random) -> Any:
     """Return a scratch buffer, mostly one that was used before."""
     if world.buffers and random.random() < 0.8:
         return random.choice(world.buffers)
-    debug = random.random() < 0.3
     made: Any
     match random.randrange(5 if world.buffers else 4):
         case 0:
-            made = ft.FixedBuffer("2 MiB", debug=debug)
+            made = ft.FixedBuffer("2 MiB")
         case 1:
             made = ft.FixedBuffer(ft.numpy_default().empty(1 << 20, "u1"))  # who serves here may be full
         case 2:
-            made = ft.ScratchBuffer(random.choice(("64 KiB", "1 MiB")), ft.limited(ft.pool(), "16 MiB"), debug=debug)
+            made = ft.ScratchBuffer(random.choice(("64 KiB", "1 MiB")), ft.limited(ft.pool(), "16 MiB"))
         case 3:
-            made = ft.ScratchBuffer("256 KiB", expression(random, installable=True), debug=debug)
+            made = ft.ScratchBuffer("256 KiB", expression(random, installable=True))
         case _:
-            made = ft.ScratchBuffer("64 KiB", random.choice(world.buffers), debug=debug)
+            made = ft.ScratchBuffer("64 KiB", random.choice(world.buffers))
     world.buffers = [*world.buffers[-3:], made]
     return made
 
@@ -160,7 +159,7 @@ class Strand:
             case 0:
                 manager = ft.use(world.allocator(random))
             case 1:  # the thread's in every context, so none that may be full
-                manager = ft.buffers.using_buffer(ft.ScratchBuffer("64 KiB", debug=random.random() < 0.3))
+                manager = ft.buffers.using_buffer(ft.ScratchBuffer("64 KiB"))
             case 2:
                 manager = ft.scratch()
             case _:

@@ -9,7 +9,6 @@ use crate::handlers::capsules;
 use crate::handlers::handler::Handler;
 use crate::numba::cursor::Cursor;
 use crate::numpy::{NumPy, track};
-use crate::python::call_sites;
 use crate::python::gil::Guarded;
 use crate::python::values::{self, Name, PyMemoryError, PyRuntimeError, PyValueError, ToPython, ensure_memory};
 use crate::scratch::refuse;
@@ -148,10 +147,6 @@ pub fn raw<'py>(
     }
 }
 
-fn site(debug: bool) -> Option<fn() -> u64> {
-    if debug { Some(call_sites::site) } else { None }
-}
-
 /// Scratch memory that grows by chunks.
 ///
 /// Parameters
@@ -160,8 +155,6 @@ fn site(debug: bool) -> Option<fn() -> u64> {
 ///     Bytes per chunk. Requests of an eighth of it or more go to `upstream`.
 /// upstream : AllocatorLike, optional
 ///     Where chunks come from. The default is the process's own pool.
-/// debug : bool, optional
-///     Whether the line that makes each array is recorded, for messages.
 ///
 /// Raises
 /// ------
@@ -212,17 +205,16 @@ fn growing(
 #[pymethods]
 impl ScratchBuffer {
     #[new]
-    #[pyo3(signature = (chunk_size=None, upstream=None, debug=false, **others))]
-    #[pyo3(text_signature = "(chunk_size='128 KiB', upstream=None, debug=False)")]
+    #[pyo3(signature = (chunk_size=None, upstream=None, **others))]
+    #[pyo3(text_signature = "(chunk_size='128 KiB', upstream=None)")]
     fn new(
         py: Python<'_>,
         chunk_size: Option<&Bound<'_, PyAny>>,
         upstream: Option<&Bound<'_, PyAny>>,
-        debug: bool,
         others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        refuse("ScratchBuffer", others, &["chunk_size", "upstream", "debug"])?;
-        let mut options = BufferOptions { site: site(debug), ..BufferOptions::default() };
+        refuse("ScratchBuffer", others, &["chunk_size", "upstream"])?;
+        let mut options = BufferOptions::default();
         if let Some(given) = chunk_size {
             options.chunk_size = bytes("chunk_size", given)?;
         }
@@ -248,8 +240,6 @@ const DEFAULT: usize = 1 << 20;
 /// nbytes_or_array : int, str or buffer, optional
 ///     Size in bytes, or contiguous writable memory to use: an array, a memory map, shared memory. It is kept alive
 ///     until the last array on it is gone.
-/// debug : bool, optional
-///     As for :class:`ScratchBuffer`.
 ///
 /// Raises
 /// ------
@@ -295,27 +285,26 @@ fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
 
 /// The default buffer of a fixed size of a thread or a task.
 pub fn default_fixed(py: Python<'_>) -> PyResult<Py<PyBuffer>> {
-    let made = Py::new(py, FixedBuffer::new(py, None, false, None)?)?;
+    let made = Py::new(py, FixedBuffer::new(py, None, None)?)?;
     Ok(made.into_bound(py).into_super().unbind())
 }
 
 #[pymethods]
 impl FixedBuffer {
     #[new]
-    #[pyo3(signature = (nbytes_or_array=None, debug=false, **others))]
-    #[pyo3(text_signature = "(nbytes_or_array='1 MiB', debug=False)")]
+    #[pyo3(signature = (nbytes_or_array=None, **others))]
+    #[pyo3(text_signature = "(nbytes_or_array='1 MiB')")]
     fn new(
         py: Python<'_>,
         nbytes_or_array: Option<&Bound<'_, PyAny>>,
-        debug: bool,
         others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        refuse("FixedBuffer", others, &["nbytes_or_array", "debug"])?;
+        refuse("FixedBuffer", others, &["nbytes_or_array"])?;
         ensure_memory(py)?;
         let Storage { address, size, shared, keep } = storage(nbytes_or_array)?;
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         #[allow(unsafe_code)]
-        let buffer = unsafe { Buffer::fixed(address, size, shared, site(debug), keep) };
+        let buffer = unsafe { Buffer::fixed(address, size, shared, keep) };
         storage::note(py, address.addr().get()..address.addr().get() + size, &buffer)?;
         Ok(PyBuffer::new(buffer).add_subclass(Self))
     }

@@ -37,15 +37,13 @@ const PATIENCE: u8 = 10;
 pub struct BufferOptions {
     /// The size of a chunk in bytes.
     pub chunk_size: usize,
-    /// Called for every block; its result is recorded.
-    pub site: Option<fn() -> u64>,
 }
 
 /// Two or three chunks lie in a processor's second cache together, and blocks of 16 KiB and more, which the pool serves as
 /// fast and which may escape at no cost, go to the upstream.
 impl Default for BufferOptions {
     fn default() -> Self {
-        Self { chunk_size: 128 << 10, site: None }
+        Self { chunk_size: 128 << 10 }
     }
 }
 
@@ -68,8 +66,6 @@ pub struct Survivor {
     pub address: usize,
     /// Its size in bytes, which may be a little more than requested.
     pub size: usize,
-    /// The number of the source line that requested it; zero if none was recorded.
-    pub site: u64,
 }
 
 /// A block, by its offset in the chunk.
@@ -79,7 +75,6 @@ struct Record {
     live: bool,
     /// The number of the request among all of the buffer's.
     serial: u64,
-    site: u64,
 }
 
 impl Record {
@@ -95,7 +90,6 @@ struct Cut {
     size: usize,
     align: usize,
     serial: u64,
-    site: u64,
 }
 
 /// A piece of a buffer's memory, and the blocks that were cut off it.
@@ -164,9 +158,9 @@ impl Chunk {
 
     #[inline]
     fn insert(&mut self, at: usize, start: usize, cut: Cut) -> Option<NonNull<u8>> {
-        let Cut { size, serial, site, .. } = cut;
+        let Cut { size, serial, .. } = cut;
         self.records.try_reserve(1).ok()?;
-        self.records.insert(at, Record { start, size, live: true, serial, site });
+        self.records.insert(at, Record { start, size, live: true, serial });
         self.top = self.top.max(start + size);
         self.live += 1;
         self.quiet = 0;
@@ -257,7 +251,7 @@ impl Chunk {
     /// The live blocks whose requests have at least this number.
     fn survivors(&self, since: u64) -> impl Iterator<Item = Survivor> {
         let live = self.records.iter().filter(move |record| record.live && record.serial >= since);
-        live.map(|&Record { start, size, site, .. }| Survivor { address: self.address(start), size, site })
+        live.map(|&Record { start, size, .. }| Survivor { address: self.address(start), size })
     }
 }
 
@@ -292,8 +286,6 @@ pub struct Buffer {
     source: Source,
     /// Requests of this size or alignment go to the upstream.
     large: usize,
-    /// Called for every block; its result is recorded.
-    site: Option<fn() -> u64>,
 }
 
 impl State {
@@ -381,11 +373,11 @@ impl Buffer {
         let size = options.chunk_size;
         let chunk = round_up(size, GRANULE * LARGE).filter(|_| (1..=MOST).contains(&size));
         let chunk = chunk.ok_or(ChunkSizeError(size))?;
-        Ok(Self::enter(None, Source::Growing { upstream, options, chunk }, chunk / LARGE, options.site))
+        Ok(Self::enter(None, Source::Growing { upstream, options, chunk }, chunk / LARGE))
     }
 
     /// Makes a buffer in `size` bytes of storage that `keep` keeps. If forked children share it, the buffer is closed in
-    /// them. `site` is called for every block, and its result is recorded.
+    /// them.
     ///
     /// # Safety
     /// Until `keep` is dropped, the storage is readable and writable, and used only by this buffer.
@@ -393,23 +385,22 @@ impl Buffer {
         storage: NonNull<u8>,
         size: usize,
         shared: bool,
-        site: Option<fn() -> u64>,
         keep: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         // SAFETY: the storage is this buffer's alone until `keep` is dropped, which it is not while blocks live.
         let chunk = unsafe { Chunk::new(storage, size) };
         let process = std::process::id();
         let source = Source::Fixed { size, shared, process, keep: Some(keep) };
-        Self::enter(Some(chunk), source, usize::MAX, site)
+        Self::enter(Some(chunk), source, usize::MAX)
     }
 
-    fn enter(chunk: Option<Chunk>, source: Source, large: usize, site: Option<fn() -> u64>) -> Arc<Self> {
+    fn enter(chunk: Option<Chunk>, source: Source, large: usize) -> Arc<Self> {
         let mut state = State { chunks: Vec::new(), current: 0, used: 0, peak: 0, held: 0, closed: false };
         if let Some(chunk) = chunk.filter(|_| state.chunks.try_reserve(1).is_ok()) {
             state.insert(chunk);
         }
         let (state, serial) = (BriefLock::new(state), AtomicU64::new(0));
-        let buffer = Arc::new_cyclic(|me| Self { me: me.clone(), state, serial, source, large, site });
+        let buffer = Arc::new_cyclic(|me| Self { me: me.clone(), state, serial, source, large });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
@@ -564,11 +555,8 @@ unsafe impl Allocator for Buffer {
         match &self.source {
             Source::Growing { upstream, options, .. } => Description::of("ScratchBuffer")
                 .with(Value::size(options.chunk_size))
-                .named("upstream", upstream.describe())
-                .named("debug", self.site.is_some()),
-            Source::Fixed { size, .. } => {
-                Description::of("FixedBuffer").with(Value::size(*size)).named("debug", self.site.is_some())
-            }
+                .named("upstream", upstream.describe()),
+            Source::Fixed { size, .. } => Description::of("FixedBuffer").with(Value::size(*size)),
         }
     }
 
@@ -580,7 +568,7 @@ unsafe impl Allocator for Buffer {
         }
         let size = request.size().next_multiple_of(GRANULE);
         let serial = self.serial.fetch_add(1, Relaxed);
-        let cut = Cut { size, align: request.align(), serial, site: self.site.map_or(0, |site| site()) };
+        let cut = Cut { size, align: request.align(), serial };
         let mut state = self.state.lock();
         let taken = if state.closed { None } else { state.take(cut) };
         drop(state);

@@ -186,8 +186,8 @@ contract! {
     tracked_pool_limited_malloc: tracked(over(limited(Arc::new(Malloc))));
     scratch_pool: buffer(pool(), BufferOptions::default());
     scratch_malloc: buffer(Arc::new(Malloc), BufferOptions::default());
-    scratch_large_chunks: buffer(pool(), BufferOptions { chunk_size: 64 << 20, ..BufferOptions::default() });
-    scratch_small_chunks_calloc: buffer(Calloc::new(), BufferOptions { chunk_size: 4096, ..BufferOptions::default() });
+    scratch_large_chunks: buffer(pool(), BufferOptions { chunk_size: 64 << 20 });
+    scratch_small_chunks_calloc: buffer(Calloc::new(), BufferOptions { chunk_size: 4096 });
     scratch_limited_guarded: buffer(limited(guarded()), BufferOptions::default());
     tracked_scratch_pool: tracked(buffer(pool(), BufferOptions::default()));
     reentrant: Reentrant::shared();

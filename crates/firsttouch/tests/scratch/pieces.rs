@@ -105,10 +105,10 @@ pub fn fixed(size: usize, shared: bool) -> Arc<Buffer> {
     let mut storage = vec![0x55_u8; size];
     let address = NonNull::new(storage.as_mut_ptr()).unwrap();
     // SAFETY: the vector's memory stays where it is, and nobody else uses it.
-    unsafe { Buffer::fixed(address, size, shared, None, Box::new(storage)) }
+    unsafe { Buffer::fixed(address, size, shared, Box::new(storage)) }
 }
 
 /// Options of a buffer with chunks of this size.
 pub fn chunks_of(chunk_size: usize) -> BufferOptions {
-    BufferOptions { chunk_size, ..BufferOptions::default() }
+    BufferOptions { chunk_size }
 }
