@@ -12,37 +12,44 @@ from collections.abc import Iterator
 import pytest
 
 _PACKAGES = "packages that are not installed there"
-_PROCESSES = "a process for each test, which takes wine seconds; tests/windows has the commands"
-#: Rooms that are left out on Windows as a whole, and why; of other rooms the marker `linux` decides.
+_PROCESSES = "a process or more for each test, which takes wine seconds; tests/windows has the commands"
+#: Rooms and files that are left out on Windows as a whole, and why; elsewhere the marker `linux` decides.
 LEFT_OUT = {
     "benchmarks": "programs of this checkout, with Linux's compilers and counters",
     "c": "the library as Linux has it",
-    "cli": _PROCESSES,
+    **dict.fromkeys(
+        (
+            f"cli/test_{name}.py"
+            for name in (
+                "allocator",
+                "foreign_code",
+                "hook",
+                "report",
+                "same_as_python",
+                "start_files",
+                "usual_options",
+            )
+        ),
+        _PROCESSES,
+    ),
+    **{f"cli/test_{name}.py": "shells, signals, fork" for name in ("bench", "children", "completion", "waiting")},
+    "cli/test_info.py": "/proc",
     "company": "LD_PRELOAD",
-    "compare": _PROCESSES,
-    "dask": _PACKAGES,
-    "docs": _PACKAGES,
-    "examples": _PACKAGES,
+    **{f"compare/test_{name}.py": "shells, signals, fork" for name in ("command", "processes")},
+    **dict.fromkeys(("dask", "docs", "examples", "jupyter", "neighbours", "numba"), _PACKAGES),
     "experiments": "matplotlib, and the zero page",
     "frame": "Linux's wheel",
     "free_threading": "Pythons that are not there",
     "guarantees": "fork, signals, limits of processes",
     "handlers": _PROCESSES,
     "limits": "limits of processes, control groups, overcommit",
-    "memory_out": _PROCESSES,
-    "neighbours": _PACKAGES,
-    "numba": _PACKAGES,
+    **{f"measure/test_{name}.py": _PROCESSES for name in ("noise", "threads")},
+    "memory_out": "fork, and limits of processes",
     "placement": "/proc, transparent huge pages, nodes",
     "plugin": "fork",
-    **{f"measure/test_{name}.py": _PROCESSES for name in ("noise", "threads")},
     "preload": "LD_PRELOAD",
-    "process": _PROCESSES,
-    "scopes": _PROCESSES,
-    **dict.fromkeys(
-        (f"scratch/test_{name}.py" for name in ("errors", "processes", "reuse", "scopes", "tasks")),
-        _PROCESSES,
-    ),
-    "shared": "/proc",
+    **{f"process/test_{name}.py": "fork, and the C library by its names" for name in ("anywhere", "workers")},
+    **{f"shared/test_{name}.py": "/proc" for name in ("lifetime", "opening", "processes")},
     "sight": "mappings of its own, and the zero page",
     "structure": "mypy, and the files of the checkout",
     "trace": _PROCESSES,

@@ -10,7 +10,7 @@ from tests.programs import ask, execute, quiet, run
 
 pytestmark = [
     pytest.mark.quick,
-    pytest.mark.skipif(sys.platform != "linux", reason="glibc alone is trimmed"),
+    pytest.mark.linux("glibc alone is trimmed"),
     pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="CPython has its objects in mimalloc"),
 ]
 

@@ -1,7 +1,6 @@
 """Which allocator serves: install(), uninstall(), get_allocator(), and what ``None`` and ``"process"`` mean."""
 
 import mmap
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +67,7 @@ def test_it_takes_numpy_at_its_word_about_who_frees() -> None:
     assert printed == "done\n"
 
 
+@pytest.mark.linux("/proc")
 def test_import_alone_changes_nothing() -> None:
     assert ask("""
         import json
@@ -207,7 +207,7 @@ def test_the_process_is_the_default(name: str) -> None:
         assert ft.stats("process").in_use != a.nbytes
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read from /proc")
+@pytest.mark.linux("/proc")
 def test_installing_again_and_again_takes_no_memory() -> None:
     run(
         """

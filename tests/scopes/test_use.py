@@ -87,6 +87,7 @@ def test_numpys_own_under_install() -> None:
     assert ft.get_allocator(np.empty(MIB)) == ft.get_allocator() != NUMPY
 
 
+@pytest.mark.linux("/proc")
 def test_entering_often_leaves_nothing_behind() -> None:
     grown, variables = ask("""
         import contextvars, gc, json

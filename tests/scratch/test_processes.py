@@ -15,6 +15,7 @@ QUIET = ("-W", "ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     "buffer", ["ft.ScratchBuffer('1 MiB')", "ft.FixedBuffer('8 MiB')", "ft.buffers.default_buffer()"]
 )
+@pytest.mark.linux("fork")
 def test_inside_a_scope(buffer: str) -> None:
     """The scope is the parent's; the child's arrays come from elsewhere until it opens one itself."""
     printed = run(
@@ -61,6 +62,7 @@ def test_inside_a_scope(buffer: str) -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.linux("fork")
 def test_the_child_leaves_the_scopes_that_it_was_in() -> None:
     printed = run("""
         import os, sys
@@ -90,6 +92,7 @@ def test_the_child_leaves_the_scopes_that_it_was_in() -> None:
     assert printed == ""
 
 
+@pytest.mark.linux("fork")
 def test_a_thread_of_the_child_with_the_number_of_one_that_is_gone() -> None:
     printed = run(
         """

@@ -145,6 +145,7 @@ def test_share_copies_once_and_hands_on() -> None:
         ft.sharing.share(np.ma.array([1, 2, 3], mask=[False, True, False]))
 
 
+@pytest.mark.linux("/proc")
 def test_the_memory_goes_with_the_last_array() -> None:
     before = memory_files()
     a = ft.shared(1000)
@@ -172,6 +173,7 @@ def test_the_receipt_and_the_inspection_tell_the_truth() -> None:
     assert (lazy.absent, lazy.real) == (3 * MIB, 0)
 
 
+@pytest.mark.linux("transparent huge pages")
 def test_huge_pages_are_granted_or_on_the_receipt() -> None:
     a = ft.shared(8 * MIB, np.uint8, huge=("2M", "thp", False))
     a[:] = 1

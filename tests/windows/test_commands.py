@@ -14,6 +14,7 @@ from firsttouch import _firsttouch
 from firsttouch.tools.bench import numa
 from firsttouch.tools.bench.common import Settings
 from tests.cli.conftest import start
+from tests.plugin.suites import pytest_run
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
 
@@ -117,6 +118,28 @@ def test_info_reads_nothing_of_linux() -> None:
     found = json.loads(done.stdout)
     assert not {"memory", "transparent huge pages", "overcommit"} & set(found)
     assert found["meaning"] == ["Windows tells nothing here: firsttouch reads these facts from Linux's /proc and /sys"]
+
+
+def test_an_access_behind_an_array_is_reported(tmp_path: Path) -> None:
+    code = "import ctypes\nimport numpy as np\na = np.zeros(100_000)\nctypes.memset(a.ctypes.data, 1, a.nbytes + 8)"
+    done = firsttouch("run", "-q", "--allocator", "guarded()", "-c", code)
+    assert done.returncode != 0
+    said = "firsttouch: out of bounds: wrote right behind an array of 800000 bytes (EXCEPTION_ACCESS_VIOLATION)\n"
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "said"),
+    [
+        ("pool()", 0, "firsttouch: pool(), installed for the whole run"),
+        ("guarded", 4, "--firsttouch=guarded: each test would run in a forked process, and win32 has none"),
+    ],
+)
+def test_modes_of_pytest(tmp_path: Path, given: str, status: int, said: str) -> None:
+    (tmp_path / "test_a.py").write_text("import numpy as np\ndef test_a(): assert np.ones(1 << 20).all()")
+    ended = pytest_run(tmp_path, f"--firsttouch={given}")
+    assert ended.status == status
+    assert said in ended.said
 
 
 REFUSED = {

@@ -1,5 +1,6 @@
 """What Windows does not have is refused with a reason, and nothing that wine shows of Linux stands in for it."""
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -13,6 +14,11 @@ from firsttouch.process import UnsupportedError
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
 
 N = 10**6
+
+
+def test_what_wine_could_show_of_linux_is_out_of_reach() -> None:
+    assert not any(map(os.path.exists, ("/proc", "/sys")))
+
 
 RECEIPTS = {
     "pages(huge='2M')": "huge='2M': ",
@@ -46,6 +52,9 @@ def test_no_page_is_said_to_be_huge(allocator: str) -> None:
 REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "a node that does not exist": (lambda: ft.numa(5), ValueError, "there is no node 5: this machine has node 0"),
     "another policy with it": (lambda: ft.pages(numa="interleave:0-5"), ValueError, "there is no node 1"),
+    "one that is preferred": (lambda: ft.pages(numa="preferred:5"), ValueError, "there is no node 5"),
+    "of shared memory": (lambda: ft.shared(N, numa=5), ValueError, "there is no node 5"),
+    "to move to": (lambda: ft.migrate(ft.zeros(N), 5), ValueError, "there is no node 5"),
     "a strict placement": (lambda: ft.pages(huge="thp", strict=True).zeros(N), MemoryError, "huge='thp': "),
     "moving pages": (lambda: ft.migrate(ft.zeros(N), 0), OSError, "the kernel does not support it"),
     "an allocator that is not built": (lambda: ft.jemalloc(), UnsupportedError, "does not include jemalloc"),
@@ -72,6 +81,20 @@ def test_the_whole_process() -> None:
         x = (x * 2 + x) / 3
     assert x.sum() == N
     assert ft.stats().recycled > 30
+
+
+def test_large_blocks_of_python_are_served_too() -> None:
+    ft.install()
+    before = ft.stats().allocations
+    kept = [bytes(1 << 20), bytearray(1 << 20), [None] * (1 << 17)]
+    assert ft.stats().allocations == before + len(kept)
+    assert ft.process.arrays_only() is None
+
+
+def test_locked_pages() -> None:
+    receipt = ft.receipt(ft.pages(lock=True).zeros(N // 10))
+    assert receipt is not None
+    assert (receipt.locked, receipt.why_not) == (True, ())
 
 
 def test_a_node_is_given_when_memory_is_mapped() -> None:

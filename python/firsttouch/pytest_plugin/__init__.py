@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Generator
 
 import pytest
@@ -155,11 +156,15 @@ def begin(config: pytest.Config, text: str) -> None:
     """Register the mode for this run; raise a usage error if the argument or the platform does not allow it."""
     if int(pytest.__version__.split(".")[0]) < 8:
         raise pytest.UsageError(f"--firsttouch needs pytest 8 or newer; this is {pytest.__version__}")
-    if not _firsttouch.BACKEND or not hasattr(os, "fork"):
+    if not _firsttouch.BACKEND:
         raise pytest.UsageError("--firsttouch: firsttouch has no backend for this platform")
     text = text.strip()
     expressions = WORDS.get(text, (text,))
     mode = _MODES.get(text.partition("(")[0].strip(), Installed)
+    if mode is not Installed and not hasattr(os, "fork"):
+        raise pytest.UsageError(
+            f"--firsttouch={text}: each test would run in a forked process, and {sys.platform} has none"
+        )
     config.pluginmanager.register(mode([_made(each, text) for each in expressions]), "firsttouch-mode")
 
 

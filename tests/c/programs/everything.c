@@ -261,6 +261,9 @@ static void check_pages(void) {
     CHECK(firsttouch_get_node(-1, &node) == FIRSTTOUCH_OK && node.processors > 0 && node.number <= node.highest);
     CHECK(firsttouch_get_node(node.highest + 1, &node) == FIRSTTOUCH_INVALID);
     CHECK(firsttouch_get_node(-2, &node) == FIRSTTOUCH_INVALID);
+    firsttouch_allocator *elsewhere;
+    CHECK(firsttouch_parse("numa(1000)", &elsewhere) == FIRSTTOUCH_EXPRESSION);
+    SAYS("there is no node 1000");
 }
 
 static void check_statistics(void) {

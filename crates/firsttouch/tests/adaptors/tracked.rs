@@ -1,6 +1,5 @@
 //! The counts of `tracked` are exact, whichever thread allocates.
 
-#[cfg(unix)]
 use super::common::held::Held;
 use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
 use firsttouch::sources::{Calloc, Malloc, Pages};
