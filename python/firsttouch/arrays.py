@@ -194,13 +194,6 @@ def _explained(error: MemoryError, before: tuple[int, str, str] | None) -> Memor
     return MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}")
 
 
-def _add_reason(error: MemoryError) -> None:
-    """Add the reason of the last failure to NumPy's error as a note, if that was this one's and it has none yet."""
-    found = _firsttouch.last_failure()
-    if found is not None and found[0] == _asked(error) and found[2] not in getattr(error, "__notes__", ()):
-        error.add_note(found[2])
-
-
 def _asked(error: MemoryError) -> int | None:
     """Return the bytes that NumPy requested, which its error keeps as shape and type."""
     try:
@@ -208,9 +201,6 @@ def _asked(error: MemoryError) -> int | None:
         return int(max(1, math.prod(shape)) * dtype.itemsize)
     except (AttributeError, TypeError, ValueError):
         return None
-
-
-_firsttouch.register(add_reason=_add_reason)
 
 
 # ---- The functions and methods that users see ------------------------------------------------------------------------

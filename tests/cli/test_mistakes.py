@@ -60,12 +60,11 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["run", "--allocator", "mimaloc", "script.py"], "no allocator 'mimaloc' (did you mean mimalloc?)"),
     (["run", "--allocator", "pages(huge=thp)", "script.py"], 'thp is not in quotes: write huge="thp"'),
     (["run", "--allocator", "", "script.py"], "the allocator expression is empty"),
-    (["run", "--allocator", "malloc()", "script.py"], "install() cannot take malloc()"),
     (["run", "--allocator", "numpy_default", "script.py"], "install() cannot take numpy_default()"),
     (["run", "--allocator", "__import__('os').abort()", "script.py"], "is not an allocator expression"),
     (["run", "--allocator", "aligned(4)\nx", "script.py"], "is not an allocator expression"),
     (["compare", "--allocator", "pol()", "script.py"], "did you mean pool?"),
-    (["compare", "--allocator", "malloc()", "script.py"], "--allocator: install() cannot take malloc()"),
+    (["compare", "--allocator", "numpy_default()", "script.py"], "--allocator: install() cannot take numpy_default()"),
     # Files to write and to read.
     (["run", "--json"], "--json: expected one argument"),
     (["run", "--json", "", "script.py"], "needs a file name"),

@@ -78,7 +78,7 @@ def test_tracemalloc_counts_arrays_as_ever() -> None:
     assert for_each == [[0, first, grown, grown + (3 << 20), 0]] * 4
 
 
-def test_tracemalloc_counts_raw_memory() -> None:
+def test_tracemalloc_counts_what_buffers_give() -> None:
     run("""
         import tracemalloc
         tracemalloc.start()
@@ -87,7 +87,7 @@ def test_tracemalloc_counts_raw_memory() -> None:
             return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(mine).traces)
         buffer = ft.ScratchBuffer()
         with ft.scratch(buffer) as s:
-            views = buffer.alloc(10_000), s.alloc(5_000)
+            views = buffer.empty(10_000, "u1"), s.empty(5_000, "u1")
         assert traced() == 15_000, traced()
         del views
         assert traced() == 0, traced()

@@ -108,7 +108,7 @@ def test_a_worker_without_a_limit_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"allocator": "malloc()"}, "install() cannot take malloc()"),
+        ({"allocator": "numpy_default()"}, "install() cannot take numpy_default()"),
         ({"allocator": "pool(max_idle='much')"}, "is not a size"),
         ({"allocator": "poool()"}, "did you mean pool?"),
     ],

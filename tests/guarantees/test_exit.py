@@ -136,10 +136,10 @@ ENDINGS = {
             array = np.ones(1_000_000)
             raise SystemExit
     """,
-    "memory views and raw memory": """
+    "memory views": """
         view = memoryview(np.ones(1_000_000)); frozen = np.frombuffer(view)
         with ft.scratch() as s:
-            views = [memoryview(np.ones(50_000)), s.alloc(50_000), s.alloc(0)]
+            views = [memoryview(np.ones(50_000)), memoryview(s.empty(50_000))]
     """,
 }
 

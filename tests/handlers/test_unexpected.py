@@ -15,15 +15,13 @@ from tests import probe
 from tests.handlers import swap
 """
 
-#: Another name, one that only begins like NumPy's, none; another version; no function.
+#: Another name, one that only begins like NumPy's, none; another version.
 CHANGES: list[dict[str, object]] = [
     {"name": b"somebody_elses"},
     {"name": b"default_allocator2"},
     {"name": b""},
     {"version": 0},
     {"version": 2},
-    {"malloc": None},
-    {"realloc": None},
 ]
 
 

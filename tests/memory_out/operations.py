@@ -64,7 +64,6 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "FixedBuffer": lambda: ft.FixedBuffer("1 MiB"),
     "ScratchBuffer": lambda: ft.ScratchBuffer("1 MiB"),
     "ScratchBuffer empty": lambda: int(BUFFER.zeros(3000).sum()),
-    "ScratchBuffer alloc": lambda: BUFFER.alloc(3000),
     "ScratchBuffer repr": lambda: repr(BUFFER),
     "ScratchBuffer figures": lambda: type((BUFFER.used, BUFFER.capacity, BUFFER.peak)),
     "aligned": lambda: ft.aligned(256),

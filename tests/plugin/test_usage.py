@@ -26,7 +26,7 @@ def test_without_the_option_nothing_is_done(tmp_path: Path) -> None:
     ("given", "said"),
     [
         *((given, "There is guarded, filled, or") for given in ("guard", "guarded(side='above')", "")),
-        ("malloc()", "install() cannot take malloc()"),
+        ("numpy_default()", "install() cannot take numpy_default()"),
     ],
 )
 def test_unknown_values_are_refused(tmp_path: Path, given: str, said: str) -> None:

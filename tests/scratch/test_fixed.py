@@ -22,7 +22,7 @@ def test_what_does_not_fit_says_what_is_used_and_asked() -> None:
     buffer = ft.FixedBuffer(200_000)
     with ft.scratch(buffer) as s:
         held = s.ones(MIDDLE, np.uint8)
-        for ask in (lambda: s.empty(180_000, np.uint8), lambda: s.alloc(180_000), lambda: buffer.zeros(180_000, "u1")):
+        for ask in (lambda: s.empty(180_000, np.uint8), lambda: buffer.zeros(180_000, "u1")):
             with pytest.raises(MemoryError) as error:
                 ask()
             said = "cannot allocate 175.78 KiB: the fixed buffer has 195.31 KiB, of which 48.8. KiB are in use by 1"
@@ -39,32 +39,10 @@ def test_numpys_own_arrays_that_do_not_fit() -> None:
         failure = ft.last_failure()
         assert failure is not None
         assert failure.asked == 180_000
+        assert "cannot allocate 175.78 KiB: the fixed buffer has" in str(failure)
         assert np.ones(100_000, np.uint8).all()
         assert held.all()
         assert s.is_open
-    with pytest.raises(MemoryError) as error, ft.scratch(ft.FixedBuffer(200_000)):
-        np.ones(300_000)
-    assert any("cannot allocate 2.29 MiB" in note for note in error.value.__notes__)
-
-
-def test_an_error_is_told_its_own_reason_once() -> None:
-    full, elsewhere = ft.FixedBuffer(200_000), np.ones(3)
-    with pytest.raises(MemoryError) as error, ft.scratch(full), ft.scratch(full), ft.scratch(full):
-        np.ones(300_000)
-    assert len(error.value.__notes__) == 1
-    with pytest.raises(MemoryError) as other:
-        np.broadcast_to(elsewhere, (2**50, 3)).copy()
-
-    def fail_again() -> None:
-        with ft.scratch(full):
-            with pytest.raises(MemoryError):
-                np.ones(300_000)
-            raise other.value
-
-    with pytest.raises(MemoryError) as again:
-        fail_again()
-    assert again.value is other.value
-    assert not getattr(again.value, "__notes__", ())
 
 
 #: Memory that a buffer may use.
@@ -183,7 +161,7 @@ def test_a_buffer_within_a_block_of_another() -> None:
     outer = ft.FixedBuffer(np.zeros(SIZE, np.uint8))
     block = outer.zeros(200_000, np.uint8)
     inner = ft.FixedBuffer(block)
-    raw = ft.FixedBuffer(ft.FixedBuffer(outer.alloc(100_000)).alloc(50_000))
+    raw = ft.FixedBuffer(memoryview(ft.FixedBuffer(outer.empty(100_000, "u1")).empty(50_000, "u1")))
     arrays = [inner.full(100_000, 1, np.uint8), outer.full(50_000, 2, np.uint8), raw.full(40_000, 3, np.uint8)]
     assert [int(a.min()) for a in arrays] == [int(a.max()) for a in arrays] == [1, 2, 3]
     with pytest.raises(ValueError, match="overlap"):

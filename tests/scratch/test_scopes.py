@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.scratch.arrays import LARGE, MIDDLE, SMALL, Kept, churn
+from tests.scratch.arrays import MIDDLE, SMALL, Kept, churn
 
 pytestmark = pytest.mark.quick
 
@@ -47,19 +47,6 @@ def test_constructors_give_small_arrays_too_and_numpy_keeps_its_own() -> None:
         small = np.ones(SMALL, np.uint8)
         assert s.buffer.used == used
         assert small.sum() == SMALL
-
-
-@pytest.mark.parametrize("alignment", [1, 64, 128, 4096, 1 << 16, 1 << 21])
-@pytest.mark.parametrize("size", [0, 1, 1000, MIDDLE, LARGE])
-def test_raw_memory(size: int, alignment: int) -> None:
-    with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
-        views = [s.alloc(size, alignment) for _ in range(3)]
-        for value, view in enumerate(views):
-            assert (view.nbytes, view.format, view.readonly, view.contiguous) == (size, "B", False, True)
-            view[:] = bytes([value]) * size
-            assert np.frombuffer(view, np.uint8).ctypes.data % alignment == 0
-        assert all(view.tobytes() == bytes([value]) * size for value, view in enumerate(views))
-    assert all(view.tobytes() == bytes([value]) * size for value, view in enumerate(views))
 
 
 def test_the_same_scratch_object_again_and_inside_itself() -> None:
@@ -163,7 +150,7 @@ def test_a_block_of_use_that_outlives_its_scope() -> None:
 def test_a_scope_that_ended_serves_no_more() -> None:
     with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
         array = s.ones(MIDDLE)
-    for ask in (lambda: s.empty(3), lambda: s.zeros(3), lambda: s.alloc(10)):
+    for ask in (lambda: s.empty(3), lambda: s.zeros(3)):
         with pytest.raises(RuntimeError, match=r"ended.*with firsttouch\.scratch\(\) as s"):
             ask()
     with pytest.raises(RuntimeError, match="ended"):

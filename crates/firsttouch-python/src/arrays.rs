@@ -10,15 +10,14 @@ use crate::allocators::allocator::PyAllocator;
 use crate::custom;
 use crate::handlers::capsules;
 use crate::handlers::front::serving;
-use crate::handlers::handler::Handler;
-use crate::numpy::{Functions, NumPy, PlainDtype, plain_dtype, track};
-use crate::python::values::{Dict, ToPython};
-use crate::python::{callback, interrupts};
+use crate::handlers::handler::{self, Handler};
+use crate::numpy::{NumPy, PlainDtype, track};
+use crate::python::callback;
 use firsttouch::layout::array_bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyString};
-use std::ffi::{CString, c_void};
+use pyo3::types::{PyCFunction, PyDict, PyString};
+use std::ffi::CString;
 use std::ptr::null_mut;
 
 /// Dimensions that the short way takes.
@@ -96,8 +95,9 @@ fn short<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult
     if a.device.is_some() || a.like.is_some() || a.order.is_some_and(|order| !is_c(order)) {
         return Ok(None);
     }
-    let (Some(shape), Some(dtype)) = (shape(a.shape), plain_dtype(py, a.dtype)?) else { return Ok(None) };
     let numpy = NumPy::get(py)?;
+    let (Some(shape), Some(dtype)) = (shape(a.shape), numpy.plain_dtype(py, a.dtype)) else { return Ok(None) };
+    let dtype = &dtype;
     let Some(given) = a.allocator else {
         let current = numpy.current(py)?;
         if !current.is(numpy.default_capsule(py)) {
@@ -106,7 +106,7 @@ fn short<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult
         }
         return match serving() {
             Some(front) => made(numpy, front, &current, &shape, dtype, zeroed),
-            None => numpy.plain(shape.dims(), dtype.object.bind(py), zeroed).map(Some),
+            None => numpy.plain(shape.dims(), &dtype.object, zeroed).map(Some),
         };
     };
     match given.cast::<PyAllocator>() {
@@ -124,29 +124,25 @@ fn made<'py>(
     handler: &Handler,
     capsule: &Bound<'py, PyAny>,
     shape: &Shape,
-    dtype: &PlainDtype,
+    dtype: &PlainDtype<'py>,
     zeroed: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (Some(functions), Some(bytes)) = (handler.functions(), shape.bytes(dtype.size)) else { return Ok(None) };
-    let Functions { ctx, malloc, calloc, free, .. } = functions;
+    let Some(bytes) = shape.bytes(dtype.size) else { return Ok(None) };
+    let ctx = handler.ctx();
     drop(custom::kept_error()); // of an earlier allocation whose caller did not take it
     // SAFETY: the functions are the handler's own, and the block is owned by the array or freed by them.
     unsafe {
-        let data: *mut c_void = if zeroed { calloc(ctx, bytes, 1) } else { malloc(ctx, bytes) };
+        let data = if zeroed { handler::calloc(ctx, bytes, 1) } else { handler::malloc(ctx, bytes) };
         if data.is_null() {
             if let Some(error) = custom::kept_error() {
                 return Err(error); // a custom allocator is called once
             }
             return Ok(None); // the long way fails too, and raises the exception
         }
-        if let Some(error) = interrupts::raised() {
-            free(ctx, data, bytes); // a prefault was interrupted
-            return Err(error);
-        }
-        let array = numpy.owning(shape.dims(), dtype.object.bind(capsule.py()), data, capsule);
+        let array = numpy.owning(shape.dims(), &dtype.object, data, capsule);
         match &array {
             Ok(_) => track(data, bytes),
-            Err(_) => free(ctx, data, bytes),
+            Err(_) => handler::free(ctx, data, bytes),
         }
         array.map(Some)
     }
@@ -154,13 +150,13 @@ fn made<'py>(
 
 fn long<'py>(py: Python<'py>, a: &Arguments<'_, 'py>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
     let named = [("dtype", a.dtype), ("order", a.order), ("device", a.device), ("like", a.like)];
-    let kwargs = Dict::new(py)?;
+    let kwargs = PyDict::new(py);
     for (name, value) in named.into_iter().chain([("allocator", a.allocator)]) {
         if let Some(value) = value {
-            kwargs.set_item(name, value.clone())?;
+            kwargs.set_item(name, value)?;
         }
     }
-    callback(py, if zeroed { "zeros" } else { "empty" })?.call((a.shape,), Some(&kwargs.done()))
+    callback(py, if zeroed { "zeros" } else { "empty" })?.call((a.shape,), Some(&kwargs))
 }
 
 /// An array of zeros, or an uninitialized one.
@@ -218,8 +214,8 @@ pub fn documented<'py>(function: &Bound<'py, PyCFunction>, doc: &str) -> PyResul
 
 #[pymethods]
 impl PyAllocator {
-    fn __repr__(&self) -> ToPython<String> {
-        ToPython(self.expression())
+    fn __repr__(&self) -> String {
+        self.expression()
     }
 
     fn __eq__(&self, other: &Self) -> bool {

@@ -7,18 +7,19 @@
 #![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::values::{self, Name, PyMemoryError, PyTypeError, PyValueError, ensure_memory};
+use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
 use firsttouch::ledger::Ledger;
 use firsttouch::size::Bytes;
-use pyo3::exceptions::{self, PyRecursionError};
+use pyo3::exceptions::PyRecursionError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
+use std::panic::catch_unwind;
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -42,10 +43,8 @@ impl CustomAllocator {
     fn ask(&self, py: Python<'_>, request: Request) -> PyResult<usize> {
         let PythonAllocator { object, name } = self.object.as_ref();
         let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
-        let depth = CallDepth::enter(name)?;
-        let arguments = values::arguments(py, (size, align, zeroed))?;
-        let given = object.bind(py).call_method1(Name("allocate"), arguments);
-        let given = given.map_err(|error| depth.explained(py, name, error))?;
+        let _running = RunningCall::enter(&self.object)?;
+        let given = object.bind(py).call_method1("allocate", (size, align, zeroed))?;
         let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
         if given.is_none() {
             return Err(PyMemoryError::new_err(format!("{} returned None: it has no memory", call())));
@@ -69,6 +68,9 @@ impl CustomAllocator {
     }
 
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
+        // NumPy makes an error of its own of a refusal within `allocate`.
+        let within = error.cause(py).or_else(kept_error).filter(|within| within.is_instance_of::<PyRecursionError>(py));
+        let error = within.unwrap_or(error);
         let failed = AllocError::new(request.size(), Limit::Upstream);
         failure::explain(failed, format!("cannot allocate {}: {}: {error}", Bytes(request.size()), self.object.name));
         keep_error(error.clone_ref(py));
@@ -87,6 +89,7 @@ unsafe impl Allocator for CustomAllocator {
         request.check().inspect_err(|&error| failure::remember(error))?;
         let attached = Python::try_attach(|py| {
             deliver(py);
+            drop(kept_error()); // of an earlier request, whose caller did not take it
             let address = self.ask(py, request).map_err(|error| self.refused(py, request, error))?;
             let address = NonNull::new(with_exposed_provenance_mut::<u8>(address));
             let address = address.ok_or_else(|| AllocError::new(request.size(), Limit::Upstream))?;
@@ -175,51 +178,35 @@ pub fn as_address(given: &Bound<'_, PyAny>, call: &impl Fn() -> String) -> PyRes
     given.extract().map_err(|_| PyValueError::new_err(format!("{} returned {given}, which is not an address", call())))
 }
 
-/// Calls of `allocate` that may run within each other in one thread: a custom allocator that stands on others
-/// needs a few.
-const MAX_DEPTH: usize = 32;
-
 thread_local! {
-    /// How many calls run, and whether one was refused: then those around fail too, instead of trying again each.
-    static RUNNING: Cell<(usize, bool)> = const { Cell::new((0, false)) };
+    /// The objects whose `allocate` runs in this thread, by their addresses.
+    static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A call of Python's `allocate` that runs in this thread.
-pub struct CallDepth;
+struct RunningCall;
 
-impl CallDepth {
-    /// A `RecursionError` where too many run already: native frames lie between them, and Python, which counts its own,
-    /// would notice after the end of the stack.
-    pub fn enter(name: &str) -> PyResult<Self> {
-        let (depth, refused) = RUNNING.get();
-        if depth >= MAX_DEPTH || (refused && depth > 0) {
-            RUNNING.set((depth, true));
-            return Err(Self::endless(name));
-        }
-        RUNNING.set((depth + 1, false));
-        Ok(Self)
-    }
-
-    /// What to say of an error of this call: NumPy makes one of its own of the refusal of a call within it.
-    pub fn explained(&self, py: Python<'_>, name: &str, error: PyErr) -> PyErr {
-        if RUNNING.get().1 && error.is_instance_of::<exceptions::PyMemoryError>(py) {
-            Self::endless(name)
-        } else {
-            error
-        }
-    }
-
-    fn endless(name: &str) -> PyErr {
-        PyRecursionError::new_err(format!(
-            "{name}.allocate() makes arrays on the allocator that it serves, which calls it again, without end"
-        ))
+impl RunningCall {
+    /// A `RecursionError` where one of this object runs already: it would go on without end, with native frames that Python
+    /// does not count.
+    fn enter(to: &PythonAllocator) -> PyResult<Self> {
+        let address = to.object.as_ptr() as usize;
+        RUNNING.with_borrow_mut(|running| {
+            if running.contains(&address) {
+                return Err(PyRecursionError::new_err(format!(
+                    "{}.allocate() makes arrays on the allocator that it serves, which calls it again, without end",
+                    to.name
+                )));
+            }
+            running.push(address);
+            Ok(Self)
+        })
     }
 }
 
-impl Drop for CallDepth {
+impl Drop for RunningCall {
     fn drop(&mut self) {
-        let (depth, refused) = RUNNING.get();
-        RUNNING.set((depth - 1, refused && depth > 1));
+        RUNNING.with_borrow_mut(Vec::pop);
     }
 }
 
@@ -278,8 +265,7 @@ pub fn deliver(py: Python<'_>) {
         }
         for ReturnedBlock { to, address, nbytes } in waiting {
             let object = to.object.bind(py);
-            let told = values::arguments(py, (address, nbytes));
-            if let Err(error) = told.and_then(|told| object.call_method1(Name("deallocate"), told)) {
+            if let Err(error) = object.call_method1("deallocate", (address, nbytes)) {
                 error.write_unraisable(py, Some(object));
             }
         }
@@ -289,7 +275,7 @@ pub fn deliver(py: Python<'_>) {
 
 extern "C" fn deliver_later(_: *mut c_void) -> c_int {
     IS_PENDING.store(false, SeqCst);
-    Python::try_attach(deliver);
+    let _ = catch_unwind(|| Python::try_attach(deliver)); // for want of memory for a number
     0
 }
 

@@ -3,10 +3,10 @@
 
 use crate::allocators::allocator::{PyAllocator, found};
 use crate::handlers::front::installed;
-use crate::python::values::{PyOSError, ToPython};
 use firsttouch::allocator::find;
 use firsttouch::os::{self, Fault};
 use firsttouch::sources::{Guarded, Near, Overrun};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use std::fmt::{self, Display, Write};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -83,7 +83,7 @@ pub fn watch_faults(file: i32) -> PyResult<()> {
 
 /// Describes the writes beyond arrays that the outermost `guarded` has found since the last call.
 #[pyfunction]
-pub fn overruns(allocator: &PyAllocator) -> PyResult<ToPython<Vec<String>>> {
+pub fn overruns(allocator: &PyAllocator) -> PyResult<Vec<String>> {
     let told = |Overrun { address, asked, at }: Overrun| {
         let behind = at.wrapping_sub(address).wrapping_sub(asked);
         let place = match (at < address, behind) {
@@ -93,5 +93,5 @@ pub fn overruns(allocator: &PyAllocator) -> PyResult<ToPython<Vec<String>>> {
         };
         format!("out of bounds: something wrote {place} an array of {}", InBytes(asked))
     };
-    Ok(ToPython(found::<Guarded>(allocator, "guarded")?.check().into_iter().map(told).collect()))
+    Ok(found::<Guarded>(allocator, "guarded")?.check().into_iter().map(told).collect())
 }

@@ -1,7 +1,7 @@
 //! The pages behind an array, for Python to render.
 
 use crate::numpy::NumPy;
-use crate::python::values::{self, Name, PyTypeError, ToPython, out_of_memory};
+use crate::python::values::{PyTypeError, out_of_memory};
 use firsttouch::os::{self, page_size};
 use firsttouch::residency::{footprint, query, summarize, visit_nodes};
 use pyo3::prelude::*;
@@ -19,8 +19,8 @@ fn pages_of(array: &Bound<'_, PyAny>, function: &str) -> PyResult<(usize, Vec<Ra
     };
     let address = fields.data as usize;
     let (shape, strides): (Vec<usize>, Vec<isize>) =
-        (array.getattr(Name("shape"))?.extract()?, array.getattr(Name("strides"))?.extract()?);
-    let item = array.getattr(Name("itemsize"))?.extract()?;
+        (array.getattr("shape")?.extract()?, array.getattr("strides")?.extract()?);
+    let item = array.getattr("itemsize")?.extract()?;
     let py = array.py();
     let pages = py.detach(|| footprint(address, item, &shape, &strides));
     Ok((address, pages.map_err(|_| out_of_memory(py))?))
@@ -33,7 +33,7 @@ type Inspected = (usize, usize, bool, Vec<Figure>, Option<BTreeMap<i32, usize>>,
 
 /// What is known of an array's pages.
 #[pyfunction]
-pub fn inspect(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<ToPython<Inspected>> {
+pub fn inspect(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Inspected> {
     let (address, ranges) = pages_of(array, "inspect")?;
     let found = py.detach(|| {
         let found = query(&ranges);
@@ -43,7 +43,7 @@ pub fn inspect(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<ToPython<In
     let pages = ranges.iter().map(|range| range.len() / page_size()).sum();
     let figures = found.figures.iter().map(|(name, figure)| (*name, figure.bytes, figure.source)).collect();
     let shared = !ranges.is_empty() && os::is_shared(address);
-    Ok(ToPython((address, pages, shared, figures, found.nodes, found.nodes_source)))
+    Ok((address, pages, shared, figures, found.nodes, found.nodes_source))
 }
 
 /// Adjacent pages: the first address, the address after the last, and what they have in common.
@@ -83,12 +83,12 @@ type Pages<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 
 /// States and nodes of an array's pages.
 #[pyfunction]
-pub fn pagemap<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<ToPython<Pages<'py>>> {
+pub fn pagemap<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Pages<'py>> {
     let (_, ranges) = pages_of(array, "pagemap")?;
     let found = py.detach(|| runs_of(&ranges));
     let (states, nodes) = found.ok_or_else(|| out_of_memory(py))?;
     #[allow(unsafe_code)]
     // SAFETY: any words are valid bytes.
-    let bytes = |runs: &[Run]| values::bytes(py, unsafe { runs.as_flattened().align_to().1 });
-    Ok(ToPython((bytes(&states)?, bytes(&nodes)?)))
+    let bytes = |runs: &[Run]| PyByteArray::new(py, unsafe { runs.as_flattened().align_to().1 });
+    Ok((bytes(&states), bytes(&nodes)))
 }

@@ -4,8 +4,8 @@
 //!
 //! | room | |
 //! |---|---|
-//! | [`python`] | errors and values that survive without memory, the GIL, callbacks of the package, call sites |
-//! | [`numpy`] | the C interface, plain dtypes, tracemalloc |
+//! | [`python`] | errors that survive without memory, the GIL, callbacks of the package, call sites |
+//! | [`numpy`] | the C interface, tracemalloc |
 //! | [`allocators`] | allocators as objects, their factories, adaptors and expressions, the pool of the process |
 //! | [`custom`] | allocators written in Python |
 //! | [`handlers`] | NumPy's memory handlers (NEP 49) |
@@ -43,12 +43,9 @@ use pyo3::types::PyDict;
 fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     functions.map_or(Ok(()), |functions| python::add(py, functions))?;
     call_sites::look_up(py);
-    scratch::look_up(py)?;
+    scratch::default_buffers::look_up(py)?;
     firsttouch::pages::explicit_page_sizes();
-    // If NumPy is not supported, the error occurs when it is needed.
-    if NumPy::get(py).is_ok() {
-        numpy::plain_dtype(py, None)?;
-    }
+    let _ = NumPy::get(py); // if NumPy is not supported, the error occurs when it is needed
     Ok(())
 }
 
@@ -79,9 +76,8 @@ mod _firsttouch {
         register_callbacks,
         report::{ReportStart, report},
         scratch::buffer::{FixedBuffer, PyBuffer, ScratchBuffer},
-        scratch::decorator::Scratch,
-        scratch::default_buffers::{home_buffer, home_enter, home_leave},
-        scratch::scope::PyScope,
+        scratch::default_buffers::{default_buffer, home},
+        scratch::scope::{EnteredScope, PyScope, enter_scope},
         sharing::{SharedMapping, shared_arrived, shared_wait_until_opened},
         tools::machine::{budget_file, end_with, headroom, leave_budget, memory_bounds, share_budget},
         tools::profile::ProfileRegion,

@@ -1,51 +1,22 @@
 //! NumPy as this module sees it: the layout of its memory handlers (NEP 49) and arrays, the functions of its C interface that
-//! handlers and constructors need, its plain dtypes, and its domain of tracemalloc.
+//! handlers and constructors need, and its domain of tracemalloc.
 
 #![allow(unsafe_code)] // Safety: NumPy's binary interface 2, whose number is checked before anything is read.
 
 use crate::python::gil::Once;
-use crate::python::values::{Name, UnsupportedError};
+use crate::python::values::UnsupportedError;
 use firsttouch::os;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::mem::transmute_copy;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
 /// The name of every handler's capsule (NEP 49).
 pub const CAPSULE: &CStr = c"mem_handler";
 
-/// NumPy's `PyDataMemAllocator`.
+/// NumPy's `PyDataMemAllocator`, whose functions NumPy calls without asking whether they are there.
 #[repr(C)]
-#[derive(Clone, Copy)]
-pub struct RawAllocator {
-    pub ctx: *mut c_void,
-    pub malloc: Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>,
-    pub calloc: Option<unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void>,
-    pub realloc: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> *mut c_void>,
-    pub free: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize)>,
-}
-
-impl RawAllocator {
-    /// No functions.
-    pub const NONE: Self = Self { ctx: std::ptr::null_mut(), malloc: None, calloc: None, realloc: None, free: None };
-
-    /// The functions, if there are all four.
-    pub fn functions(&self) -> Option<Functions> {
-        Some(Functions {
-            ctx: self.ctx,
-            malloc: self.malloc?,
-            calloc: self.calloc?,
-            realloc: self.realloc?,
-            free: self.free?,
-        })
-    }
-}
-
-/// A `PyDataMemAllocator` that has all its functions.
 #[derive(Clone, Copy)]
 pub struct Functions {
     pub ctx: *mut c_void,
@@ -60,7 +31,7 @@ pub struct Functions {
 pub struct RawHandler {
     pub name: [c_char; 127],
     pub version: u8,
-    pub allocator: RawAllocator,
+    pub allocator: Functions,
 }
 
 /// The head of NumPy's `PyArrayObject_fields`.
@@ -79,10 +50,30 @@ pub struct RawArray {
     pub mem_handler: *mut ffi::PyObject,
 }
 
+/// The head of NumPy's `PyArray_Descr`.
+#[repr(C)]
+struct RawDescr {
+    head: ffi::PyObject,
+    kind: *mut ffi::PyTypeObject,
+    letters: [c_char; 4],
+    number: c_int,
+    flags: u64,
+    item_size: isize,
+}
+
+/// A dtype of numbers, and bytes of an item.
+pub struct PlainDtype<'py> {
+    pub object: Bound<'py, PyAny>,
+    pub size: usize,
+}
+
 /// NumPy's flag for an array that frees its data.
 pub const OWNDATA: c_int = 0x0004;
-/// NumPy's flag for an array that may be written to.
-pub const WRITEABLE: c_int = 0x0400;
+
+/// NumPy's numbers of types: from the first to the last of these, and one that came later, items are plain bytes.
+const BOOL: c_int = 0;
+const COMPLEX_LONG_DOUBLE: c_int = 16;
+const HALF: c_int = 23;
 
 /// The handler inside a capsule.
 pub fn handler_in(capsule: &Bound<'_, PyAny>) -> PyResult<*mut RawHandler> {
@@ -91,35 +82,7 @@ pub fn handler_in(capsule: &Bound<'_, PyAny>) -> PyResult<*mut RawHandler> {
     if pointer.is_null() { Err(PyErr::fetch(capsule.py())) } else { Ok(pointer.cast()) }
 }
 
-/// A function pointer, read at once.
-///
-/// # Safety
-/// `F` is a function pointer, and one or null lies there.
-unsafe fn load<F>(place: *const Option<F>) -> Option<F> {
-    // SAFETY: a function pointer of type `F` or null lies there (`load_allocator` below); an aligned word that is only
-    // read, and lies in memory as an atomic pointer does.
-    unsafe { transmute_copy(&AtomicPtr::<c_void>::from_ptr(place.cast_mut().cast()).load(Acquire)) }
-}
-
 impl RawHandler {
-    /// The functions of a handler, whose pointers another thread may replace meanwhile.
-    ///
-    /// # Safety
-    /// The handler lives, and any mix of functions that it has had works.
-    pub unsafe fn load_allocator(handler: *const Self) -> RawAllocator {
-        // SAFETY: the handler lives, and any mix of its functions works (`handler.rs`, `door.rs`).
-        unsafe {
-            let raw = &raw const (*handler).allocator;
-            RawAllocator {
-                ctx: (*raw).ctx,
-                malloc: load(&raw const (*raw).malloc),
-                calloc: load(&raw const (*raw).calloc),
-                realloc: load(&raw const (*raw).realloc),
-                free: load(&raw const (*raw).free),
-            }
-        }
-    }
-
     /// The handler's own name.
     pub fn name(&self) -> String {
         let bytes: Vec<u8> = self.name.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
@@ -127,15 +90,13 @@ impl RawHandler {
     }
 }
 
-/// `PyArray_NewCopy`.
-type NewCopy = unsafe extern "C" fn(*mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
-/// The order of a copy that keeps the order there is.
-const KEEP_ORDER: c_int = 2;
 /// NumPy's flags for an array in C order, aligned and writeable.
 const CARRAY: c_int = 0x0501;
 
 /// `PyArray_Empty` and `PyArray_Zeros`; they take over a reference to the dtype.
 type Make = unsafe extern "C" fn(c_int, *const isize, *mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
+/// `PyArray_DescrConverter`, which gives a new reference.
+type ConvertDtype = unsafe extern "C" fn(*mut ffi::PyObject, *mut *mut ffi::PyObject) -> c_int;
 /// `PyArray_NewFromDescr`; it takes over a reference to the dtype.
 type NewFromDescr = unsafe extern "C" fn(
     *mut ffi::PyTypeObject,
@@ -157,7 +118,7 @@ pub struct NumPy {
     new_from_descr: NewFromDescr,
     zeros: Make,
     empty: Make,
-    new_copy: NewCopy,
+    convert_dtype: ConvertDtype,
     /// Where NumPy's library lies in memory.
     library: *const c_void,
 }
@@ -198,19 +159,18 @@ impl NumPy {
         static LOADED: PyOnceLock<NumPy> = PyOnceLock::new();
         if LOADED.get(py).is_none() {
             // Before the lock: under `firsttouch run` NumPy's first import calls `install`, which asks for this.
-            let _ = py.import(Name("numpy"));
+            let _ = py.import("numpy");
         }
         LOADED.get_or_make(py, || Self::load(py))
     }
 
     fn load(py: Python<'_>) -> PyResult<Self> {
-        let module = py.import(Name("numpy._core.multiarray")).map_err(|error| {
+        let module = py.import("numpy._core.multiarray").map_err(|error| {
             UnsupportedError::new_err(format!("firsttouch needs NumPy 2.0 or newer, and could not load it: {error}"))
         })?;
-        let capsule = module.getattr(Name("_ARRAY_API"))?;
-        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 85, 94, 183, 184, 211 and
-        // 304 to 306 have
-        // these types in all of NumPy's binary interface 2, whose number slot 0 gives and is checked before the rest.
+        let capsule = module.getattr("_ARRAY_API")?;
+        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 94, 174, 183, 184, 211
+        // and 304 to 306 have these types in all of NumPy's binary interface 2, whose number slot 0 gives and is checked before the rest.
         unsafe {
             let table = ffi::PyCapsule_GetPointer(capsule.as_ptr(), std::ptr::null()).cast::<*const c_void>();
             if table.is_null() {
@@ -229,10 +189,10 @@ impl NumPy {
             Ok(Self {
                 library: library_of(slot(0)),
                 array_type: slot(2).cast_mut().cast(),
-                new_copy: std::mem::transmute::<*const c_void, NewCopy>(slot(85)),
                 new_from_descr: std::mem::transmute::<*const c_void, NewFromDescr>(slot(94)),
                 zeros: std::mem::transmute::<*const c_void, Make>(slot(183)),
                 empty: std::mem::transmute::<*const c_void, Make>(slot(184)),
+                convert_dtype: std::mem::transmute::<*const c_void, ConvertDtype>(slot(174)),
                 set_handler: std::mem::transmute::<
                     *const c_void,
                     unsafe extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject,
@@ -269,6 +229,23 @@ impl NumPy {
         room_for_token(capsule.py())?;
         // SAFETY: NumPy checks the capsule's name; the handlers outlive their capsules (`capsules.rs`).
         unsafe { Bound::from_owned_ptr_or_err(capsule.py(), (self.set_handler)(capsule.as_ptr())) }
+    }
+
+    /// The dtype that is meant, NumPy's default if none is given; `None` where it is not one of numbers.
+    pub fn plain_dtype<'py>(&self, py: Python<'py>, given: Option<&Bound<'py, PyAny>>) -> Option<PlainDtype<'py>> {
+        let given = given.map_or_else(|| py.None().into_bound(py), Clone::clone);
+        let mut found = std::ptr::null_mut();
+        // SAFETY: the function gives a dtype, or sets an error, which NumPy's own function will set again.
+        unsafe {
+            if (self.convert_dtype)(given.as_ptr(), &mut found) == 0 {
+                ffi::PyErr_Clear();
+                return None;
+            }
+            let object = Bound::from_owned_ptr(py, found);
+            let RawDescr { number, item_size, .. } = *found.cast::<RawDescr>();
+            let is_plain = matches!(number, BOOL..=COMPLEX_LONG_DOUBLE | HALF);
+            is_plain.then_some(PlainDtype { object, size: item_size as usize })
+        }
     }
 
     /// NumPy's own empty or zeroed array in C order, through the current handler.
@@ -308,19 +285,6 @@ impl NumPy {
         }
     }
 
-    /// A copy of an array on memory of the current handler, in the order that it has.
-    pub fn copy<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        debug_assert!(self.array(array).is_some());
-        // SAFETY: it is an array (`decorator.rs` asked), and the function gives a new reference or null with an error.
-        unsafe { Bound::from_owned_ptr_or_err(array.py(), (self.new_copy)(array.as_ptr(), KEEP_ORDER)) }
-    }
-
-    /// Whether an object is an array, and of no class of its own.
-    pub fn is_exact(&self, object: &Bound<'_, PyAny>) -> bool {
-        // SAFETY: the object lives.
-        unsafe { ffi::Py_TYPE(object.as_ptr()) == self.array_type }
-    }
-
     /// The fields of an array, or nothing for other objects.
     pub fn array<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<&'a RawArray> {
         // SAFETY: an instance of ndarray begins with these fields, and lives as long as the reference.
@@ -343,65 +307,6 @@ pub fn library_of(function: *const c_void) -> *const c_void {
     }
     let _ = function;
     std::ptr::null()
-}
-
-/// A dtype, and bytes of an item.
-pub struct PlainDtype {
-    pub object: Py<PyAny>,
-    pub size: usize,
-}
-
-/// What people pass (by identity) with the dtype that is meant; the first is the default.
-struct DtypeTable {
-    keys: Vec<(usize, usize)>,
-    dtypes: Vec<PlainDtype>,
-    /// Keeps the keys alive.
-    _kept: Vec<Py<PyAny>>,
-}
-
-const DTYPES: [&str; 14] = [
-    "float64",
-    "float32",
-    "int64",
-    "int32",
-    "uint8",
-    "bool",
-    "complex128",
-    "int8",
-    "int16",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "complex64",
-];
-
-fn dtype_table(py: Python<'_>) -> PyResult<DtypeTable> {
-    let dtype = py.import(Name("numpy"))?.getattr(Name("dtype"))?;
-    let mut table = DtypeTable { keys: Vec::new(), dtypes: Vec::new(), _kept: Vec::new() };
-    let python =
-        [py.get_type::<PyFloat>(), py.get_type::<PyInt>(), py.get_type::<PyBool>(), py.get_type::<PyComplex>()];
-    let python = python.into_iter().map(Bound::into_any);
-    let numpys =
-        DTYPES.iter().map(|name| dtype.call1((*name,))?.getattr(Name("type"))).collect::<PyResult<Vec<_>>>()?;
-    for key in python.chain(numpys) {
-        let meant = dtype.call1((&key,))?;
-        for key in [key, meant.clone()] {
-            table.keys.push((key.as_ptr() as usize, table.dtypes.len()));
-            table._kept.push(key.unbind());
-        }
-        table.dtypes.push(PlainDtype { size: meant.getattr(Name("itemsize"))?.extract()?, object: meant.unbind() });
-    }
-    Ok(table)
-}
-
-/// The dtype that is meant, if it is one of the plain ones.
-pub fn plain_dtype<'a>(py: Python<'a>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<&'a PlainDtype>> {
-    static TABLE: PyOnceLock<DtypeTable> = PyOnceLock::new();
-    let table = TABLE.get_or_make(py, || dtype_table(py))?;
-    let Some(given) = given else { return Ok(table.dtypes.first()) };
-    let wanted = given.as_ptr() as usize;
-    Ok(table.keys.iter().find(|(key, _)| *key == wanted).map(|&(_, at)| &table.dtypes[at]))
 }
 
 /// NumPy's domain of tracemalloc (`NPY_TRACE_DOMAIN`).

@@ -1,8 +1,7 @@
 //! Placement: placed pages and their receipts, touching and migrating existing pages, and the NUMA topology.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::interrupts::interruptible;
-use crate::python::values::{Dict, PyMemoryError, PyOSError, PyValueError, ToPython};
+use crate::python::values::{PyMemoryError, PyValueError};
 use firsttouch::adaptors::{Filled, Limited, Origin, Tracked};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::numa::policy::{Outer, Policy};
@@ -16,6 +15,7 @@ use firsttouch::pages::touch::{self, Job, Way};
 use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
 use firsttouch::why::why;
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::any::Any;
@@ -34,7 +34,7 @@ fn page_name(page: Page) -> Option<String> {
 }
 
 pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
-    let dict = Dict::new(py)?;
+    let dict = PyDict::new(py);
     dict.set_item("nbytes", got.asked)?;
     dict.set_item("mapped", got.bytes)?;
     dict.set_item("asked", asked.to_string())?;
@@ -48,7 +48,7 @@ pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> P
     dict.set_item("threads", got.threads)?;
     dict.set_item("locked", got.lock == receipt::Outcome::Granted)?;
     dict.set_item("why_not", got.why_not())?;
-    Ok(dict.done())
+    Ok(dict)
 }
 
 /// The receipt of the block that contains `address`; `None` if there are no placed pages at the bottom of `allocator`.
@@ -67,10 +67,10 @@ type BlockOrigin = (usize, usize, bool, String);
 
 /// Why the block that begins at `address` lies there; `None` where it is neither a pool's nor of pages.
 #[pyfunction]
-pub fn origin_of(address: usize) -> Option<ToPython<BlockOrigin>> {
+pub fn origin_of(address: usize) -> Option<BlockOrigin> {
     let found = why(address)?;
     let huge = matches!(found.origin, Origin::Credit | Origin::Precedent | Origin::Exchanged);
-    Some(ToPython((found.asked, found.span.1, huge, found.origin.to_string())))
+    Some((found.asked, found.span.1, huge, found.origin.to_string()))
 }
 
 // ---- Pages that exist: touched, moved to other nodes ----------------------------------------------
@@ -78,14 +78,15 @@ pub fn origin_of(address: usize) -> Option<ToPython<BlockOrigin>> {
 /// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
 #[pyfunction]
 pub fn touch_range(
+    py: Python<'_>,
     address: usize,
     nbytes: usize,
     write: bool,
     threads: Option<usize>,
-) -> PyResult<ToPython<(usize, bool)>> {
+) -> PyResult<(usize, bool)> {
     let (address, size) = migration::whole_pages(address, nbytes);
     if size == 0 {
-        return Ok(ToPython((0, true)));
+        return Ok((0, true));
     }
     if let Some((missing, available)) = migration::lacking(address, size) {
         return Err(PyMemoryError::new_err(format!(
@@ -103,15 +104,10 @@ pub fn touch_range(
         threads,
         processors: None,
     };
-    let mut run = |go_on: touch::GoOn<'_>| {
-        #[allow(unsafe_code)]
-        // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
-        unsafe {
-            touch::make_real(job, go_on)
-        }
-    };
-    let done = interruptible(&mut run)?;
-    done.map(|done| ToPython((done.threads, done.by_kernel))).map_err(|error| match Reason::of(error) {
+    #[allow(unsafe_code)]
+    // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
+    let done = py.detach(|| unsafe { touch::make_real(job, &mut |_| true) });
+    done.map(|done| (done.threads, done.by_kernel)).map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
             "cannot touch {}: a mapped file is shorter now than it was, or its file system or the pool of huge pages \
              is full (errno {code})",
@@ -140,11 +136,12 @@ type MovedBytes = (usize, usize, usize, usize, Option<String>);
 #[pyfunction]
 #[pyo3(signature = (address, nbytes, numa, allocator=None))]
 pub fn migrate_range(
+    py: Python<'_>,
     address: usize,
     nbytes: usize,
     numa: &str,
     allocator: Option<&PyAllocator>,
-) -> PyResult<ToPython<MovedBytes>> {
+) -> PyResult<MovedBytes> {
     let refused = |reason: Reason| PyOSError::new_err(format!("cannot move the pages to {numa}: {reason}"));
     let orders = policy(numa)?.within(&Outer::now(Topology::read().with_memory())).map_err(refused)?;
     // Pages that are not resident yet follow, if the block is a mapping of its own.
@@ -153,9 +150,9 @@ pub fn migrate_range(
     {
         let _ = pages.rebind(address, &orders); // the resident pages show whether it worked
     }
-    let done = interruptible(&mut |go_on| migrate((address, nbytes), &orders, go_on))?;
+    let done = py.detach(|| migrate((address, nbytes), &orders, &mut |_| true));
     let sum = done.map_err(|error| refused(Reason::of(error)))?;
-    Ok(ToPython((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string()))))
+    Ok((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string())))
 }
 
 // ---- The NUMA nodes there are --------------------------------------------------
@@ -164,12 +161,12 @@ type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
 
 /// Nodes that are online: number, processors, memory (total, free, available), distances.
 #[pyfunction]
-pub fn numa_nodes() -> ToPython<Vec<NodeRow>> {
+pub fn numa_nodes() -> Vec<NodeRow> {
     let row = |node: &firsttouch::numa::topology::Node| {
         let memory = node.memory.map(|memory| (memory.total, memory.free, memory.available));
         (node.number, node.processors.iter().collect(), memory, node.distances.clone())
     };
-    ToPython(Topology::read().nodes.iter().map(row).collect())
+    Topology::read().nodes.iter().map(row).collect()
 }
 
 /// Return the NUMA node of the processor that the current thread runs on.
@@ -187,8 +184,8 @@ pub fn numa_nodes() -> ToPython<Vec<NodeRow>> {
 /// >>> ft.placement.current_node() <= ft.placement.highest_node()
 /// True
 #[pyfunction]
-pub fn current_node() -> ToPython<usize> {
-    ToPython(os::current_node())
+pub fn current_node() -> usize {
+    os::current_node()
 }
 
 /// Return the highest number of a NUMA node that is online.
@@ -206,6 +203,6 @@ pub fn current_node() -> ToPython<usize> {
 /// >>> len(ft.placement.topology()) <= ft.placement.highest_node() + 1
 /// True
 #[pyfunction]
-pub fn highest_node() -> ToPython<usize> {
-    ToPython(Topology::read().highest())
+pub fn highest_node() -> usize {
+    Topology::read().highest()
 }

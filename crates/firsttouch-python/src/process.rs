@@ -5,7 +5,7 @@
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::{process_pool, small_limit};
 use crate::handlers::front::installed;
-use crate::python::values::{Dict, PyValueError, ToPython};
+use crate::python::values::PyValueError;
 use firsttouch::allocator::Allocator;
 use firsttouch::failure;
 use firsttouch::heap::{c_library, purger};
@@ -33,20 +33,20 @@ pub fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<
         None => serving().stats(),
         Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
     };
-    let dict = Dict::new(py)?;
+    let dict = PyDict::new(py);
     for (name, value) in stats.figures().into_iter().chain([("small_limit", small_limit() as u64)]) {
         dict.set_item(name, value)?;
     }
-    Ok(dict.done())
+    Ok(dict)
 }
 
 /// Returns an allocator's idle memory to the operating system; by default that of the one that serves the process.
 /// Returns the number of bytes.
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
-pub fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> ToPython<usize> {
+pub fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> usize {
     let native = allocator.map_or_else(|| Some(serving()), |wrapped| wrapped.native().cloned());
-    ToPython(py.detach(|| native.map_or(0, |native| native.trim())))
+    py.detach(|| native.map_or(0, |native| native.trim()))
 }
 
 /// Returns what the C library's heaps keep for no use to the operating system. Returns the number of bytes.
@@ -64,9 +64,9 @@ pub fn set_memory_bound(nbytes: Option<usize>) {
 
 /// The last request that failed: bytes asked, the limit's name, and the whole reason.
 #[pyfunction]
-pub fn last_failure() -> ToPython<Option<(usize, &'static str, String)>> {
+pub fn last_failure() -> Option<(usize, &'static str, String)> {
     let told = failure::last().zip(failure::last_reason());
-    ToPython(told.map(|(error, reason)| (error.asked, error.limit_name(), reason)))
+    told.map(|(error, reason)| (error.asked, error.limit_name(), reason))
 }
 
 // Forks. The background purger is joined before, so that Python, which counts threads right after the fork, does not warn,

@@ -4,7 +4,6 @@ use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::small_limit;
 use crate::handlers::front::arrays_only;
 use crate::process::serving;
-use crate::python::values::ToPython;
 use firsttouch::gain::Fresh;
 use firsttouch::heap::c_library;
 use firsttouch::os::{self, Usage};
@@ -72,13 +71,13 @@ pub fn report(
     start: &ReportStart,
     pooled: bool,
     allocator: Option<&PyAllocator>,
-) -> PyResult<ToPython<(String, String)>> {
+) -> PyResult<(String, String)> {
     fn fact<'py, T: FromPyObjectOwned<'py>>(facts: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
         let found = facts.get_item(name)?.filter(|value| !value.is_none());
         found.map(|value| value.extract().map_err(Into::into)).transpose()
     }
     let preloaded = preloaded(allocator);
-    let serves_blocks = pooled && arrays_only(facts.py()).is_none();
+    let serves_blocks = pooled && arrays_only().is_none();
     let pooled = pooled || preloaded.is_some();
     let (now, plainly) = match preloaded {
         Some(pool) => (pool.stats(), pool.plainly()),
@@ -112,5 +111,5 @@ pub fn report(
     if let Some(pool) = preloaded {
         pool.leave_report();
     }
-    Ok(ToPython(report.text_and_json()))
+    Ok(report.text_and_json())
 }

@@ -2,7 +2,7 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::placement::receipt_dict;
-use crate::python::values::{Dict, PyMemoryError, PyOSError, PyValueError, ToPython, UnsupportedError, ensure_memory};
+use crate::python::values::{PyMemoryError, PyValueError, UnsupportedError, ensure_memory};
 use firsttouch::allocator::find;
 use firsttouch::failure;
 use firsttouch::os::Errno;
@@ -10,6 +10,7 @@ use firsttouch::pages::placement::Placement;
 use firsttouch::shared::{Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
 use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
@@ -41,37 +42,37 @@ impl SharedMapping {
 
     /// Maps what another process shares; or returns why not.
     #[staticmethod]
-    fn open(py: Python<'_>, words: HandleFields, write: bool) -> PyResult<ToPython<(Option<Py<Self>>, String)>> {
+    fn open(py: Python<'_>, words: HandleFields, write: bool) -> PyResult<(Option<Py<Self>>, String)> {
         ensure_memory(py)?;
         let handle = handle(words);
         match Shared::open(&handle, write) {
-            Ok(shared) => Ok(ToPython((Some(Py::new(py, Self(shared))?), String::new()))),
+            Ok(shared) => Ok((Some(Py::new(py, Self(shared))?), String::new())),
             Err(refused @ Refused::Errno(Errno::NO_MEMORY)) => Err(PyMemoryError::new_err(refused.message(&handle))),
-            Err(refused) => Ok(ToPython((None, refused.message(&handle)))),
+            Err(refused) => Ok((None, refused.message(&handle))),
         }
     }
 
     /// The fields by which another process opens it.
-    fn handle(&self) -> PyResult<ToPython<HandleFields>> {
+    fn handle(&self) -> PyResult<HandleFields> {
         let made = self.0.handle();
         let Handle { token, process, file, size, page, ticket } =
             made.map_err(|error| PyOSError::new_err((error.0, format!("no handle can be made: {}", words(error.0)))))?;
-        Ok(ToPython((token, process, file, size, page, (ticket.table, ticket.file, ticket.number))))
+        Ok((token, process, file, size, page, (ticket.table, ticket.file, ticket.number)))
     }
 
     #[getter]
-    fn address(&self) -> ToPython<usize> {
-        ToPython(self.0.address())
+    fn address(&self) -> usize {
+        self.0.address()
     }
 
     #[getter]
-    fn nbytes(&self) -> ToPython<usize> {
-        ToPython(self.0.size())
+    fn nbytes(&self) -> usize {
+        self.0.size()
     }
 
     #[getter]
-    fn token(&self) -> ToPython<&str> {
-        ToPython(self.0.token())
+    fn token(&self) -> &str {
+        self.0.token()
     }
 
     /// The requested placement and what was granted, if this process created the memory.
@@ -82,12 +83,12 @@ impl SharedMapping {
     /// All of it as bytes, for NumPy.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = Dict::new(py)?;
+        let dict = PyDict::new(py);
         dict.set_item("version", 3_i32)?;
         dict.set_item("typestr", "|u1")?;
         dict.set_item("shape", (self.0.size(),))?;
         dict.set_item("data", (self.0.address(), !self.0.is_writable()))?;
-        Ok(dict.done())
+        Ok(dict)
     }
 }
 

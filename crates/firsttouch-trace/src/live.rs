@@ -129,12 +129,12 @@ pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Records that a block was allocated, for an array or not; `has_line` says whether its line may be asked for.
-pub fn on_alloc(address: usize, size: usize, is_array: bool, has_line: bool) {
+/// Records that a block was allocated, for an array or not.
+pub fn on_alloc(address: usize, size: usize, is_array: bool) {
     if size < SMALL_LIMIT || !is_open() {
         return;
     }
-    let site = line(size, has_line);
+    let site = line(size);
     if address_map::is_foreign(address) && !STATE.has_foreign.load(Relaxed) {
         STATE.has_foreign.store(true, Relaxed);
     }
@@ -142,8 +142,8 @@ pub fn on_alloc(address: usize, size: usize, is_array: bool, has_line: bool) {
 }
 
 /// The number of the line that asks for a block, if that is wanted and known; it is in the text then.
-fn line(size: usize, has_line: bool) -> u64 {
-    let Some(sites) = STATE.call_sites.get().filter(|_| has_line && size >= STATE.lines_from.load(Relaxed)) else {
+fn line(size: usize) -> u64 {
+    let Some(sites) = STATE.call_sites.get().filter(|_| size >= STATE.lines_from.load(Relaxed)) else {
         return 0;
     };
     let site = (sites.site)();
@@ -181,11 +181,11 @@ pub fn on_free(address: usize) -> Option<LiveBlock> {
 
 /// Records that a resize has ended, of a block that was listed; it belongs to the line that made it, or, if that is not known,
 /// to this one. If it failed, `size` is `None`, and the address the old one.
-pub fn on_resize_end(before: LiveBlock, address: usize, size: Option<usize>, has_line: bool) {
+pub fn on_resize_end(before: LiveBlock, address: usize, size: Option<usize>) {
     let size = size.unwrap_or(before.size);
     if size >= SMALL_LIMIT && is_open() {
         let is_known = before.site & !NO_ARRAY != 0;
-        insert(address, size, before.site | if is_known { 0 } else { line(size, has_line) });
+        insert(address, size, before.site | if is_known { 0 } else { line(size) });
     }
 }
 

@@ -18,13 +18,14 @@ pub struct Request {
     size: usize,
     align: usize,
     zeroed: bool,
+    of_interpreter: bool,
 }
 
 impl Request {
     /// A request for `size` bytes of any content. A size of zero is served as one.
     #[inline]
     pub const fn bytes(size: usize) -> Self {
-        Self { size: if size == 0 { 1 } else { size }, align: DEFAULT_ALIGN, zeroed: false }
+        Self { size: if size == 0 { 1 } else { size }, align: DEFAULT_ALIGN, zeroed: false, of_interpreter: false }
     }
 
     /// A request for `size` bytes that read zero.
@@ -51,6 +52,18 @@ impl Request {
     #[inline]
     pub const fn with_zeroed(self, zeroed: bool) -> Self {
         Self { zeroed, ..self }
+    }
+
+    /// The same request, of an interpreter for itself: at the end of a budget it has to compile and import what tells of that,
+    /// so budgets have a little more for it.
+    #[inline]
+    pub const fn of_interpreter(self) -> Self {
+        Self { of_interpreter: true, ..self }
+    }
+
+    /// Whether an interpreter asks for itself.
+    pub const fn is_of_interpreter(self) -> bool {
+        self.of_interpreter
     }
 
     /// The size in bytes, at least one.

@@ -177,11 +177,9 @@ class Strand:
         with contextlib.suppress(MemoryError, RuntimeError):  # a buffer is full; a scope is another thread's, or closed
             if not isinstance(scope, ft.buffers.Scope):
                 array = random.choice((np.empty, np.zeros))(nbytes, "u1")
-            elif random.random() < 0.5:
+            else:
                 array = scope.zeros(nbytes, "u1")
                 assert not array.any()
-            else:
-                array = np.asarray(scope.alloc(nbytes, 64 << random.randrange(3)))
             world.keep(array, random, "one who serves a context")
 
 

@@ -3,7 +3,8 @@
 use crate::python::values::{PyRuntimeError, PyTypeError};
 use crate::scratch::scope::Opening;
 use firsttouch::allocator::{Allocator, find};
-use firsttouch::owners;
+use firsttouch::owners::{self, keeps_list};
+use firsttouch::scratch::Buffer;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::any::Any;
@@ -136,6 +137,18 @@ impl Drop for PyAllocator {
 impl PartialEq for PyAllocator {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
+    }
+}
+
+/// Registers `allocator` as an owner, so that its blocks are found by their address, whichever handler frees them.
+pub fn register_owner(allocator: &Arc<dyn Allocator>) {
+    if keeps_list(&**allocator) {
+        owners::enter(allocator.clone());
+    }
+    // Large blocks of a buffer are its upstream's.
+    let any: &dyn Any = &**allocator;
+    if let (true, Some(upstream)) = (any.is::<Buffer>(), allocator.upstream()) {
+        register_owner(upstream);
     }
 }
 

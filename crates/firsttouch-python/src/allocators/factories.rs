@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // Safety: addresses of functions are taken on their giver's word.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::values::{self, Dict, Name, PyTypeError, PyValueError, ToPython, UnsupportedError, ensure_memory};
+use crate::python::values::{PyTypeError, PyValueError, UnsupportedError, ensure_memory};
 use crate::python::{call_sites, callback, gil};
 use firsttouch::adaptors::{CallSites, Limited};
 use firsttouch::allocator::{Allocator, find};
@@ -21,21 +21,6 @@ use std::sync::Arc;
 
 // ---- Python objects as arguments, and the core's errors as exceptions ---------------------------------------------
 
-/// Returns a result, or `None` for an error that says what an object is not. A lack of memory is passed on.
-fn unless_out_of_memory<T>(result: PyResult<T>, py: Python<'_>) -> PyResult<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.is_instance_of::<pyo3::exceptions::PyMemoryError>(py) => Err(error),
-        Err(_) => Ok(None),
-    }
-}
-
-/// NumPy's own bool, which has an `__index__` before NumPy 2.2.
-fn is_numpy_bool(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let kind = object.get_type();
-    Ok(kind.name()?.to_cow()? == "bool" && kind.module()?.to_cow()? == "numpy")
-}
-
 /// The value of an object.
 fn given(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if object.is_none() {
@@ -43,10 +28,7 @@ fn given(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     } else if object.is_instance_of::<PyBool>() {
         Ok(Value::Flag(object.extract()?))
     } else if let Ok(text) = object.cast::<PyString>() {
-        match unless_out_of_memory(text.to_cow(), object.py())? {
-            Some(text) => Ok(text.into_owned().into()),
-            None => other(object), // half of a surrogate pair
-        }
+        text.to_cow().map_or_else(|_| other(object), |text| Ok(text.into_owned().into())) // or half of a surrogate pair
     } else if object.is_instance_of::<PyFloat>() {
         Ok(Value::Float(object.extract()?))
     } else if let Ok(allocator) = object.cast::<PyAllocator>() {
@@ -55,13 +37,9 @@ fn given(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         Ok(allocator.native().map_or_else(other, |native| Value::Made(Made(native.clone()))))
     } else if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
         object.try_iter()?.map(|each| given(&each?)).collect::<PyResult<_>>().map(Value::Several)
-    } else if is_numpy_bool(object)? {
-        other(object)
-    } else if let Some(number) = unless_out_of_memory(object.call_method0(Name("__index__")), object.py())? {
-        match unless_out_of_memory(number.extract::<i128>(), object.py())? {
-            Some(number) => Ok(Value::Integer(number)),
-            None => Ok(Value::Other { shown: number.str()?.to_cow()?.into_owned(), kind: "int".into() }),
-        }
+    } else if let Ok(number) = object.call_method0("__index__") {
+        let large = || Ok(Value::Other { shown: number.str()?.to_string(), kind: "int".into() });
+        number.extract().map_or_else(|_| large(), |number| Ok(Value::Integer(number)))
     } else {
         other(object)
     }
@@ -69,10 +47,9 @@ fn given(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 
 fn other(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     let kind = object.get_type();
-    let name = kind.name()?;
     let numpys = kind.module().is_ok_and(|module| module == "numpy"); // it has a bool of its own
-    let shown = object.repr()?.to_cow()?.into_owned();
-    Ok(Value::Other { shown, kind: format!("{}{}", if numpys { "numpy." } else { "" }, name.to_cow()?) })
+    let kind = format!("{}{}", if numpys { "numpy." } else { "" }, kind.name()?);
+    Ok(Value::Other { shown: object.repr()?.to_string(), kind })
 }
 
 /// The allocator in Rust that an object is, describes or implements.
@@ -80,7 +57,7 @@ pub fn upstream(object: &Bound<'_, PyAny>, caller: &str) -> PyResult<Arc<dyn All
     let py = object.py();
     let found = match object.cast::<PyAllocator>() {
         Ok(found) => found.clone(),
-        Err(_) => callback(py, "checked")?.call1(values::arguments(py, (object.clone(), caller))?)?.cast_into()?,
+        Err(_) => callback(py, "checked")?.call1((object, caller))?.cast_into()?,
     };
     found.get().require_native(caller)
 }
@@ -104,14 +81,14 @@ pub fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 /// The same for Python.
 #[pyfunction]
-pub fn size_argument(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ToPython<usize>> {
-    bytes(name, value).map(ToPython)
+pub fn size_argument(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    bytes(name, value)
 }
 
 /// The bytes of a size in text, like `"64 KiB"`.
 #[pyfunction]
-pub fn parse_size(text: &str) -> PyResult<ToPython<usize>> {
-    size::parse(text).map(ToPython).map_err(PyValueError::new_err)
+pub fn parse_size(text: &str) -> PyResult<usize> {
+    size::parse(text).map_err(PyValueError::new_err)
 }
 
 /// The canonical text of a NUMA policy of this machine.
@@ -270,13 +247,13 @@ type Row = (&'static str, bool, &'static str, String, String);
 
 /// What is declared, by name: name, whether it is an adaptor, what it is, and its signature, plain and annotated.
 #[pyfunction]
-pub fn declared() -> ToPython<Vec<Row>> {
+pub fn declared() -> Vec<Row> {
     let row = |spec: &'static Spec| {
         (spec.name, spec.is_adaptor(), spec.summary, signature(spec, false), signature(spec, true))
     };
     let mut rows: Vec<_> = spec::all().map(row).collect();
     rows.sort_unstable_by_key(|(name, ..)| *name);
-    ToPython(rows)
+    rows
 }
 
 // ---- Expressions: the core parses them and creates what it knows; Python creates the rest -------------------------
@@ -297,9 +274,9 @@ pub fn evaluate_expression<'py>(text: &str, others: &Bound<'py, PyDict>) -> PyRe
 
 /// `" (did you mean pool?)"`, or nothing where none of the known words is near.
 #[pyfunction]
-pub fn did_you_mean(word: &Bound<'_, PyString>, known: Vec<String>) -> ToPython<String> {
+pub fn did_you_mean(word: &Bound<'_, PyString>, known: Vec<String>) -> String {
     // Words of a command line may have bytes that are not UTF-8.
-    ToPython(expression::did_you_mean(&word.to_string_lossy(), known.iter().map(String::as_str)))
+    expression::did_you_mean(&word.to_string_lossy(), known.iter().map(String::as_str))
 }
 
 impl<'py> Evaluation<'_, 'py> {
@@ -315,20 +292,20 @@ impl<'py> Evaluation<'_, 'py> {
             let made = make(py, bound, on.as_ref())?.map_err(|error| self.raised(error))?;
             return Ok(Bound::new(py, made)?.into_any());
         }
-        let Some(other) = self.others.get_item(ToPython(description.name.as_ref()))? else {
+        let Some(other) = self.others.get_item(description.name.as_ref())? else {
             let names: Vec<String> = self.others.keys().extract()?;
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             return Err(self.raised(factory::no_allocator(&description.name, &names)));
         };
-        let (by_place, by_name) = (values::list(py)?, Dict::new(py)?);
+        let (mut by_place, by_name) = (Vec::new(), PyDict::new(py));
         for Argument { name, value } in call {
             let object = self.object(value)?;
             match name {
                 Some(name) => by_name.set_item(name.as_ref(), object)?,
-                None => by_place.append(object)?,
+                None => by_place.push(object),
             }
         }
-        other.call(tuple(&by_place)?, Some(&by_name.done()))
+        other.call(PyTuple::new(py, by_place)?, Some(&by_name))
     }
 
     fn object(&self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
@@ -341,25 +318,17 @@ impl<'py> Evaluation<'_, 'py> {
 
 /// A value as an object.
 fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    match value {
-        Value::Flag(value) => ToPython(*value).into_pyobject(py),
-        Value::Integer(value) => match i64::try_from(*value) {
-            Ok(value) => ToPython(value).into_pyobject(py),
-            Err(_) => Ok(value.into_pyobject(py)?.into_any()),
-        },
-        Value::Float(value) => ToPython(*value).into_pyobject(py),
-        Value::Text(value) => ToPython(value.as_ref()).into_pyobject(py),
+    Ok(match value {
+        Value::Flag(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Value::Integer(value) => value.into_pyobject(py)?.into_any(),
+        Value::Float(value) => PyFloat::new(py, *value).into_any(),
+        Value::Text(value) => PyString::new(py, value).into_any(),
         Value::Several(values) => {
-            let items = values::list(py)?;
-            values.iter().try_for_each(|value| items.append(object(py, value)?))?;
-            Ok(tuple(&items)?.into_any())
+            let items = values.iter().map(|value| object(py, value)).collect::<PyResult<Vec<_>>>()?;
+            PyTuple::new(py, items)?.into_any()
         }
-        _ => Ok(py.None().into_bound(py)), // a parsed value is no other
-    }
-}
-
-fn tuple<'py>(items: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyTuple>> {
-    Ok(items.py().get_type::<PyTuple>().call1((items,))?.cast_into()?)
+        _ => py.None().into_bound(py), // a parsed value is no other
+    })
 }
 
 // ---- What only Python has -------------------------------------------------------------------------------------------
@@ -406,7 +375,6 @@ pub fn from_functions(
         free: function("free", free)?,
         context: std::ptr::with_exposed_provenance_mut(context),
     };
-    gil::prepare_aside();
     // SAFETY: the functions keep malloc's contract in any thread, and stay loaded: the docstring of `from_functions`
     // demands it of the program.
     Ok(PyAllocator::ours(unsafe { Functions::with_free_inside(table, gil::aside) }))

@@ -3,4 +3,3 @@
 pub mod allocator;
 pub mod factories;
 pub mod process_pool;
-pub mod queries;

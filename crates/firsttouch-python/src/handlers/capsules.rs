@@ -4,14 +4,13 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::process_pool::{process_pool, small_limit};
-use crate::allocators::queries::can_tell;
 use crate::handlers::door;
 use crate::handlers::front::{ensure_front, installed};
 use crate::handlers::handler::{Handler, Kind};
 use crate::handlers::raw;
 use crate::numpy::{CAPSULE, NumPy, OWNDATA, handler_in};
 use crate::python::gil::{Once, make_immortal};
-use crate::python::values::{Name, PyTypeError, ensure_memory};
+use crate::python::values::{PyTypeError, ensure_memory};
 use crate::scratch::scope::Opening;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Owner, keeps_list};
@@ -76,7 +75,7 @@ fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, 
 }
 
 /// A pool leaves small arrays to NumPy, and so do adaptors on one; whoever names another allocator gets it for every size.
-fn small(allocator: &dyn Allocator) -> usize {
+pub fn small(allocator: &dyn Allocator) -> usize {
     if allocator.small_limit() > 0 { small_limit() } else { 0 }
 }
 
@@ -169,29 +168,28 @@ pub fn after<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = capsule.py();
     let mut at = capsule.clone();
     while let Some((_, before)) = handler(&at)?.and_then(Handler::scope).filter(|(opening, _)| !opening.is_open()) {
-        let next = before.lock(py).clone_ref(py).into_bound(py);
+        let next = before.lock().clone_ref(py).into_bound(py);
         at = next;
     }
     if let Some((_, before)) = handler(capsule)?.and_then(Handler::scope) {
-        let gone = std::mem::replace(&mut *before.lock(py), at.clone().unbind());
+        let gone = std::mem::replace(&mut *before.lock(), at.clone().unbind());
         drop(gone); // not under the lock: it may be the last reference
     }
     nearest_open(at)
 }
 
-/// The allocator that serves from `capsule` outwards, whose blocks are found by their address; `None` stands for what serves
-/// the process.
+/// The allocator that serves from `capsule` outwards; `None` stands for what serves the process.
 pub fn who_serves(capsule: Bound<'_, PyAny>) -> PyResult<Option<Arc<dyn Allocator>>> {
     let nearest = nearest_open(capsule)?;
     let handler = handler(&nearest)?.filter(|handler| handler.kind != Kind::Front);
-    Ok(handler.map(|handler| handler.allocator().clone()).filter(|allocator| can_tell(&**allocator)))
+    Ok(handler.map(|handler| handler.allocator().clone()))
 }
 
 /// What served before the scope of this capsule, if it is an ended scope's.
 fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     let handler = handler(capsule)?;
     let scope = handler.and_then(|handler| handler.scope()).filter(|(opening, _)| !opening.serves());
-    Ok(scope.map(|(_, before)| before.lock(capsule.py()).clone_ref(capsule.py())))
+    Ok(scope.map(|(_, before)| before.lock().clone_ref(capsule.py())))
 }
 
 /// Lets `allocator` serve the current context; what served it before, to be put back.
@@ -286,18 +284,12 @@ unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
 
 /// Who made the live block that will be given back through `capsule`.
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>>) -> PyResult<PyAllocator> {
-    let handler = handler(capsule)?.filter(|handler| handler.kind != Kind::Front);
     // SAFETY: the block lives.
     if let Some(ours) = block.and_then(|block| unsafe { made_by(block) }) {
         return Ok(ours);
     }
-    match handler {
-        // The C library's: the handler's own word for it, where that is what it stands for.
-        Some(handler) if handler.small() == 0 => Ok(PyAllocator::ours(handler.allocator().clone())),
-        Some(_) => Ok(PyAllocator::numpy()),
-        None if capsule.is(numpy.default_capsule(capsule.py())) => Ok(PyAllocator::numpy()),
-        None => behind_capsule(capsule),
-    }
+    let is_ours = handler(capsule)?.is_some() || capsule.is(numpy.default_capsule(capsule.py()));
+    if is_ours { Ok(PyAllocator::numpy()) } else { behind_capsule(capsule) }
 }
 
 /// Whether the memory of `array` is as `allocator` would have made it.
@@ -310,6 +302,6 @@ pub fn accepts(py: Python<'_>, allocator: &PyAllocator, array: &Bound<'_, PyAny>
     }
     let Some(made) = of_array(py, numpy, array)? else { return Ok(false) };
     let small = allocator.native().map_or(0, |native| small_if_named(native.as_ref()));
-    let is_left_to_numpy = || PyResult::Ok(array.getattr(Name("nbytes"))?.extract::<usize>()? < small);
+    let is_left_to_numpy = || PyResult::Ok(array.getattr("nbytes")?.extract::<usize>()? < small);
     Ok(made == *allocator || (made == PyAllocator::numpy() && is_left_to_numpy()?))
 }

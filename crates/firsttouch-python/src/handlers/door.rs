@@ -31,17 +31,14 @@ pub fn behind(py: Python<'_>, front: Option<&Handler>) -> PyResult<(*const RawHa
     let handler = unsafe { &*raw };
     let name = handler.name();
     let is_front = front.is_some_and(|front| std::ptr::eq(front.raw(), raw));
-    // SAFETY: as above.
-    match unsafe { RawHandler::load_allocator(raw) }.functions() {
-        Some(functions) if is_front || (handler.version == 1 && name == NUMPYS_NAME && numpy.owns(&functions)) => {
-            Ok((raw, functions))
-        }
-        _ => Err(UnsupportedError::new_err(format!(
-            "NumPy's default memory handler is {name:?}, version {}, where firsttouch expects NumPy's own \
-             {NUMPYS_NAME:?}, version 1: something else stands there, and is left alone",
-            handler.version
-        ))),
+    if is_front || (handler.version == 1 && name == NUMPYS_NAME && numpy.owns(&handler.allocator)) {
+        return Ok((raw, handler.allocator));
     }
+    Err(UnsupportedError::new_err(format!(
+        "NumPy's default memory handler is {name:?}, version {}, where firsttouch expects NumPy's own {NUMPYS_NAME:?}, \
+         version 1: something else stands there, and is left alone",
+        handler.version
+    )))
 }
 
 /// Puts the front there: one pointer store.

@@ -4,16 +4,16 @@
 #![allow(unsafe_code)] // Safety: one handler that lives for ever; a block's owner is told by its address (law 4).
 
 use crate::allocators::allocator::PyAllocator;
-use crate::allocators::process_pool::{change_small_limit, process_pool, small_limit};
-use crate::allocators::queries;
+use crate::allocators::process_pool::{change_small_limit, process_pool};
 use crate::custom::stands_on_python;
+use crate::handlers::capsules::small;
 use crate::handlers::door;
 use crate::handlers::handler::{Handler, Kind};
 use crate::handlers::raw;
-use crate::python::gil::Guarded;
 use crate::python::values::{PyTypeError, ensure_memory};
 use firsttouch::allocator::Allocator;
 use firsttouch::heap::c_library;
+use firsttouch::sync::lock::Lock;
 use pyo3::prelude::*;
 use std::sync::{Arc, OnceLock};
 
@@ -22,13 +22,13 @@ static FRONT: OnceLock<&'static Handler> = OnceLock::new();
 
 /// Held by whoever puts the front in place or changes which allocator serves the process, and counts who watches it: each
 /// sets several words.
-static WATCHERS: Guarded<usize> = Guarded::new(0);
+static WATCHERS: Lock<usize> = Lock::new(0);
 
 /// All allocators that were ever installed, as any thread may be about to ask one of them.
-static EVER: Guarded<Vec<&'static Arc<dyn Allocator>>> = Guarded::new(Vec::new());
+static EVER: Lock<Vec<&'static Arc<dyn Allocator>>> = Lock::new(Vec::new());
 
 /// Why the installed allocator serves arrays alone, if it does.
-static ARRAYS_ONLY: Guarded<Option<&'static str>> = Guarded::new(None);
+static ARRAYS_ONLY: Lock<Option<&'static str>> = Lock::new(None);
 
 /// Puts the front before NumPy's handler, as blocks of ours may be freed through it: an array may get another's data. Until
 /// an allocator is installed all requests go on to NumPy. Where another library's handler stands there, nothing changes.
@@ -44,7 +44,7 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
         return Ok(front);
     }
     door::numpys_functions(py)?; // outside the lock, as it may import NumPy
-    let _lock = WATCHERS.lock(py);
+    let _lock = WATCHERS.lock();
     if let Some(front) = FRONT.get() {
         return Ok(front);
     }
@@ -87,8 +87,8 @@ pub fn raised_for() -> Option<usize> {
 }
 
 /// The one reference to `allocator` that lives for ever, however often it is installed.
-fn for_ever(py: Python<'_>, allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
-    let mut ever = EVER.lock(py);
+fn for_ever(allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
+    let mut ever = EVER.lock();
     let found = ever.iter().copied().find(|other| Arc::ptr_eq(other, &allocator));
     found.unwrap_or_else(|| {
         ever.push(Box::leak(Box::new(allocator)));
@@ -99,7 +99,7 @@ fn for_ever(py: Python<'_>, allocator: Arc<dyn Allocator>) -> &'static Arc<dyn A
 /// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy and CPython.
 fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize, arrays_only: bool) -> PyResult<()> {
     let front = stand(py)?;
-    let _lock = WATCHERS.lock(py);
+    let _lock = WATCHERS.lock();
     door::behind(py, Some(front))?; // another library may have replaced it since
     let raw = match small {
         _ if arrays_only => Err("install(arrays_only=True) asked for it"),
@@ -107,9 +107,9 @@ fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize, arrays_onl
         _ => raw::stand(py),
     };
     close_raw();
-    let allocator = for_ever(py, allocator);
+    let allocator = for_ever(allocator);
     front.replace(allocator, small);
-    *ARRAYS_ONLY.lock(py) = raw.err();
+    *ARRAYS_ONLY.lock() = raw.err();
     if let Ok(raw) = raw {
         raw.replace(allocator, small.max(raw::LEAST));
     }
@@ -137,7 +137,7 @@ pub fn installed() -> Option<Arc<dyn Allocator>> {
 /// was ever installed, the front that does it leaves all requests to NumPy.
 pub fn watch(py: Python<'_>) -> PyResult<()> {
     let front = stand(py)?;
-    let mut watchers = WATCHERS.lock(py);
+    let mut watchers = WATCHERS.lock();
     *watchers += 1;
     front.set_observed(true);
     Ok(())
@@ -145,13 +145,13 @@ pub fn watch(py: Python<'_>) -> PyResult<()> {
 
 /// Stands before CPython's allocator of the raw domain, too, for traces; or says why not. Nothing is served there by it.
 pub fn watch_buffers(py: Python<'_>) -> Result<(), &'static str> {
-    let _lock = WATCHERS.lock(py);
+    let _lock = WATCHERS.lock();
     raw::stand(py).map(drop)
 }
 
 /// Undoes one call of `watch`.
-pub fn unwatch(py: Python<'_>) {
-    let mut watchers = WATCHERS.lock(py);
+pub fn unwatch() {
+    let mut watchers = WATCHERS.lock();
     *watchers -= 1;
     if let Some(front) = FRONT.get().filter(|_| *watchers == 0) {
         front.set_observed(false);
@@ -183,14 +183,7 @@ pub fn install(
             chosen.expression()
         )));
     }
-    if !queries::can_tell(chosen.as_ref()) {
-        return Err(PyTypeError::new_err(format!(
-            "install() cannot take {}: its blocks lie outside firsttouch's segments, so their owner cannot be found by \
-             their address; use it in a block with use(), install tracked() around it, or install pool() or pages()",
-            chosen.expression()
-        )));
-    }
-    let small = queries::small_limit(chosen.as_ref(), small_limit());
+    let small = small(chosen.as_ref());
     serve(py, chosen, small, arrays_only)?;
     if trim_c_library && is_glibcs() {
         py.detach(c_library::begin);
@@ -200,8 +193,8 @@ pub fn install(
 
 /// Leaves all requests to NumPy and CPython from now on.
 #[pyfunction]
-pub fn uninstall(py: Python<'_>) {
-    let _lock = WATCHERS.lock(py);
+pub fn uninstall() {
+    let _lock = WATCHERS.lock();
     close_raw();
     if let Some(front) = FRONT.get() {
         front.set_small(usize::MAX);
@@ -215,15 +208,15 @@ pub fn is_installed() -> bool {
 
 /// Why the installed allocator serves arrays alone; nothing where it serves all large blocks of Python's.
 #[pyfunction]
-pub fn arrays_only(py: Python<'_>) -> Option<&'static str> {
-    *ARRAYS_ONLY.lock(py)
+pub fn arrays_only() -> Option<&'static str> {
+    *ARRAYS_ONLY.lock()
 }
 
 /// Changes the size below which arrays stay with NumPy; for measurements.
 #[pyfunction]
-pub fn set_small_limit(py: Python<'_>, nbytes: usize) {
+pub fn set_small_limit(nbytes: usize) {
     change_small_limit(nbytes);
-    let _lock = WATCHERS.lock(py);
+    let _lock = WATCHERS.lock();
     if let Some(front) = serving() {
         front.set_small(nbytes);
     }

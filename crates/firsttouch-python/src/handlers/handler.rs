@@ -6,24 +6,23 @@
 
 #![allow(unsafe_code)] // Safety: NumPy passes each function its handler's own context, and its own live blocks.
 
-use crate::allocators::queries;
+use crate::allocators::allocator::register_owner;
 use crate::handlers::{capsules, front, observed, raw};
-use crate::numpy::{Functions, RawAllocator, RawHandler};
-use crate::python::gil::Guarded;
+use crate::numpy::{Functions, RawHandler};
 use crate::scratch::scope::Opening;
 use firsttouch::address_map;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::glibc;
 use firsttouch::owners::{self, Owner};
 use firsttouch::scratch::Buffer;
+use firsttouch::sync::lock::Lock;
 use pyo3::prelude::*;
 use std::any::Any;
-use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The name of NumPy's default handler. The front carries it too: there are programs, NumPy's own tests among them, that
 /// know the default by its name.
@@ -49,9 +48,11 @@ pub enum Kind {
 /// A handler with what its functions need. NumPy sees only `raw`.
 #[repr(C)]
 pub struct Handler {
-    raw: UnsafeCell<RawHandler>,
+    raw: RawHandler,
     /// Requests below this many bytes go on to `next`.
     small: AtomicUsize,
+    /// Requests below this many bytes do so at once: the same, or none while profiles and traces are told of each.
+    quick: AtomicUsize,
     /// The handler that small requests and foreign addresses go to.
     next: Functions,
     /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
@@ -59,10 +60,10 @@ pub struct Handler {
     /// The scratch buffer that it serves from, if it does: that takes its own blocks back itself.
     buffer: Option<Arc<Buffer>>,
     /// Of a scope's handler: whom it serves, and the capsule of what served before.
-    scope: Option<(Arc<Opening>, Guarded<Py<PyAny>>)>,
+    scope: Option<(Arc<Opening>, Lock<Py<PyAny>>)>,
     pub kind: Kind,
-    /// Whether blocks that are nobody else's are its allocator's, which can't tell: the C library's.
-    has_rest: bool,
+    /// Whether profiles and traces are told of every call, and not only of what its allocator serves.
+    observed: AtomicBool,
 }
 
 // SAFETY: the fields that change are atomic, and allocators may be used from any thread.
@@ -84,7 +85,7 @@ impl Handler {
         next: Functions,
         before: Py<PyAny>,
     ) -> Box<Self> {
-        Self::make(Kind::Scope, buffer, small, next, Some((opening, Guarded::new(before))))
+        Self::make(Kind::Scope, buffer, small, next, Some((opening, Lock::new(before))))
     }
 
     fn make(
@@ -92,55 +93,40 @@ impl Handler {
         allocator: Arc<dyn Allocator>,
         small: usize,
         next: Functions,
-        scope: Option<(Arc<Opening>, Guarded<Py<PyAny>>)>,
+        scope: Option<(Arc<Opening>, Lock<Py<PyAny>>)>,
     ) -> Box<Self> {
         if kind != Kind::Scope {
-            queries::register_owner(&allocator); // a buffer is registered once
+            register_owner(&allocator); // a buffer is registered once
         }
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
         let buffer = any.downcast::<Buffer>().ok();
-        let has_rest = kind == Kind::Context && small == 0 && !queries::can_tell(&*allocator);
         let mut name = [0; 127];
         let text = if matches!(kind, Kind::Front | Kind::NumPy) { NUMPYS_NAME } else { NAME };
         name.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from as c_char);
         let mut handler = Box::new(Self {
-            raw: UnsafeCell::new(RawHandler { name, version: 1, allocator: RawAllocator::NONE }),
+            raw: RawHandler {
+                name,
+                version: 1,
+                allocator: Functions { ctx: null_mut(), malloc, calloc, realloc, free },
+            },
             small: AtomicUsize::new(small),
+            quick: AtomicUsize::new(small),
             next,
             charge: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
             buffer,
             scope,
             kind,
-            has_rest,
+            observed: AtomicBool::new(false),
         });
-        let ctx = std::ptr::from_mut(&mut *handler).cast();
-        let free: unsafe extern "C" fn(*mut c_void, *mut c_void, usize) = if has_rest { free_owned } else { free };
-        let (malloc, calloc, realloc, free) = (Some(malloc as _), Some(calloc as _), Some(realloc as _), Some(free));
-        handler.raw.get_mut().allocator = RawAllocator { ctx, malloc, calloc, realloc, free };
+        handler.raw.allocator.ctx = std::ptr::from_mut(&mut *handler).cast();
         handler
     }
 
-    /// Tells profiles and traces of every call of this handler from now on, or of none. NumPy may call it meanwhile.
+    /// Tells profiles and traces of every call of this handler from now on, or of none. The caller sees to it that the small
+    /// limit does not change meanwhile.
     pub fn set_observed(&self, on: bool) {
-        let functions: [*mut c_void; 4] = match on {
-            true => [observed::malloc as _, observed::calloc as _, observed::realloc as _, observed::free as _],
-            false => [malloc as _, calloc as _, realloc as _, free as _],
-        };
-        // SAFETY: aligned pointers, each stored at once; any mix of the two sets works, as the observed ones pass all
-        // blocks on to the plain ones.
-        unsafe {
-            let RawAllocator { malloc, calloc, realloc, free, .. } = &mut (*self.raw.get()).allocator;
-            let places: [*mut *mut c_void; 4] = [
-                (&raw mut *malloc).cast(),
-                (&raw mut *calloc).cast(),
-                (&raw mut *realloc).cast(),
-                (&raw mut *free).cast(),
-            ];
-            places
-                .iter()
-                .zip(functions)
-                .for_each(|(&place, function)| AtomicPtr::from_ptr(place).store(function, Release));
-        }
+        self.observed.store(on, Relaxed);
+        self.set_small(self.small());
     }
 
     /// Our handler behind NumPy's pointer, if it is one of ours.
@@ -148,41 +134,42 @@ impl Handler {
     /// # Safety
     /// The pointer is a living handler.
     pub unsafe fn from_raw<'a>(raw: *const RawHandler) -> Option<&'a Self> {
+        let own: unsafe extern "C" fn(_, _) -> _ = malloc;
         // SAFETY: `malloc` is this module's own function, so `raw` is the first field of a Handler.
-        unsafe {
-            let ours = RawHandler::load_allocator(raw).malloc.is_some_and(|f| {
-                let own: [unsafe extern "C" fn(_, _) -> _; 2] = [malloc, observed::malloc];
-                own.iter().any(|&own| std::ptr::fn_addr_eq(f, own))
-            });
-            ours.then(|| &*raw.cast::<Self>())
-        }
+        unsafe { std::ptr::fn_addr_eq((*raw).allocator.malloc, own).then(|| &*raw.cast::<Self>()) }
     }
 
     pub fn raw(&self) -> *const RawHandler {
-        self.raw.get()
+        &raw const self.raw
     }
 
-    /// The functions that NumPy calls.
-    pub fn functions(&self) -> Option<Functions> {
-        // SAFETY: a function changes only to one that takes the same blocks, and gives the same.
-        unsafe { RawHandler::load_allocator(self.raw.get()) }.functions()
+    /// The handler, as the context of its functions.
+    pub fn ctx(&self) -> *mut c_void {
+        self.raw.allocator.ctx
     }
 
     /// Lets another allocator serve from now on, with a handler that lives for ever. The one before is kept for its blocks.
     pub fn replace(&'static self, allocator: &'static Arc<dyn Allocator>, small: usize) {
-        queries::register_owner(allocator);
+        register_owner(allocator);
         self.charge.store(std::ptr::from_ref(allocator).cast_mut(), Release);
         self.set_small(small);
     }
 
     /// Sends every request on, or only those below `small` bytes.
     pub fn set_small(&self, small: usize) {
+        let is_observed = self.observed.load(Relaxed);
         self.small.store(small, Release); // after the door was set up, which whoever sees it then sees
+        self.quick.store(if is_observed { 0 } else { small }, Release);
     }
 
-    #[inline(always)]
     pub fn small(&self) -> usize {
         self.small.load(Acquire)
+    }
+
+    /// Whether requests of so many bytes go on at once.
+    #[inline(always)]
+    fn passes(&self, size: usize) -> bool {
+        size < self.quick.load(Acquire)
     }
 
     /// The handler that small requests and foreign addresses go to.
@@ -202,8 +189,22 @@ impl Handler {
     }
 
     /// Of a scope's handler: whom it serves, and what served before.
-    pub fn scope(&self) -> Option<(&Opening, &Guarded<Py<PyAny>>)> {
+    pub fn scope(&self) -> Option<(&Opening, &Lock<Py<PyAny>>)> {
         self.scope.as_ref().map(|(opening, before)| (&**opening, before))
+    }
+
+    /// Serves a request that does not go on at once.
+    fn serve(&self, request: Request) -> *mut c_void {
+        if self.observed.load(Relaxed) {
+            observed::requested(request, || self.take(request))
+        } else {
+            self.take(request)
+        }
+    }
+
+    /// The same, of which profiles and traces were told, if they are.
+    fn take(&self, request: Request) -> *mut c_void {
+        if request.size() < self.small() { self.ask_next(request) } else { self.allocate(request) }
     }
 
     fn allocate(&self, request: Request) -> *mut c_void {
@@ -213,6 +214,8 @@ impl Handler {
             (Kind::Front | Kind::Raw, _) => {
                 // SAFETY: nobody uses the block, if there is one.
                 glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
+                // A budget serves the interpreter a little longer than arrays.
+                let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
                 let block = give(&**self.allocator(), request); // observed as a whole
                 glibc::allocated(block as usize, request.size(), self.kind == Kind::Front);
                 if self.kind == Kind::Raw {
@@ -238,9 +241,9 @@ impl Handler {
     /// A request of a context that knows a scope which has ended, or is another thread's: the nearest open scope around it
     /// gets it, or whoever served before them all.
     #[cold]
-    fn pass_on(&self, before: &Guarded<Py<PyAny>>, request: Request) -> *mut c_void {
+    fn pass_on(&self, before: &Lock<Py<PyAny>>, request: Request) -> *mut c_void {
         let around = Python::try_attach(|py| {
-            let before = before.lock(py).clone_ref(py);
+            let before = before.lock().clone_ref(py);
             capsules::who_serves(before.into_bound(py)).ok().flatten()
         });
         if let Some(allocator) = around.flatten() {
@@ -256,33 +259,23 @@ impl Handler {
     /// `address` is a live block of `owner`.
     unsafe fn reallocate(&self, owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
         self.resize(address, size, || {
+            let request = Request::bytes(size);
+            let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
             // SAFETY: `address` is a live block of `owner` (`realloc` below, for NumPy).
-            let moved = unsafe { owner.reallocate(address, Request::bytes(size)) };
+            let moved = unsafe { owner.reallocate(address, request) };
             moved.map_or(null_mut(), |block| block.address.as_ptr().cast())
         })
     }
 
-    /// Moves a block of `old` bytes that came through somebody else's handler, or whose maker is gone, to the handler's own
-    /// allocator, unless it `stays`.
+    /// Moves a block whose maker is gone to the handler's own allocator.
     ///
     /// # Safety
-    /// The block lives, has that size, and `free` takes it back.
-    unsafe fn move_out(
-        &self,
-        (address, old): (NonNull<u8>, usize),
-        size: usize,
-        stays: impl FnOnce() -> bool,
-        free: impl FnOnce(),
-    ) -> *mut c_void {
+    /// The block lives, and that many of its bytes may be read.
+    unsafe fn inherit(&self, (address, old): (NonNull<u8>, usize), size: usize) -> *mut c_void {
         self.resize(address, size, || {
-            if stays() {
-                return address.as_ptr().cast();
-            }
             let Ok(block) = self.allocator().allocate(Request::bytes(size)) else { return null_mut() };
-            // SAFETY: the block is live and has that size (`realloc` below, for NumPy); the new one overlaps no living
-            // block, and the old one goes after the copy.
+            // SAFETY: so many bytes may be read, and the new block overlaps no living one.
             unsafe { block.address.copy_from_nonoverlapping(address, old.min(size)) };
-            free();
             block.address.as_ptr().cast()
         })
     }
@@ -336,7 +329,7 @@ pub unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: NumPy passes the handler's own context.
     unsafe {
         let handler = handler(ctx);
-        if size < handler.small() {
+        if handler.passes(size) {
             return (handler.next.malloc)(handler.next.ctx, size);
         }
         serve(ctx, size)
@@ -347,7 +340,7 @@ pub unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> 
     // SAFETY: as for `malloc`.
     unsafe {
         let handler = handler(ctx);
-        if size == 1 && count < handler.small() {
+        if size == 1 && handler.passes(count) {
             return (handler.next.calloc)(handler.next.ctx, count, size); // NumPy always asks for so many single bytes
         }
         serve_zeroed(ctx, count, size)
@@ -359,59 +352,36 @@ pub unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> 
 #[inline(never)]
 unsafe extern "C" fn serve(ctx: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: as for `malloc`.
-    unsafe { handler(ctx) }.allocate(Request::bytes(size))
+    unsafe { handler(ctx) }.serve(Request::bytes(size))
 }
 
 #[inline(never)]
 unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    // SAFETY: as for `malloc`.
-    unsafe {
-        let handler = handler(ctx);
-        let total = count.saturating_mul(size); // so much no allocator has
-        if total < handler.small() {
-            return (handler.next.calloc)(handler.next.ctx, count, size);
-        }
-        handler.allocate(Request::zeroed(total))
-    }
+    // SAFETY: as for `malloc`. So much as the largest number no allocator has.
+    unsafe { handler(ctx) }.serve(Request::zeroed(count.saturating_mul(size)))
 }
 
 pub unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
     // SAFETY: NumPy gives back a live block, and passes the handler's own context.
     unsafe {
-        if address_map::is_foreign(pointer as usize) {
-            let next = &handler(ctx).next;
-            return (next.free)(next.ctx, pointer, size);
+        let handler = handler(ctx);
+        if address_map::is_foreign(pointer as usize) && handler.passes(0) {
+            return (handler.next.free)(handler.next.ctx, pointer, size);
         }
         free_owned(ctx, pointer, size)
     }
 }
 
-/// For handlers to whose allocator all blocks belong that are nobody else's, and addresses in foreign slots, too.
 #[inline(never)]
 unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
-    // SAFETY: as for `free`; each block goes to who made it.
+    // SAFETY: as for `free`.
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
-        match handler.kind {
-            Kind::Front => glibc::freed(pointer as usize, size),
-            Kind::Raw => {
-                glibc::freed(pointer as usize, owners::left_behind(address));
-                observed::freed_buffer(pointer);
-            }
-            _ => observed::freed(pointer),
-        }
-        if let Some(buffer) = handler.buffer.as_ref().filter(|_| !owners::is_unlisted(address))
-            && buffer.try_deallocate(address)
-        {
-            return;
-        }
-        match owners::find(address) {
-            Owner::Segment(owner) => owner.deallocate(address),
-            Owner::Keeper(owner) => owner.deallocate(address),
-            Owner::Gone => {}
-            Owner::Nobody if handler.has_rest => handler.allocator().deallocate(address),
-            Owner::Nobody => (handler.next.free)(handler.next.ctx, pointer, size),
+        if handler.observed.load(Relaxed) {
+            observed::released(pointer, size, || handler.free(address, size));
+        } else {
+            handler.free(address, size);
         }
     }
 }
@@ -421,26 +391,66 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return malloc(ctx, size) };
-        if let Some(buffer) = handler.buffer.as_ref().filter(|buffer| buffer.owns(address) == Some(true)) {
-            return handler.reallocate(&**buffer, address, size);
+        if handler.observed.load(Relaxed) {
+            observed::resized(pointer, size, || handler.realloc(address, size))
+        } else {
+            handler.realloc(address, size)
         }
-        match owners::find(address) {
-            // The handler's allocator may align more than the owner, which was not told.
-            Owner::Segment(owner) if handler.has_rest => {
-                let stays = || owner.resize_in_place(address, size);
-                handler.move_out((address, owner.usable_size(address)), size, stays, || owner.deallocate(address))
+    }
+}
+
+impl Handler {
+    /// Gives a block to who made it.
+    ///
+    /// # Safety
+    /// It lives, and nobody uses it any more.
+    unsafe fn free(&self, address: NonNull<u8>, size: usize) {
+        let pointer = address.as_ptr().cast::<c_void>();
+        match self.kind {
+            Kind::Front => glibc::freed(pointer as usize, size),
+            Kind::Raw => {
+                glibc::freed(pointer as usize, owners::left_behind(address));
+                observed::freed_buffer(pointer);
             }
-            Owner::Segment(owner) => handler.reallocate(owner, address, size),
-            Owner::Keeper(owner) => handler.reallocate(&*owner, address, size),
-            Owner::Gone => match owners::left_behind(address) {
-                0 => null_mut(), // how much of it may be read nobody knows
-                old => handler.move_out((address, old), size, || false, || ()),
-            },
-            Owner::Nobody if handler.has_rest => handler.reallocate(&**handler.allocator(), address, size),
-            Owner::Nobody if handler.kind == Kind::NumPy => {
-                raw::passing(|| (handler.next.realloc)(handler.next.ctx, pointer, size))
+            _ => observed::freed(pointer),
+        }
+        // SAFETY: as demanded; each block goes to who made it.
+        unsafe {
+            if let Some(buffer) = self.buffer.as_ref().filter(|_| !owners::is_unlisted(address))
+                && buffer.try_deallocate(address)
+            {
+                return;
             }
-            Owner::Nobody => (handler.next.realloc)(handler.next.ctx, pointer, size),
+            match owners::find(address) {
+                Owner::Segment(owner) => owner.deallocate(address),
+                Owner::Keeper(owner) => owner.deallocate(address),
+                Owner::Gone => {}
+                Owner::Nobody => (self.next.free)(self.next.ctx, pointer, size),
+            }
+        }
+    }
+
+    /// Lets who made a block resize it.
+    ///
+    /// # Safety
+    /// It lives.
+    unsafe fn realloc(&self, address: NonNull<u8>, size: usize) -> *mut c_void {
+        let (next, pointer) = (&self.next, address.as_ptr().cast::<c_void>());
+        // SAFETY: as demanded.
+        unsafe {
+            if let Some(buffer) = self.buffer.as_ref().filter(|buffer| buffer.owns(address) == Some(true)) {
+                return self.reallocate(&**buffer, address, size);
+            }
+            match owners::find(address) {
+                Owner::Segment(owner) => self.reallocate(owner, address, size),
+                Owner::Keeper(owner) => self.reallocate(&*owner, address, size),
+                Owner::Gone => match owners::left_behind(address) {
+                    0 => null_mut(), // how much of it may be read nobody knows
+                    old => self.inherit((address, old), size),
+                },
+                Owner::Nobody if self.kind == Kind::NumPy => raw::passing(|| (next.realloc)(next.ctx, pointer, size)),
+                Owner::Nobody => (next.realloc)(next.ctx, pointer, size),
+            }
         }
     }
 }

@@ -23,7 +23,6 @@ use crate::handlers::observed;
 use crate::numpy::{Functions, library_of};
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::address_map;
-use firsttouch::failure;
 use firsttouch::os;
 use firsttouch::owners::{self, Owner};
 use firsttouch_trace::recorder;
@@ -32,7 +31,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 type Malloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type Calloc = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
@@ -146,99 +145,17 @@ fn ctx() -> *mut c_void {
     FRONT.load(Relaxed).cast() // stored before the functions were
 }
 
-/// Bytes that CPython's own functions serve where the allocator refuses: at the end of a budget the interpreter has to compile
-/// and import what tells of the error. The smaller a request, the more of them it may use.
-const SPARE: usize = 8 << 20;
-const SPARE_PART: usize = 32;
-/// How many of them are in use.
-static SPENT: AtomicUsize = AtomicUsize::new(0);
-
-/// Asks the allocator for a block of `size` bytes, and where it refuses that, CPython's `own` function, for a new one or one
-/// that has `had` bytes.
-fn give(size: usize, ask: impl FnOnce() -> *mut c_void, had: usize, own: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let before = failure::now();
-    let given = ask();
-    if !given.is_null() || SPENT.load(Relaxed).saturating_add(size.saturating_mul(SPARE_PART)) > SPARE {
-        return given;
-    }
-    failure::retract(before); // or it would hide what the program was refused
-    let own = own();
-    if !own.is_null() {
-        // SAFETY: CPython's own function just made it.
-        let used = unsafe { used_behind(own) }.unwrap_or(size);
-        SPENT.fetch_add(used.saturating_sub(had), Relaxed);
-    }
-    own
-}
-
-/// What a block of CPython's own functions may have of the spare bytes.
-///
-/// # Safety
-/// It lives.
-unsafe fn spare_of(pointer: *mut c_void) -> usize {
-    if SPENT.load(Relaxed) == 0 {
-        return 0;
-    }
-    // SAFETY: as demanded.
-    unsafe { used_behind(pointer) }.filter(|&used| used >= LEAST).unwrap_or(0)
-}
-
-/// Such a block gave back so many bytes.
-fn went(bytes: usize) {
-    if bytes > 0 {
-        let _ = SPENT.fetch_update(Relaxed, Relaxed, |spent| Some(spent.saturating_sub(bytes)));
-    }
-}
-
-/// CPython's own `realloc`.
-///
-/// # Safety
-/// A living block of its own, and the handler stands there.
-unsafe fn realloc_behind(pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as demanded.
-    unsafe {
-        let next = handler::handler(ctx()).next();
-        let had = spare_of(pointer);
-        let block = (next.realloc)(next.ctx, pointer, size);
-        if !block.is_null() {
-            went(had.saturating_sub(spare_of(block)));
-        }
-        block
-    }
-}
-
-/// # Safety
-/// The handler stands there.
-unsafe fn take(size: usize) -> *mut c_void {
-    // SAFETY: the handler's own context, and CPython's own function.
-    unsafe {
-        let next = handler::handler(ctx()).next();
-        give(size, || handler::malloc(ctx(), size), 0, || (next.malloc)(next.ctx, size))
-    }
-}
-
 unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the handler's own context.
-    unsafe {
-        if size < LEAST {
-            return handler::malloc(ctx(), size);
-        }
-        let block = take(size);
-        if recorder::is_recording() { observed::record_buffer(block, size, false) } else { block }
-    }
+    let block = unsafe { handler::malloc(ctx(), size) };
+    if recorder::is_recording() { observed::record_buffer(block, size, false) } else { block }
 }
 
 unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c_void {
     // SAFETY: as above.
-    unsafe {
-        let total = count.saturating_mul(size);
-        let next = handler::handler(ctx()).next();
-        let block = match total < LEAST {
-            true => handler::calloc(ctx(), count, size),
-            false => give(total, || handler::calloc(ctx(), count, size), 0, || (next.calloc)(next.ctx, count, size)),
-        };
-        if recorder::is_recording() { observed::record_buffer(block, total, true) } else { block }
-    }
+    let block = unsafe { handler::calloc(ctx(), count, size) };
+    let total = count.saturating_mul(size);
+    if recorder::is_recording() { observed::record_buffer(block, total, true) } else { block }
 }
 
 unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
@@ -295,12 +212,7 @@ unsafe fn used_behind(pointer: *mut c_void) -> Option<usize> {
 
 unsafe extern "C" fn free_behind(_: *mut c_void, pointer: *mut c_void, _: usize) {
     // SAFETY: CPython's own function, which was stored before any that calls this, and one of its blocks.
-    unsafe {
-        if !pointer.is_null() {
-            went(spare_of(pointer));
-        }
-        transmute::<*mut c_void, Free>(FREE.load(Relaxed))(null_mut(), pointer);
-    }
+    unsafe { transmute::<*mut c_void, Free>(FREE.load(Relaxed))(null_mut(), pointer) }
 }
 
 unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
@@ -320,9 +232,9 @@ unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: as demanded.
     unsafe {
         let (ctx, next) = (ctx(), handler::handler(ctx()).next());
-        let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return take(size) };
+        let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return handler::malloc(ctx, size) };
         if address_map::is_foreign(pointer as usize) && size < LEAST {
-            return realloc_behind(pointer, size);
+            return (next.realloc)(next.ctx, pointer, size);
         }
         let Some(used) = usable(address) else { return grow(address, size) };
         if size >= LEAST || used == 0 {
@@ -346,19 +258,15 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
     unsafe {
         let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
         let next = front.next();
-        // One that was made of the spare bytes must not grow beyond them.
-        let may_move = |used: &usize| *used < MOVED || SPENT.load(Relaxed) > 0;
-        let Some(used) = used_behind(pointer).filter(may_move).filter(|_| size >= front.small() && !passes()) else {
-            return realloc_behind(pointer, size);
+        let moves = size >= front.small() && !passes();
+        let Some(used) = used_behind(pointer).filter(|&used| moves && used < MOVED) else {
+            return (next.realloc)(next.ctx, pointer, size);
         };
-        let move_there = || {
-            let moved = handler::malloc(ctx(), size);
-            if !moved.is_null() {
-                moved.copy_from_nonoverlapping(pointer, used.min(size));
-                (next.free)(next.ctx, pointer, 0);
-            }
-            moved
-        };
-        give(size, move_there, if used < LEAST { 0 } else { used }, || (next.realloc)(next.ctx, pointer, size))
+        let moved = handler::malloc(ctx(), size);
+        if !moved.is_null() {
+            moved.copy_from_nonoverlapping(pointer, used.min(size));
+            (next.free)(next.ctx, pointer, 0);
+        }
+        moved
     }
 }

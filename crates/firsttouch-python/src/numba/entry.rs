@@ -71,7 +71,7 @@ extern "C" fn object(cursor: *mut Cursor) -> *mut ffi::PyObject {
 /// A cursor for a call, which lasts no longer than `buffer`.
 fn taken(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
     let own = buffer.get();
-    let idle = own.cursors.lock(buffer.py()).pop();
+    let idle = own.cursors.lock().pop();
     let mut cursor = idle.unwrap_or_else(|| Box::new(Cursor::new(own.buffer().clone())));
     (cursor.object, cursor.caller) = (buffer.as_ptr(), thread());
     cursor.open().map_err(|failure| failure.error())?;
@@ -89,7 +89,7 @@ unsafe fn give_back(cursor: *mut Cursor) {
     // SAFETY: the call has a reference to the object until after this.
     let buffer = unsafe { Bound::from_borrowed_ptr(py, cursor.object) };
     if let Ok(buffer) = buffer.cast::<PyBuffer>() {
-        buffer.get().cursors.lock(py).push(cursor);
+        buffer.get().cursors.lock().push(cursor);
     }
 }
 

@@ -2,13 +2,13 @@
 
 #![allow(unsafe_code)] // Safety: frames are walked with the GIL held.
 
-use crate::python::gil::{Interned, is_attached};
-use crate::python::values::Name;
+use crate::python::gil::is_attached;
 use firsttouch::heap::purger;
 use firsttouch::os;
 use firsttouch::sync::lock::Lock;
 use firsttouch_trace::live;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::collections::HashMap;
@@ -74,8 +74,8 @@ impl Folders {
         }
         let look = || {
             let folder = |name: &str| -> PyResult<String> {
-                let modules = py.import(Name("sys"))?.getattr(Name("modules"))?; // all are loaded, or being loaded, by now
-                let file = text(&modules.get_item(name)?.getattr(Name("__file__"))?)?;
+                let modules = py.import("sys")?.getattr("modules")?; // all are loaded, or being loaded, by now
+                let file = text(&modules.get_item(name)?.getattr("__file__")?)?;
                 Ok(file[..file.rfind(std::path::is_separator).map_or(file.len(), |at| at + 1)].to_owned())
             };
             let hidden = ["numpy", "firsttouch"].into_iter().filter_map(|name| folder(name).ok()).collect();
@@ -114,15 +114,18 @@ pub fn look_up(py: Python<'_>) {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     purger::enter_once(&SEEN, &ENTERED);
     Folders::get(py);
-    let _ = (FILE_NAME.get(py), Frames::get());
+    let _ = (file_name(py), Frames::get(), is_attached());
 }
 
-static FILE_NAME: Interned = Interned::new("co_filename");
+/// The name of the attribute with a code object's file.
+fn file_name(py: Python<'_>) -> &Bound<'_, PyString> {
+    intern!(py, "co_filename")
+}
 
 /// The file of a code object; `None` where there is no memory for its name.
 fn file(code: &Bound<'_, PyAny>) -> Option<File> {
     let folders = Folders::get(code.py()); // before the lock, as it runs Python
-    let name = code.getattr(FILE_NAME.get(code.py()).ok()?).ok()?;
+    let name = code.getattr(file_name(code.py())).ok()?;
     let name = name.cast::<PyString>().ok()?.to_string_lossy();
     let mut seen = SEEN.lock();
     let seen = seen.get_or_insert_default();

@@ -1,5 +1,9 @@
-//! The GIL, and interpreters without one: values that several threads of Python's may reach, values that are made once, objects
-//! that are not counted, and an exception that is on its way while an array ends.
+//! Interpreters with and without a GIL: values that are made once, objects that are not counted, whether a thread is attached,
+//! and an exception that is on its way while an array ends.
+//!
+//! What several threads may reach is in a `Lock` of the core's. It is taken attached to the interpreter, for a few instructions
+//! in which no Python code runs and nothing is detached: without a GIL a fork, or whatever else stops all threads, then meets
+//! none in the middle of it.
 
 #![allow(unsafe_code)] // Safety: each place says what the interpreter promises.
 
@@ -9,84 +13,9 @@ use pyo3::ffi::{self, PyThreadState};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyString, PyTypeMethods, PyWeakrefReference};
+use pyo3::types::{PyInt, PyTypeMethods, PyWeakrefReference};
 use std::ffi::c_void;
 use std::sync::OnceLock;
-
-/// A value that one thread at a time reaches, for a few instructions in which no Python code runs. Where the interpreter has
-/// a GIL, its holder has the value to itself. Where it has none, each has a lock.
-#[derive(Default)]
-pub struct Guarded<T>(Cell<T>);
-
-impl<T> Guarded<T> {
-    pub const fn new(value: T) -> Self {
-        Self(Cell::new(value))
-    }
-}
-
-#[cfg(not(Py_GIL_DISABLED))]
-mod with_gil {
-    use super::{Guarded, Python};
-    pub use std::cell::RefCell as Cell;
-    use std::cell::RefMut;
-
-    // SAFETY: the cell is reached only with the GIL held, by one thread at a time.
-    unsafe impl<T: Send> Sync for Guarded<T> {}
-
-    impl<T> Guarded<T> {
-        /// The value, until the guard is dropped.
-        pub fn lock<'a>(&'a self, _py: Python<'a>) -> RefMut<'a, T> {
-            self.0.borrow_mut()
-        }
-
-        /// The value, which nobody else can reach.
-        pub fn get_mut(&mut self) -> &mut T {
-            self.0.get_mut()
-        }
-    }
-}
-#[cfg(not(Py_GIL_DISABLED))]
-use with_gil::Cell;
-
-#[cfg(Py_GIL_DISABLED)]
-mod without_gil {
-    use super::{Guarded, Python};
-    pub use std::sync::Mutex as Cell;
-    use std::sync::{MutexGuard, PoisonError, TryLockError};
-    use std::time::Duration;
-
-    /// Looks at a lock that follow each other at once, and the time between those after.
-    const SHORT: u32 = 20;
-    const LONG: Duration = Duration::from_micros(50);
-
-    impl<T> Guarded<T> {
-        /// The value, until the guard is dropped.
-        ///
-        /// A thread that waits is detached from the interpreter, which may have to stop all others meanwhile, and takes
-        /// the lock attached: a fork stops all attached threads where none is in the middle of this, so that the
-        /// child never meets a lock whose holder does not exist there.
-        pub fn lock<'a>(&'a self, py: Python<'a>) -> MutexGuard<'a, T> {
-            let mut turn = 0;
-            loop {
-                match self.0.try_lock() {
-                    Ok(guard) => return guard,
-                    Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-                    // Whoever has it needs a microsecond, unless it lost its processor.
-                    Err(TryLockError::WouldBlock) if turn < SHORT => py.detach(std::thread::yield_now),
-                    Err(TryLockError::WouldBlock) => py.detach(|| std::thread::sleep(LONG)),
-                }
-                turn += 1;
-            }
-        }
-
-        /// The value, which nobody else can reach.
-        pub fn get_mut(&mut self) -> &mut T {
-            self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
-        }
-    }
-}
-#[cfg(Py_GIL_DISABLED)]
-use without_gil::Cell;
 
 /// A value that is made at its first use. Two threads may both make one, and one of the two stays.
 ///
@@ -124,36 +53,6 @@ pub fn look_up(py: Python<'_>) -> PyResult<()> {
 
 #[pyfunction]
 fn takes_a_number(_number: i32) {}
-
-/// A string that is looked up often.
-pub struct Interned {
-    text: &'static str,
-    made: PyOnceLock<Py<PyString>>,
-}
-
-impl Interned {
-    pub const fn new(text: &'static str) -> Self {
-        Self { text, made: PyOnceLock::new() }
-    }
-
-    #[inline]
-    pub fn get<'py>(&'py self, py: Python<'py>) -> PyResult<&'py Bound<'py, PyString>> {
-        Ok(self.made.get_or_make(py, || interned(py, self.text))?.bind(py))
-    }
-}
-
-/// Like `PyString::intern`, which panics where memory is out.
-#[cold]
-fn interned(py: Python<'_>, text: &str) -> PyResult<Py<PyString>> {
-    // SAFETY: the text has that many bytes; the interpreter is attached, and the reference is new or null, with an error set.
-    unsafe {
-        let mut made = ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
-        if !made.is_null() {
-            ffi::PyUnicode_InternInPlace(&mut made);
-        }
-        Ok(Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked().unbind())
-    }
-}
 
 /// Makes a new object live as long as the process, without counting its references.
 ///
@@ -196,11 +95,6 @@ pub fn is_attached() -> bool {
     let state = unsafe { current() };
     // SAFETY: as above.
     !state.is_null() && (*is_own || state == unsafe { ffi::PyGILState_GetThisThreadState() })
-}
-
-/// Looks the function up, with the GIL held: a child that is forked while a thread does it would wait for ever.
-pub fn prepare_aside() {
-    let _ = is_attached();
 }
 
 /// Calls what may run Python while an array ends, with the exception that is on its way in this thread put aside: ctypes would

@@ -1,16 +1,18 @@
-//! What the other rooms know of Python: values and errors made without panics where memory is out, the GIL, the lines that
-//! call, signals during long work, and functions of the package.
+//! What the other rooms know of Python: exceptions that can be made where memory is out, the GIL, the lines that call, and
+//! functions of the package.
+
+#![allow(unsafe_code)] // Safety: work that is done in the thread that asks for it.
 
 pub mod call_sites;
 pub mod gil;
-pub mod interrupts;
 pub mod values;
 
+use firsttouch::pages::touch::{self, GoOn};
 use gil::Once;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use values::{Name, PyRuntimeError};
+use values::PyRuntimeError;
 
 /// Functions of the Python package that this module calls, registered once when the package is imported. The module imports
 /// none of them itself: an import in the middle of a call takes a lock, reads files, and runs code at a moment that nobody
@@ -19,8 +21,7 @@ static CALLBACKS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
 /// The function registered under this name.
 pub fn callback<'py>(py: Python<'py>, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
-    let all = CALLBACKS.get(py).map(|all| all.bind(py));
-    let found = all.map(|all| all.get_item(Name(name))).transpose()?.flatten();
+    let found = CALLBACKS.get(py).map(|all| all.bind(py).get_item(name)).transpose()?.flatten();
     found.ok_or_else(|| {
         PyRuntimeError::new_err(format!("the package has not registered {name}() with its native module"))
     })
@@ -31,7 +32,23 @@ pub fn add(py: Python<'_>, functions: &Bound<'_, PyDict>) -> PyResult<()> {
     CALLBACKS.get_or_make(py, || Ok(PyDict::new(py).unbind()))?.bind(py).update(functions.as_mapping())
 }
 
+/// Work that must not be checked for crossing threads: it does not.
+struct Here<'a>(&'a mut dyn FnMut(GoOn<'_>));
+// SAFETY: `detach` calls its closure in the same thread.
+unsafe impl Send for Here<'_> {}
+
+/// Lets other threads of the interpreter run during long work.
+fn around(work: &mut dyn FnMut(GoOn<'_>)) {
+    let work = Here(work);
+    Python::try_attach(|py| {
+        py.detach(|| {
+            let Here(work) = { work };
+            work(&mut |_| true);
+        });
+    });
+}
+
 pub fn begin(py: Python<'_>) -> PyResult<()> {
-    interrupts::register();
+    touch::set_around(around);
     gil::look_up(py)
 }

@@ -1,26 +1,17 @@
 //! Buffers as Python objects: an allocator whose memory scopes share. One kind grows, the other has a fixed size.
 
-use crate::allocators::allocator::PyAllocator;
+use crate::allocators::allocator::{PyAllocator, register_owner};
 use crate::allocators::factories::{self, bytes, raised};
 use crate::allocators::process_pool::process_pool;
-use crate::allocators::queries::{can_tell, register_owner};
-use crate::custom::kept_error;
-use crate::handlers::capsules;
-use crate::handlers::handler::Handler;
 use crate::numba::cursor::Cursor;
-use crate::numpy::{NumPy, track};
-use crate::python::gil::Guarded;
-use crate::python::values::{self, Name, PyMemoryError, PyRuntimeError, PyValueError, ToPython, ensure_memory};
-use crate::scratch::refuse;
+use crate::python::values::{PyMemoryError, PyValueError, ensure_memory};
 use crate::scratch::storage::{self, Storage};
-use firsttouch::adaptors::Tracked;
-use firsttouch::allocator::{Allocator, Request};
-use firsttouch::failure;
+use firsttouch::allocator::Allocator;
 use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::refuse_blocked;
-use pyo3::ffi;
+use firsttouch::sync::lock::Lock;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 use std::sync::Arc;
 
 /// Scratch memory: the base class of all buffers.
@@ -38,12 +29,12 @@ pub struct PyBuffer {
     buffer: Arc<Buffer>,
     /// Of calls of compiled code that are over, for the next ones.
     #[allow(clippy::vec_box)] // a call takes the box as it is
-    pub cursors: Guarded<Vec<Box<Cursor>>>,
+    pub cursors: Lock<Vec<Box<Cursor>>>,
 }
 
 impl PyBuffer {
     fn new(buffer: Arc<Buffer>) -> PyClassInitializer<Self> {
-        let (allocator, cursors): (Arc<dyn Allocator>, _) = (buffer.clone(), Guarded::default());
+        let (allocator, cursors): (Arc<dyn Allocator>, _) = (buffer.clone(), Lock::new(Vec::new()));
         register_owner(&allocator);
         PyClassInitializer::from(PyAllocator::ours(allocator)).add_subclass(Self { buffer, cursors })
     }
@@ -58,20 +49,20 @@ impl PyBuffer {
 impl PyBuffer {
     /// Bytes of live blocks in the buffer's own memory.
     #[getter]
-    fn used(&self) -> ToPython<usize> {
-        ToPython(self.buffer.used())
+    fn used(&self) -> usize {
+        self.buffer.used()
     }
 
     /// Bytes of the buffer's own memory, in use or not.
     #[getter]
-    fn capacity(&self) -> ToPython<usize> {
-        ToPython(self.buffer.capacity())
+    fn capacity(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// Peak of `used` since the buffer was made or reset.
     #[getter]
-    fn peak(&self) -> ToPython<usize> {
-        ToPython(self.buffer.peak())
+    fn peak(&self) -> usize {
+        self.buffer.peak()
     }
 
     /// Release all memory that no live array needs, and forget the peak.
@@ -79,71 +70,8 @@ impl PyBuffer {
         self.buffer.reset();
     }
 
-    /// Allocate raw memory.
-    ///
-    /// Parameters
-    /// ----------
-    /// nbytes : int or str
-    ///     Size in bytes. Text such as ``"64 KiB"`` is accepted.
-    /// alignment : int or str, optional
-    ///     Alignment in bytes, a power of two up to 1 GiB.
-    ///
-    /// Returns
-    /// -------
-    /// memoryview
-    ///     Writable bytes, which the view keeps alive.
-    ///
-    /// Raises
-    /// ------
-    /// ValueError
-    ///     If `alignment` is not such a power of two.
-    /// MemoryError
-    ///     If the buffer is full.
-    #[pyo3(signature = (nbytes, alignment=None))]
-    #[pyo3(text_signature = "($self, nbytes, alignment=64)")]
-    fn alloc<'py>(
-        slf: &Bound<'py, Self>,
-        nbytes: &Bound<'py, PyAny>,
-        alignment: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        raw(slf.as_super(), nbytes, alignment)
-    }
-
-    fn __repr__(&self) -> ToPython<String> {
-        ToPython(self.buffer.expression())
-    }
-}
-
-/// `nbytes` at a multiple of `alignment`, 64 if not given, in a memoryview.
-pub fn raw<'py>(
-    allocator: &Bound<'py, PyAllocator>,
-    nbytes: &Bound<'py, PyAny>,
-    alignment: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = allocator.py();
-    let size = bytes("nbytes", nbytes)?;
-    let align = alignment.map_or(Ok(64), |given| bytes("alignment", given))?;
-    let request = Request::bytes(size).aligned(align).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let numpy = NumPy::get(py)?;
-    let capsule = capsules::named(py, allocator.get())?;
-    let native = capsules::handler(capsule)?.map(Handler::allocator);
-    let native = native.ok_or_else(|| PyRuntimeError::new_err("this allocator cannot give raw memory"))?;
-    drop(kept_error()); // of an earlier allocation, whose caller did not ask
-    let block = native.allocate(request).map_err(|error| {
-        if let Some(own) = kept_error() {
-            return own;
-        }
-        let known = failure::last().filter(|last| *last == error).and_then(|_| failure::last_reason());
-        PyMemoryError::new_err(known.unwrap_or_else(|| error.to_string()))
-    })?;
-    let dtype = py.import(Name("numpy"))?.getattr(Name("dtype"))?.call1(values::arguments(py, ("u1",))?)?;
-    // SAFETY: the block is the handler's and large enough; where there is no array it goes back at once.
-    #[allow(unsafe_code)]
-    unsafe {
-        let array = numpy.owning(&[size as isize], &dtype, block.address.as_ptr().cast(), capsule);
-        let array = array.inspect_err(|_| native.deallocate(block.address))?;
-        track(block.address.as_ptr().cast(), size);
-        Bound::from_owned_ptr_or_err(py, ffi::PyMemoryView_FromObject(array.as_ptr()))
+    fn __repr__(&self) -> String {
+        self.buffer.expression()
     }
 }
 
@@ -196,8 +124,6 @@ fn growing(
     options: BufferOptions,
 ) -> PyResult<PyClassInitializer<ScratchBuffer>> {
     ensure_memory(py)?;
-    // Large blocks are the upstream's, and have to be found by their address.
-    let upstream = if can_tell(&*upstream) { upstream } else { Tracked::new(upstream) };
     let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
     Ok(PyBuffer::new(buffer).add_subclass(ScratchBuffer))
 }
@@ -205,15 +131,13 @@ fn growing(
 #[pymethods]
 impl ScratchBuffer {
     #[new]
-    #[pyo3(signature = (chunk_size=None, upstream=None, **others))]
+    #[pyo3(signature = (chunk_size=None, upstream=None))]
     #[pyo3(text_signature = "(chunk_size='128 KiB', upstream=None)")]
     fn new(
         py: Python<'_>,
         chunk_size: Option<&Bound<'_, PyAny>>,
         upstream: Option<&Bound<'_, PyAny>>,
-        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        refuse("ScratchBuffer", others, &["chunk_size", "upstream"])?;
         let mut options = BufferOptions::default();
         if let Some(given) = chunk_size {
             options.chunk_size = bytes("chunk_size", given)?;
@@ -267,15 +191,16 @@ const DEFAULT: usize = 1 << 20;
 pub struct FixedBuffer;
 
 fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
-    let has = |given: &Bound<'_, PyAny>, name| given.hasattr(Name(name)).unwrap_or(false);
-    // Arrays have __index__, too, but numbers no length.
-    let is_size = |given: &Bound<'_, PyAny>| {
-        given.is_instance_of::<PyString>() || has(given, "__index__") && !has(given, "__len__")
-    };
+    let has = |given: &Bound<'_, PyAny>, name| given.hasattr(name).unwrap_or(false);
     let size = match given {
         None => DEFAULT,
-        Some(given) if is_size(given) => bytes("nbytes_or_array", given)?,
-        Some(lender) => return storage::lent(lender),
+        // Arrays have __index__, too, but numbers no length.
+        Some(lender)
+            if !lender.is_instance_of::<PyString>() && (has(lender, "__len__") || !has(lender, "__index__")) =>
+        {
+            return storage::lent(lender);
+        }
+        Some(given) => bytes("nbytes_or_array", given)?,
     };
     if size == 0 {
         return Err(PyValueError::new_err("FixedBuffer(0) has no room: give a number of bytes, or \"1 MiB\""));
@@ -283,29 +208,18 @@ fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
     storage::of_pool(process_pool().clone(), size).map_err(|error| PyMemoryError::new_err(error.to_string()))
 }
 
-/// The default buffer of a fixed size of a thread or a task.
-pub fn default_fixed(py: Python<'_>) -> PyResult<Py<PyBuffer>> {
-    let made = Py::new(py, FixedBuffer::new(py, None, None)?)?;
-    Ok(made.into_bound(py).into_super().unbind())
-}
-
 #[pymethods]
 impl FixedBuffer {
     #[new]
-    #[pyo3(signature = (nbytes_or_array=None, **others))]
+    #[pyo3(signature = (nbytes_or_array=None))]
     #[pyo3(text_signature = "(nbytes_or_array='1 MiB')")]
-    fn new(
-        py: Python<'_>,
-        nbytes_or_array: Option<&Bound<'_, PyAny>>,
-        others: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        refuse("FixedBuffer", others, &["nbytes_or_array"])?;
+    fn new(py: Python<'_>, nbytes_or_array: Option<&Bound<'_, PyAny>>) -> PyResult<PyClassInitializer<Self>> {
         ensure_memory(py)?;
         let Storage { address, size, shared, keep } = storage(nbytes_or_array)?;
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         #[allow(unsafe_code)]
         let buffer = unsafe { Buffer::fixed(address, size, shared, keep) };
-        storage::note(py, address.addr().get()..address.addr().get() + size, &buffer)?;
+        storage::note(address.addr().get()..address.addr().get() + size, &buffer)?;
         Ok(PyBuffer::new(buffer).add_subclass(Self))
     }
 }

@@ -4,14 +4,18 @@
 //! was handed the context still refer to a scope that has ended or is not theirs, and pass their requests on. Ending a scope
 //! has nothing to undo, as its buffer counts its blocks.
 
+#![allow(unsafe_code)] // Safety: one reference to the base of an array that lives.
+
 use crate::allocators::allocator::PyAllocator;
 use crate::handlers::capsules::{self, after, nearest_open};
-use crate::numpy::NumPy;
-use crate::scratch::buffer::{PyBuffer, raw};
+use crate::numpy::{NumPy, OWNDATA};
+use crate::scratch::buffer::PyBuffer;
+use crate::scratch::default_buffers::default_buffer;
 use firsttouch::allocator::Allocator;
 use firsttouch::fork::forks;
 use firsttouch::sync::thread;
 use pyo3::prelude::*;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -78,43 +82,14 @@ impl PyScope {
         self.opening.is_open()
     }
 
-    /// Allocate raw memory.
-    ///
-    /// Parameters
-    /// ----------
-    /// nbytes : int or str
-    ///     Size in bytes. Text such as ``"64 KiB"`` is accepted.
-    /// alignment : int or str, optional
-    ///     Alignment in bytes, a power of two up to 1 GiB.
-    ///
-    /// Returns
-    /// -------
-    /// memoryview
-    ///     Writable bytes, which the view keeps alive.
-    ///
-    /// Raises
-    /// ------
-    /// ValueError
-    ///     If `alignment` is not such a power of two.
-    /// MemoryError
-    ///     If the buffer is full.
-    #[pyo3(signature = (nbytes, alignment=None))]
-    #[pyo3(text_signature = "($self, nbytes, alignment=64)")]
-    fn alloc<'py>(
-        slf: &Bound<'py, Self>,
-        nbytes: &Bound<'py, PyAny>,
-        alignment: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        raw(slf.as_super(), nbytes, alignment)
-    }
-
     fn __repr__(&self, py: Python<'_>) -> String {
         let state = if self.opening.is_open() { "open" } else { "ended" };
         format!("<{state} scope on {}>", self.buffer.bind(py).get().buffer().expression())
     }
 }
 
-/// A scope that was entered.
+/// A scope that was entered, which ends with this object at the latest: Ctrl-C may come before the block begins.
+#[pyclass(frozen, module = "firsttouch._firsttouch")]
 pub struct EnteredScope {
     opening: Arc<Opening>,
     /// The capsule of its handler, as NumPy's contexts know it.
@@ -124,55 +99,80 @@ pub struct EnteredScope {
     since: u64,
 }
 
-/// Opens a scope on `buffer` and lets it serve this context.
-pub fn enter(buffer: &Bound<'_, PyBuffer>) -> PyResult<EnteredScope> {
-    let numpy = NumPy::get(buffer.py())?;
-    let before = nearest_open(numpy.current(buffer.py())?)?;
+/// Opens a scope on `buffer`, or else on the default one here, and lets it serve this context.
+#[pyfunction]
+#[pyo3(signature = (buffer))]
+pub fn enter_scope(py: Python<'_>, buffer: Option<Bound<'_, PyBuffer>>) -> PyResult<EnteredScope> {
+    let buffer = buffer.map_or_else(|| default_buffer(py), Ok)?;
+    let numpy = NumPy::get(py)?;
+    let before = nearest_open(numpy.current(py)?)?;
     let opening = Arc::new(Opening::here());
     let capsule = capsules::of_scope(buffer.get().buffer(), &opening, &before)?;
     numpy.set_current(&capsule)?;
     let since = buffer.get().buffer().serial();
-    Ok(EnteredScope { opening, capsule: capsule.unbind(), buffer: buffer.clone().unbind(), since })
+    Ok(EnteredScope { opening, capsule: capsule.unbind(), buffer: buffer.unbind(), since })
 }
 
+#[pymethods]
 impl EnteredScope {
     /// The object that a `with` statement hands out.
-    pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
+    fn scope(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
         let buffer = self.buffer.bind(py);
         let allocator = PyAllocator::of_scope(buffer.get().buffer().clone(), self.opening.clone());
         let capsule = capsules::named(py, buffer.as_super().get())?;
         let _ = allocator.capsule().set(py, capsule.clone().unbind());
-        let object = PyScope { opening: self.opening.clone(), buffer: self.buffer.clone_ref(py) };
-        Py::new(py, PyClassInitializer::from(allocator).add_subclass(object))
-    }
-
-    /// The buffer that it takes memory from.
-    pub fn buffer<'a>(&'a self, py: Python<'a>) -> &'a PyBuffer {
-        self.buffer.bind(py).get()
-    }
-
-    /// The number of the first request since it was entered, among all of its buffer's.
-    pub fn since(&self) -> u64 {
-        self.since
+        let scope = PyScope { opening: self.opening.clone(), buffer: self.buffer.clone_ref(py) };
+        Py::new(py, PyClassInitializer::from(allocator).add_subclass(scope))
     }
 
     /// Whether this thread entered it.
-    pub fn is_own(&self) -> bool {
+    fn is_own(&self) -> bool {
         self.opening.is_own()
     }
 
-    /// Whether it is the scope of this capsule.
-    pub fn has(&self, capsule: &Bound<'_, PyAny>) -> bool {
-        self.capsule.is(capsule)
+    /// Whether it serves this context.
+    fn is_current(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.capsule.is(&NumPy::get(py)?.current(py)?))
     }
 
     /// Ends the scope, and lets the nearest open one serve, or who served before them all. Where somebody else serves by
     /// now, or this is another context, nothing changes.
-    pub fn close(&self, py: Python<'_>) -> PyResult<()> {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.opening.close();
         let (numpy, next) = (NumPy::get(py)?, after(self.capsule.bind(py))?);
         let there = numpy.set_current(&next)?;
-        let here = if self.has(&there) { next.clone() } else { nearest_open(there)? };
+        let here = if self.capsule.is(&there) { next.clone() } else { nearest_open(there)? };
         if here.is(&next) { Ok(()) } else { numpy.set_current(&here).map(drop) }
+    }
+
+    /// Its chunks that are empty now go back after a while.
+    fn settle(&self, py: Python<'_>) {
+        self.buffer.bind(py).get().buffer().settle();
+    }
+
+    /// The array that owns the memory of `array`, if it was made in the scope, and lies in a chunk of its buffer.
+    fn pinned<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = array.py();
+        let mut owner = array.clone();
+        while let Some(fields) = NumPy::get(py)?.array(&owner) {
+            if fields.flags & OWNDATA == 0 {
+                // SAFETY: the array keeps a reference to its base.
+                let Some(base) = (unsafe { Bound::from_borrowed_ptr_or_opt(py, fields.base) }) else { break };
+                owner = base;
+                continue;
+            }
+            let block =
+                NonNull::new(fields.data.cast()).and_then(|data| self.buffer.bind(py).get().buffer().block(data));
+            return Ok(block.filter(|&(_, serial)| serial >= self.since).map(|_| owner));
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for EnteredScope {
+    fn drop(&mut self) {
+        if self.opening.is_open() {
+            Python::try_attach(|py| self.close(py).unwrap_or_else(|error| error.write_unraisable(py, None)));
+        }
     }
 }

@@ -1,27 +1,28 @@
 //! The storage of a fixed buffer: memory of the pool, or writable memory that another object lends.
 
-#![allow(unsafe_code)] // Safety: Python's buffer protocol, whose view is kept for as long as the memory is used.
+#![allow(unsafe_code)] // Safety: a block of a pool goes back once, when no buffer stands on it any more.
 
-use crate::python::gil::Guarded;
 use crate::python::values::{PyTypeError, PyValueError};
 use firsttouch::allocator::{AllocError, Allocator, Request};
 use firsttouch::os;
 use firsttouch::scratch::{Buffer, Survivor};
-use pyo3::ffi;
+use firsttouch::sync::lock::Lock;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions;
 use pyo3::prelude::*;
-use std::ffi::CStr;
+use pyo3::types::PyMemoryView;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
 /// Buffers that live, and their memory.
-static LENT: Guarded<Vec<(Range<usize>, Weak<Buffer>)>> = Guarded::new(Vec::new());
+static LENT: Lock<Vec<(Range<usize>, Weak<Buffer>)>> = Lock::new(Vec::new());
 
 /// Notes that a buffer stands on some memory. Two on the same memory would hand it out twice; but what one handed out is its
 /// holder's, who may lend it to another.
-pub fn note(py: Python<'_>, range: Range<usize>, buffer: &Arc<Buffer>) -> PyResult<()> {
+pub fn note(range: Range<usize>, buffer: &Arc<Buffer>) -> PyResult<()> {
     let living: Vec<_>; // dropped after the lock, as the end of a buffer may run code of its lender's
-    let mut lent = LENT.lock(py);
+    let mut lent = LENT.lock();
     lent.retain(|(_, other)| other.strong_count() > 0);
     living = lent.iter().filter_map(|(range, other)| Some((range.clone(), other.upgrade()?))).collect();
     let is_taken = |(other, on): &(Range<usize>, Arc<Buffer>)| {
@@ -65,21 +66,6 @@ impl Drop for PoolBlock {
     }
 }
 
-/// Another object's memory, which it must not move or free meanwhile.
-struct LentView(Box<ffi::Py_buffer>);
-
-// SAFETY: the view is only read, and released with the GIL held.
-unsafe impl Send for LentView {}
-// SAFETY: as above.
-unsafe impl Sync for LentView {}
-
-impl Drop for LentView {
-    fn drop(&mut self) {
-        // SAFETY: the view was filled in by the interpreter, which is there. At its end memory goes anyway.
-        Python::try_attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
-    }
-}
-
 /// `size` bytes of a pool.
 pub fn of_pool(pool: Arc<dyn Allocator>, size: usize) -> Result<Storage, AllocError> {
     let block = pool.allocate(Request::bytes(size))?;
@@ -94,42 +80,33 @@ fn has_objects(format: &[u8]) -> bool {
 
 /// The memory of `lender`: an array, a memory map, shared memory, a bytearray.
 pub fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
-    let py = lender.py();
     let kind = lender.get_type().name()?.to_string();
-    // SAFETY: the view is plain data that the interpreter fills in, or leaves with an exception.
-    let view = unsafe {
-        if ffi::PyObject_CheckBuffer(lender.as_ptr()) == 0 {
+    let view = match PyMemoryView::from(lender).and_then(|view| PyUntypedBuffer::get(&view)) {
+        Err(error) if error.is_instance_of::<exceptions::PyTypeError>(lender.py()) => {
             return Err(PyTypeError::new_err(format!(
                 "FixedBuffer() takes a number of bytes, text like \"1 MiB\", or writable memory (an array, a memory map, \
                  shared memory), not {kind}"
             )));
         }
-        let mut view: Box<ffi::Py_buffer> = Box::new(std::mem::zeroed());
-        if ffi::PyObject_GetBuffer(lender.as_ptr(), &raw mut *view, ffi::PyBUF_STRIDED_RO | ffi::PyBUF_FORMAT) != 0 {
-            return Err(PyErr::fetch(py));
-        }
-        LentView(view)
+        view => view?,
     };
-    if view.0.readonly != 0 {
+    if view.readonly() {
         return Err(PyValueError::new_err(format!(
             "FixedBuffer() got a read-only {kind}: its storage has to be writable"
         )));
     }
-    // SAFETY: where there is a format it is a string that lives as long as the view.
-    let format = unsafe { view.0.format.as_ref().map(|format| CStr::from_ptr(format)) };
-    if format.is_some_and(|format| has_objects(format.to_bytes())) {
+    if has_objects(view.format().to_bytes()) {
         return Err(PyTypeError::new_err(format!(
             "FixedBuffer() got a {kind} of objects, whose references would be lost: give it one of numbers or bytes"
         )));
     }
-    // SAFETY: the view is filled in. (Fortran order is as good: what is in there is overwritten anyway.)
-    if unsafe { ffi::PyBuffer_IsContiguous(&raw const *view.0, b'A' as std::ffi::c_char) } == 0 {
+    if !view.is_c_contiguous() && !view.is_fortran_contiguous() {
         return Err(PyValueError::new_err(format!(
             "FixedBuffer() got a {kind} that is not contiguous: its storage has to lie in one piece, without steps"
         )));
     }
-    let size = view.0.len as usize;
-    let address = NonNull::new(view.0.buf.cast()).filter(|_| size > 0);
+    let size = view.len_bytes();
+    let address = NonNull::new(view.buf_ptr().cast()).filter(|_| size > 0);
     let address = address.ok_or_else(|| PyValueError::new_err(format!("FixedBuffer() got a {kind} of no bytes")))?;
     Ok(Storage { address, size, shared: os::is_shared(address.as_ptr() as usize), keep: Box::new(view) })
 }

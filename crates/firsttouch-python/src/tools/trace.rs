@@ -1,7 +1,7 @@
 //! Traces for Python: record and summarize them.
 
 use crate::handlers::{front, observed};
-use crate::python::values::{PyOSError, PyValueError};
+use crate::python::values::PyValueError;
 use crate::report::used_since;
 use firsttouch::gain::{Price, Verdict};
 use firsttouch::os::{self, Usage};
@@ -9,6 +9,7 @@ use firsttouch::report::count;
 use firsttouch::size::Bytes;
 use firsttouch_trace::summary::{ARRAYS_ONLY, RAISED_FOR, RECORDED_FAULTS, RECORDED_KERNEL};
 use firsttouch_trace::{LineSummary, Metadata, Summary, TraceError, recorder};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ pub fn trace_begin(py: Python<'_>, file: PathBuf, mut facts: Metadata) -> PyResu
     observed::forget_lines();
     let started = create(file).and_then(|file| recorder::start(file, &facts));
     *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(os::usage());
-    Ok(started.inspect_err(|_| front::unwatch(py))?)
+    Ok(started.inspect_err(|_| front::unwatch())?)
 }
 
 /// Creates the file of a trace, or empties it; but not one that another process is writing to, as two programs do that are
@@ -84,7 +85,7 @@ pub fn trace_end(py: Python<'_>, start: [f64; 6]) -> PyResult<Option<(u64, u64, 
         facts.push((RECORDED_FAULTS.to_owned(), recorded.minor_faults.to_string()));
     }
     let Some(stopped) = py.detach(|| recorder::stop(&facts)) else { return Ok(None) };
-    front::unwatch(py);
+    front::unwatch();
     match stopped {
         Ok(recorder::Recorded { events, bytes, lost }) => {
             let noun = if events == 1 { "event" } else { "events" };

@@ -96,6 +96,10 @@ const RESERVED_PART: usize = 16;
 const LEAST_RESERVE: usize = 64 << 20;
 const MOST_RESERVE: usize = 4 << 30;
 
+/// Bytes beyond a budget for what an interpreter asks for itself. The smaller a request, the more of them it may use.
+const SPARE: usize = 8 << 20;
+const SPARE_PART: usize = 32;
+
 /// A budget in bytes, given as a number or found on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -323,10 +327,12 @@ impl Limited {
         self.used() + (stats.active + stats.idle).saturating_sub(stats.in_use)
     }
 
-    /// Charges `more` bytes to the budget, or fails. `asked` is the size of the whole request.
-    fn charge(&self, more: usize, asked: usize) -> Result<(), AllocError> {
-        let (counter, accounts) = (self.counter(), self.accounts());
-        let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= self.budget());
+    /// Charges `more` bytes to the budget, or fails. `request` is the whole one.
+    fn charge(&self, more: usize, request: Request) -> Result<(), AllocError> {
+        let (counter, accounts, asked) = (self.counter(), self.accounts(), request.size());
+        let spare =
+            if request.is_of_interpreter() { SPARE.saturating_sub(asked.saturating_mul(SPARE_PART)) } else { 0 };
+        let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= self.budget().saturating_add(spare));
         let is_short = fits(self.used()).is_none();
         if let Some(accounts) = accounts.filter(|_| is_short) {
             accounts.close_gone();
@@ -410,7 +416,7 @@ unsafe impl Allocator for Limited {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        self.charge(request.size(), request.size()).inspect_err(|&error| self.explain(error))?;
+        self.charge(request.size(), request).inspect_err(|&error| self.explain(error))?;
         let block = self.ledger.allocate(&*self.upstream, request, self.note(request.size()));
         self.account(request.size());
         block.map(|block| exact(block, request)).inspect_err(|_| self.refund(request.size()))
@@ -436,7 +442,7 @@ unsafe impl Allocator for Limited {
             };
             let asked = self.counted(old);
             let more = size.saturating_sub(asked);
-            if let Err(error) = self.charge(more, size) {
+            if let Err(error) = self.charge(more, Request::bytes(size)) {
                 failure::remember(error);
                 return false;
             }
@@ -458,7 +464,7 @@ unsafe impl Allocator for Limited {
             let asked = self.counted(old);
             request.check().inspect_err(|&error| failure::remember(error))?;
             let more = request.size().saturating_sub(asked);
-            self.charge(more, request.size()).inspect_err(|&error| self.explain(error))?;
+            self.charge(more, request).inspect_err(|&error| self.explain(error))?;
             let notes = (old, self.note(request.size()));
             let (result, listed) = self.ledger.reallocate(&*self.upstream, address, request, notes);
             let counted = match (&result, listed) {

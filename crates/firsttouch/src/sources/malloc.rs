@@ -1,5 +1,6 @@
 //! The C library's `malloc`, with our alignment.
 
+use super::listed::{Library, Listed};
 use super::refused;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::factory::Arguments;
@@ -16,19 +17,45 @@ pub const SPECS: &[Spec] = &[Spec {
     summary: "an allocator on the C library's ``malloc``, aligned to 64 bytes.",
     options: &[],
     positional: 0,
-    notes: "For constructors and :func:`use`. :func:`install` refuses it, as its blocks cannot be recognized by address.",
+    notes: "",
     example: "\
 >>> ft.malloc().empty(1000).ctypes.data % 64
 0",
 }];
 
-/// It has no state, so there is only one.
+/// The process's instance, with a list of its blocks.
 pub fn make(_: &Arguments) -> Made {
     static ONE: First<Arc<dyn Allocator>> = First::new();
-    Ok(ONE.get_or_make(|| Arc::new(Malloc)).clone())
+    Ok(ONE.get_or_make(|| Listed::on(LibcMalloc)).clone())
 }
 
-/// See the module. Zeroed requests are cleared with `memset`; [`super::Calloc`] gets zeros from the system.
+/// What is listed.
+struct LibcMalloc;
+
+// SAFETY: the C library's functions do.
+unsafe impl Library for LibcMalloc {
+    const ALIGNS: bool = true;
+
+    fn describe(&self) -> Description {
+        Malloc.describe()
+    }
+
+    fn take(&self, request: Request) -> (*mut u8, bool) {
+        (os::c_aligned_malloc(request.size(), request.align()).cast(), false)
+    }
+
+    unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
+        // SAFETY: as demanded.
+        unsafe { os::c_aligned_free(raw.cast()) }
+    }
+
+    unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+        // SAFETY: as demanded.
+        unsafe { os::c_aligned_usable(raw.cast()) }
+    }
+}
+
+/// The same without a list, for what knows its blocks itself. It has no state. Zeroed requests are cleared with `memset`; [`super::Calloc`] gets zeros from the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Malloc;
 
