@@ -5,6 +5,7 @@ What is measured runs in processes of its own, one for each contender, which imp
 
 NAMES = (
     "temporaries",
+    "kept",
     "kernels",
     "programs",
     "languages",

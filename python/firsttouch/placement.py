@@ -9,6 +9,7 @@ import numpy as np
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import current_node, highest_node
+from firsttouch._internal import notebook, units
 from firsttouch._internal.arguments import Policy
 
 __all__ = [
@@ -104,6 +105,10 @@ class Receipt(NamedTuple):
             "locked" if self.locked else "",
         ]
         return ", ".join(filter(None, granted)) or "small pages, lazily"
+
+    def _repr_html_(self) -> str:
+        rows = [("mapped", units.size(self.mapped)), ("granted", self.granted), ("origin", self.origin)]
+        return notebook.table(f"receipt: {self.asked}", [*rows, *(("why not", why) for why in self.why_not)])
 
 
 def touch(

@@ -11,6 +11,7 @@ import numpy as np
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator, UnsupportedError
+from firsttouch._internal import notebook
 from firsttouch._internal.resolve import chosen, keep_installed
 from firsttouch.context import use
 from firsttouch.custom import AllocatorLike
@@ -102,6 +103,9 @@ class Stats(NamedTuple):
     """Number of requests that failed."""
     small_limit: int
     """Size below which pools, and what is installed, leave NumPy's arrays to its own allocator, and count none."""
+
+    def _repr_html_(self) -> str:
+        return notebook.table("statistics", ((name, f"{value:,}") for name, value in self._asdict().items()))
 
 
 def install(

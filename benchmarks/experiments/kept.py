@@ -1,0 +1,77 @@
+"""Arrays that are made once and kept, of sizes below and above those that come from huge pages."""
+
+from __future__ import annotations
+
+import resource
+import time
+
+import numpy as np
+
+from benchmarks.measuring import AGAIN, Matrix, Plan, Section, against_best, collect, judge, losses, median, peers
+from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HUGE_GLIBC, NUMPY
+from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.report import Table
+
+# ---- What is measured, in a process of its own
+
+
+TOTAL = 256 << 20
+
+
+def measure(low: int, high: int) -> dict[str, float]:
+    """Return the processor time, page faults and peak of arrays of `low` to `high` bytes, 256 MiB together."""
+    sizes = np.random.default_rng(1).integers(low, high, size=2 * TOTAL // (low + high)).tolist()
+    kept = []
+    before, start = resource.getrusage(resource.RUSAGE_SELF), time.process_time()
+    for size in sizes:
+        array = np.empty(size, np.uint8)
+        array.fill(1)
+        kept.append(array)
+    seconds = time.process_time() - start
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return {"seconds": seconds, "faults": after.ru_minflt - before.ru_minflt, "peak": after.ru_maxrss << 10}
+
+
+# ---- The experiment
+
+
+KIB = 1 << 10
+SIZES = ((20, 64), (33, 127), (128, 256), (200, 500), (600, 1000), (2000, 8000))
+
+
+def run(quick: bool) -> Section:
+    """Measure each range of sizes under every contender."""
+    rivals = [HUGE_GLIBC] if quick else [HUGE_GLIBC, *peers()]
+    others = [NUMPY, AGAIN, *rivals]
+    section = Section(
+        "kept",
+        "Arrays that are made once and kept",
+        "at most the best peer's processor time, and at most 1.05 times NumPy's peak. Cells are firsttouch's time "
+        "divided by the column's; 256 MiB are made and written, array by array.",
+    )
+    columns = ["KiB of an array", "NumPy's time", *(other.name for other in others), "best peer"]
+    table = Table("**Processor time**", columns)
+    memory = Table("**Memory**", ["KiB of an array", "faults", "NumPy's", "peak / NumPy's"])
+    cells: dict[tuple[str, str], Matrix] = {}
+    best: dict[str, Matrix] = {}
+    peaks: dict[str, Matrix] = {}
+    for low, high in SIZES[-2:] if quick else SIZES:
+        name = f"{low} to {high}"
+        call = Call("benchmarks.experiments.kept", "measure", {"low": low * KIB, "high": high * KIB})
+        samples = collect([FIRSTTOUCH, *others], call, Plan(2 if quick else 9, 1), 2 * TOTAL)
+        section.raw[name] = samples.replies
+        ratios = [samples.ratio(FIRSTTOUCH, other, "seconds") for other in others]
+        cells |= {(other.name, name): cell for other, cell in zip(others, ratios, strict=True) if other in rivals}
+        times = {rival.name: samples.column(rival, "seconds") for rival in rivals}
+        best[name], _ = against_best(samples.column(FIRSTTOUCH, "seconds"), times)
+        plain = median(samples.column(NUMPY, "seconds")).value
+        row = [str(median(cell)) for cell in (*ratios, best[name])]
+        table.rows.append([name, f"{plain * 1e3:,.0f} ms", *row])
+        peaks[name] = samples.ratio(FIRSTTOUCH, NUMPY, "peak")
+        faults = [f"{median(samples.column(who, 'faults')).value:,.0f}" for who in (FIRSTTOUCH, NUMPY)]
+        memory.rows.append([name, *faults, str(median(peaks[name]))])
+    section.tables += [table, memory]
+    section.verdicts.append(judge("at most the best peer's time", 1.0, best))
+    section.verdicts.append(judge("at most 1.05 times NumPy's peak", 1.05, peaks))
+    section.notes += losses("firsttouch", cells)
+    return section
