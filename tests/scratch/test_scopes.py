@@ -150,9 +150,9 @@ def test_a_block_of_use_that_outlives_its_scope() -> None:
 def test_a_scope_that_ended_serves_no_more() -> None:
     with ft.scratch(ft.ScratchBuffer("1 MiB")) as s:
         array = s.ones(MIDDLE)
-    for ask in (lambda: s.empty(3), lambda: s.zeros(3)):
+    for ask in (s.empty, s.zeros):
         with pytest.raises(RuntimeError, match=r"ended.*with firsttouch\.scratch\(\) as s"):
-            ask()
+            ask(3)
     with pytest.raises(RuntimeError, match="ended"):
         ft.empty(10, allocator=s)
     assert array.sum() == MIDDLE
