@@ -126,7 +126,7 @@ static void check_adaptors(void) {
     CHECK(firsttouch_get_stats(pool, &stats) == FIRSTTOUCH_OK && stats.in_use == 900000); /* the same pool */
     firsttouch_free(outer, kept);
     firsttouch_release(outer);
-    CHECK(firsttouch_parse_over("guarded", pool, &outer) == FIRSTTOUCH_OK);
+    CHECK(firsttouch_parse_over("filled", pool, &outer) == FIRSTTOUCH_OK);
     unsigned char *late = firsttouch_malloc(outer, 100);
     firsttouch_release(outer); /* its blocks stay valid */
     memset(late, 1, 100);
