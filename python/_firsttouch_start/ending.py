@@ -91,6 +91,7 @@ def _report(options: "dict[str, Any]") -> None:
         "python": sys.version.split()[0],
         "numpy": getattr(numpy, "__version__", None),
         "not_pooled_because": reason,
+        "elsewhere": [name for name in ("torch", "jax", "pyarrow") if name in sys.modules and _has_memory(name)],
     }
     native = hook.load()
     start = native.ReportStart(_counted(options, main)) if _forked is None else _forked
@@ -99,6 +100,14 @@ def _report(options: "dict[str, Any]") -> None:
         speak.write(sys.__stderr__, text)
     if own_file:
         _save(json, settings.filled(pattern))
+
+
+def _has_memory(package: str) -> bool:
+    """Return whether the program used a package's own memory: pandas imports Arrow, whether it is needed or not."""
+    try:
+        return package != "pyarrow" or sys.modules[package].default_memory_pool().max_memory() >= 1 << 20
+    except Exception:  # a module of that name may be anything
+        return False
 
 
 def _explain_bare_error() -> None:

@@ -242,3 +242,22 @@ numpy.ones((1 << 23) - 512)
     assert max(map(len, said.splitlines())) <= 80
     assert re.search(line, firsttouch("run", "--allocator", "pool(decay=0.2)", waits).stderr)
     assert "too early" not in firsttouch("run", "--allocator", "pool(decay=60)", goes_on).stderr
+
+
+OTHERS = """
+import sys, types
+import numpy as np
+sys.modules["torch"] = types.ModuleType("torch")
+arrow = sys.modules["pyarrow"] = types.ModuleType("pyarrow")
+arrow.default_memory_pool = lambda: types.SimpleNamespace(max_memory=lambda: {used})
+np.ones(1 << 20)
+"""
+
+
+@pytest.mark.parametrize(
+    ("used", "named"), [("1 << 30", ["PyTorch", "Arrow"]), ("0", ["PyTorch"]), ("1 / 0", ["PyTorch"])]
+)
+def test_packages_with_memory_of_their_own_are_named(firsttouch: Start, used: str, named: list[str]) -> None:
+    said = " ".join(firsttouch("run", "-c", OTHERS.format(used=used)).stderr.split())
+    assert re.findall(r"(\w+)'s \w+ have memory of their own and were not served", said) == named
+    assert "of their own" not in firsttouch("run", "--all", "-c", OTHERS.format(used=used)).stderr

@@ -107,6 +107,7 @@ pub fn report(
             asked: error.asked,
             limit: error.limit_name().to_owned(),
         }),
+        elsewhere: fact(facts, "elsewhere")?.filter(|_| preloaded.is_none()).unwrap_or_default(),
     };
     if let Some(pool) = preloaded {
         pool.leave_report();

@@ -73,6 +73,8 @@ pub struct Report {
     pub plainly: Fresh,
     /// The last request that was refused.
     pub last_failure: Option<Failure>,
+    /// Python's packages that used memory of their own, which was not served: "torch", "jax", "pyarrow".
+    pub elsewhere: Vec<String>,
 }
 
 /// What the pool saved: page faults, and seconds and shares of the processor time that there would have been.
@@ -254,6 +256,14 @@ impl Report {
         let mut said = Vec::new();
         if let Some(why) = &self.refused {
             said.push(format!("not pooled: {why}"));
+        }
+        for package in self.elsewhere.iter().filter(|_| self.pool.is_some()) {
+            let (whose, condition) = match package.as_str() {
+                "torch" => ("PyTorch's tensors", ", those in main memory"),
+                "jax" => ("JAX's arrays", ", those in main memory"),
+                _ => ("Arrow's buffers", " where ARROW_DEFAULT_MEMORY_POOL is system"),
+            };
+            said.push(format!("{whose} have memory of their own and were not served; --all serves them{condition}"));
         }
         if self.is_elsewhere() {
             let used = seconds(self.used.children);
