@@ -74,19 +74,25 @@ def compare(trial: Trial, contenders: Sequence[Contender], runs: int | None, bar
     names = units.listed([f"{DEFAULT.name} (twice)", *(contender.name for contender in contenders[2:])])
     bar.say(f"One run of {trial.program} takes {units.seconds(first.wall)}; to be compared: {names}.")
     # Not counted, and in order: the default's double shows whether the output is random.
-    checked = time.monotonic()
+    turn, rounds = 0.0, 0
     for row in rows[1:]:
+        before = time.monotonic()
         _turn(trial, row, check=True)
+        if row.failure is None:  # the default will take as long as its double
+            turn += (time.monotonic() - before) * (2 if row is rows[1] else 1)
     counted = time.monotonic()
-    turn = (counted - checked) * len(rows) / (len(rows) - 1)
-    rounds = runs or max(FEWEST, min(MOST, int((begin + BUDGET - counted) / turn)))
-    bar.say(f"{units.count(rounds, 'run')} of each, about {units.seconds(rounds * turn)} to go.")
-    for done in range(rounds):
+    least, most = (runs, runs) if runs else (FEWEST, MOST)
+    allowed = max(least * turn, min(most * turn, begin + BUDGET - counted))
+    planned = f"{units.count(runs, 'run')} of each, " if runs else ""
+    bar.say(f"{planned}about {units.seconds(allowed)} to go.")
+    # By the clock, so that it takes as long as announced where the runs turn out slower or faster.
+    while rounds < least or (rounds < most and (time.monotonic() - counted) * (rounds + 1) / rounds <= allowed):
         for row in shuffle.sample(rows, len(rows)):
             run = _turn(trial, row)
             if run is not None:
                 row.runs.append(run)
-        bar.done((done + 1) / rounds)
+        rounds += 1
+        bar.done(max(rounds / most, min(1.0, (time.monotonic() - counted) / allowed)))
     outcome = Outcome(rows, rounds, started.isoformat(timespec="seconds"), time.monotonic() - begin, said)
     if (apart := margin(outcome.noise())) > SPREAD:
         said.append(f"the machine is noisy: two equal contenders may seem {100 * apart:.0f} % apart")
