@@ -20,6 +20,8 @@ PROGRAM = "import numpy as np, sys\nkept = [np.ones(10**6) for _ in range(20)]\n
         (["999999999"], "there is no process 999999999"),
         ([], "missing program"),
         (["nothing.py"], "nothing.py"),
+        (["--watch", "0", "1"], "takes seconds, more than 0"),
+        (["--watch", "2", "plan.py"], "--watch is for a running process"),
     ],
 )
 def test_mistakes(words: list[str], said: str, firsttouch: Start) -> None:
@@ -31,12 +33,25 @@ def test_mistakes(words: list[str], said: str, firsttouch: Start) -> None:
 
 def test_the_table_fits_80_columns_and_the_status_is_the_programs(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "plan.py").write_text(PROGRAM)
-    done = firsttouch("why", "plan.py", environment={"COLUMNS": "80"})
+    done = firsttouch("why", "--plot", "why.svg", "plan.py", environment={"COLUMNS": "80"})
     assert (done.returncode, done.stdout) == (3, "")
     assert max(map(len, done.stderr.splitlines())) <= 80
     assert re.search(r"plan\.py:2 \(20 arrays\) +152\.", done.stderr)
     said = " ".join(done.stderr.split())
     assert re.search(r"The largest part, 152\.\d MiB \(.*\), is 20 arrays made by plan\.py:2\.", said)
+    assert (tmp_path / "why.svg").stat().st_size
+
+
+def test_watch_looks_again_until_the_process_ends(tmp_path: Path) -> None:
+    pipe = subprocess.PIPE
+    sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=pipe)
+    words = [sys.executable, "-m", "firsttouch", "why", "--watch", ".1", str(sleeper.pid)]
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=clean_environment()) as watching:
+        assert watching.stdout is not None
+        tables = (line for line in watching.stdout if "resident memory" in line)
+        assert next(tables), next(tables)
+        sleeper.communicate(b"\n")
+        assert watching.communicate()[1].endswith(f"process {sleeper.pid} has ended\n")
 
 
 def test_lines_of_a_process_under_run(tmp_path: Path) -> None:
@@ -76,7 +91,7 @@ def test_a_program_is_named_beside_the_pool(firsttouch: Start, tmp_path: Path) -
 
 
 def test_a_plain_process_with_numpy(tmp_path: Path) -> None:
-    code = "import numpy as np\nkept = np.ones(10**7)\nprint(flush=True)\ninput()"
+    code = "import numpy as np\nkept = np.ones(10**7), np.zeros(10**8)\nprint(flush=True)\ninput()"
     program = [sys.executable, "-c", code]
     with subprocess.Popen(program, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
         assert running.stdout is not None
@@ -84,6 +99,7 @@ def test_a_plain_process_with_numpy(tmp_path: Path) -> None:
         why = [sys.executable, "-m", "firsttouch", "why", str(running.pid)]
         said = subprocess.run(why, capture_output=True, text=True, check=True, env=clean_environment()).stdout
         running.communicate(b"\n")
+    assert re.search(r"never touched.*large blocks in use, each mapped by itself +76\d\.\d", said, re.DOTALL)
     assert "They belong to NumPy's arrays" in " ".join(said.split())
 
 

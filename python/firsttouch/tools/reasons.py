@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from operator import attrgetter
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from firsttouch._internal import units
 from firsttouch.tools import resident
 from firsttouch.tools.cli import output
-from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.resident import Look, Part
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MIB = 1 << 20
 #: Parts below this share of all, and those beyond so many in a group, are left out of the table.
 _LITTLE, _SHOWN = 0.005, 10
+#: What is allocated but not resident is listed from this size on; of some groups it says nothing about the program.
+_MUCH = 16 * _MIB
+_NEVER_FULL = (resident.IDLE, resident.MALLOC, resident.OBJECTS, resident.LIBRARIES, resident.OWN)
 #: Memory that is shared with other processes has a note if it is more than this part.
 _MUCH_SHARED = 0.25
 #: A peak was missed if the process had been so much larger at some time.
@@ -103,9 +109,9 @@ class Reasons:
         return {"program": self.title} | said | found
 
     def show(self, out: output.Output, stream: TextIO | None = None) -> None:
-        """Print all of it, and write the requested file."""
-        out.show([self._table()], self._notes(), self.sentences(), stream)
-        out.save(self.as_dict)
+        """Print all of it, and write the requested files."""
+        out.show([self._table(), *self._absent()], self._notes(), self.sentences(), stream)
+        out.save(self.as_dict, [Picture(self.sentences()[0], self._draw, 6.5)])
 
     def sentences(self) -> list[str]:
         """Return what the largest part is, and what would bring it down, by how much."""
@@ -207,3 +213,25 @@ class Reasons:
             figures = [f"{peak / _MIB:,.1f}", units.share(peak, total).removesuffix(" %"), f"{end / _MIB:,.1f}"]
             table.rows.append([what, *figures[: len(columns) - 1]])
         return table
+
+    def _absent(self) -> list[Table]:
+        """Return what is allocated or mapped and takes no memory, if that is much."""
+        parts = [part for part in self.peak.parts if part.group not in _NEVER_FULL or part.what == resident.LARGE]
+        parts = sorted((part for part in parts if part.untouched >= _MUCH), key=_untouched, reverse=True)
+        rows = [[self._named(part), f"{part.untouched / _MIB:,.1f}"] for part in parts[:_SHOWN]]
+        return [Table("", ["not resident: never touched, or zero page", "MiB"], list(rows))] if rows else []
+
+    def _draw(self, axes: Axes) -> None:
+        """Draw an icicle: groups at the left, their parts beside them, all as high as they are large."""
+        tops, group = [0.0, 0.0], -1
+        for what, size, _ in self._rows():
+            column = int(what.startswith(" "))
+            if column == 0:
+                tops[1], group = tops[0], group + 1
+            axes.bar(column, size, 1, tops[column], color=f"C{group}", alpha=0.7 - 0.3 * column, edgecolor="white")
+            if size > self.peak.resident / 40:
+                text = f"{what.strip()}  {units.size(size, 1)}"
+                axes.text(column - 0.48, tops[column] + size / 2, text, va="center", fontsize=8, clip_on=True)
+            tops[column] += size
+        axes.set(xlim=(-0.5, 1.5), ylim=(max(tops[0], 1.0), 0))
+        axes.set_axis_off()

@@ -84,7 +84,7 @@ class Part:
     resident: int = 0
     blocks: int = 0
     untouched: int = 0
-    """Allocated, but without memory behind it: of arrays and other blocks with lines."""
+    """Allocated or mapped, but without memory behind it: never touched, or the zero page."""
 
 
 @dataclass
@@ -319,7 +319,7 @@ class _Sorting:
             first = np.searchsorted(self._blocks[:, 1], mapping.start, "right")
             last = np.searchsorted(self._blocks[:, 0], mapping.end)
             if first == last and (not mapping.resident or group not in (MALLOC, OTHER)):
-                self._add(group, what, mapping.resident)
+                self._add(group, what, mapping.resident, mapping.size - mapping.resident)
             else:
                 self._split(mapping, group, what, self._blocks[first:last])
         return sorted(self._parts.values(), key=lambda part: -part.resident)
@@ -389,7 +389,8 @@ class _Sorting:
             free = sum(stretch.free.values())
             gone = min(free, max(resident, 0.0))
             if size:
-                self._add(stretch.group, stretch.what, resident - gone)
+                untouched = 0 if len(blocks) else max(size - resident, 0.0)
+                self._add(stretch.group, stretch.what, resident - gone, untouched)
             for name, freed in stretch.free.items():
                 self._add(stretch.group, name, freed * gone / max(free, 1))
 

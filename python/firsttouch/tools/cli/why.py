@@ -35,7 +35,8 @@ for example:
   firsttouch why script.py data.csv
   firsttouch why --json why.json script.py     every part, in bytes
   firsttouch why 4711                          a process that runs already
-  watch firsttouch why 4711                    again every two seconds
+  firsttouch why --watch 2 4711                again every two seconds
+  firsttouch why --plot why.png script.py      as a picture
 
 The process itself is not stopped. Lines are known of arrays from 64 KiB on,
 where the process was started by firsttouch why or firsttouch run --lines.
@@ -57,28 +58,47 @@ def main(words: Sequence[str]) -> int:
     """Look at a process, or run a program and look at it; returns the program's exit status."""
     if sys.platform != "linux":
         raise BadUsageError("why: it reads what memory is for from Linux's /proc, which this system does not have")
-    given, found = program.parse(_parser(), words, output.WITH_VALUE)
+    given, found = program.parse(_parser(), words, ("--watch", *output.WITH_VALUE))
     out = output.checked(given, "why", "numpy", "rich")
     if found.words[0].isdecimal() and not os.path.exists(found.words[0]):
-        return _of_process(int(found.words[0]), out)
+        return _of_process(int(found.words[0]), given.watch, out)
+    if given.watch is not None:
+        raise BadUsageError("why: --watch is for a running process: firsttouch why --watch 2 PID")
     return _of_program(found, out)
 
 
 def _parser() -> Parser:
     parser = Parser("why", _DESCRIPTION, _USAGE, _EXAMPLES)
-    output.add(parser)
+    parser.add_argument("--watch", type=_seconds, metavar="SECONDS", help="look at a process again and again")
+    output.add(parser, plot=True)
     return parser
 
 
-def _of_process(number: int, out: Output) -> int:
+def _seconds(text: str) -> float:
+    try:
+        if 0 < (seconds := float(text)) < 1e6:
+            return seconds
+    except ValueError:
+        pass
+    raise BadUsageError(f"why: --watch takes seconds, more than 0, not {text!r}")
+
+
+def _of_process(number: int, watch: float | None, out: Output) -> int:
     from firsttouch.tools import resident
     from firsttouch.tools.reasons import Reasons
 
-    process = resident.Process(number)
+    process, looks = resident.Process(number), 0
     try:
-        Reasons(f"{number} ({process.command()})", process.look()).show(out)
+        while looks == 0 or watch is not None:
+            time.sleep(watch if watch and looks else 0)
+            Reasons(f"{number} ({process.command()})", process.look()).show(out)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            looks += 1
     except (FileNotFoundError, ProcessLookupError):
-        raise BadUsageError(f"why: there is no process {number}, or it has ended") from None
+        if looks == 0:
+            raise BadUsageError(f"why: there is no process {number}, or it has ended") from None
+        speak.line(f"process {number} has ended")
     except PermissionError:
         raise BadUsageError(f"why: process {number} is another user's, or protected: try sudo") from None
     finally:
