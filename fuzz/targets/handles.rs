@@ -2,14 +2,13 @@
 
 #![no_main]
 
-use firsttouch::pages::placement::Placement;
 use firsttouch::shared::{Handle, Shared, Ticket};
 use std::sync::OnceLock;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     static GOOD: OnceLock<Option<(Shared, Handle)>> = OnceLock::new();
     let good = GOOD.get_or_init(|| {
-        let shared = Shared::new(3 << 20, &Placement::default()).ok()?;
+        let shared = Shared::new(3 << 20).ok()?;
         let handle = shared.handle().ok()?;
         Some((shared, handle))
     });
@@ -25,7 +24,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         process: or(1, good.process as usize) as u32,
         file: or(2, good.file as usize) as i32,
         size: or(3, good.size),
-        page: or(4, good.page),
         ticket: Ticket {
             table: if which & 32 == 0 { good.ticket.table.clone() } else { String::from_utf8_lossy(bytes).into() },
             file: or(6, good.ticket.file as usize) as i32,

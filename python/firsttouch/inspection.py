@@ -56,7 +56,7 @@ class Inspection(NamedTuple):
     page_size: int
     """Bytes per base page."""
     pages: int
-    """Number of base pages that elements lie on."""
+    """Number of base pages from the first element in memory to the last."""
     allocator: Allocator | None
     """Allocator that made the memory; ``None`` if NumPy did not allocate it."""
     shared: bool
@@ -75,10 +75,6 @@ class Inspection(NamedTuple):
     """Bytes of memory in all: `small` and `huge` together, known even where the page sizes are not."""
     swapped: int | None
     """Bytes in swap."""
-    cached: int | None
-    """Bytes in the page cache, but not touched by this process."""
-    locked: int | None
-    """Bytes locked in memory (mlock); also counted above."""
     nodes: dict[int, int] | None
     """Bytes of memory on each NUMA node that has any; -1 stands for pages whose node the kernel does not tell."""
     sources: dict[str, str]
@@ -88,7 +84,7 @@ class Inspection(NamedTuple):
     def is_backed(self) -> bool | None:
         """Whether every page exists and none is the kernel's shared zero page; ``None`` if the kernel does not tell.
 
-        Swapped-out pages exist, and so do pages of a memory map that are in the page cache. An empty array is backed.
+        Swapped-out pages exist; pages of a memory map do once the process has touched them. An empty array is backed.
         """
         if self.absent or self.zero_page:
             return False
@@ -118,8 +114,6 @@ _LABELS = {
     "huge": "huge pages",
     "real": "small or huge",
     "swapped": "swapped",
-    "locked": "locked",
-    "cached": "page cache only",
 }
 
 
@@ -148,7 +142,7 @@ def _rows(found: Inspection) -> Iterator[tuple[str, ...]]:
     yield "pages", f"{found.pages:,} of {units.size(found.page_size)}: {units.size(total)}"
     for name, label in _LABELS.items():
         size = getattr(found, name)
-        if (name == "cached" and not size) or (name == "real" and found.huge is not None):
+        if name == "real" and found.huge is not None:
             continue
         yield label, _size(size), _share(size, total), found.sources[name]
     if found.nodes is None:
@@ -173,8 +167,8 @@ def inspect(a: np.ndarray) -> Inspection:
     Parameters
     ----------
     a : ndarray
-        Array to look at: any NumPy array, views, memory maps and empty arrays included. Pages that a view skips are
-        not counted. An array of objects is the array of pointers.
+        Array to look at: any NumPy array, views, memory maps and empty arrays included. Of a view, the pages from the
+        first element in memory to the last. An array of objects is the array of pointers.
 
     Returns
     -------
@@ -245,13 +239,11 @@ class PageState(IntEnum):
     """Memory, mapped by a huge page."""
     SWAPPED = 4
     """In swap."""
-    CACHED = 5
-    """In the page cache (a file, shared memory), but not touched by this process."""
-    REAL = 6
+    REAL = 5
     """Memory, mapped by a base page or a huge page; which is not known."""
-    PRESENT = 7
+    PRESENT = 6
     """Memory or the shared zero page; which is not known."""
-    UNKNOWN = 8
+    UNKNOWN = 7
     """Not known: no source works here."""
 
 
@@ -286,7 +278,7 @@ class PageMap(NamedTuple):
 
 
 def pagemap(a: np.ndarray) -> PageMap:
-    """Return the state of each page that elements of an array lie on.
+    """Return the state of each page of an array, from the first element in memory to the last.
 
     Parameters
     ----------
@@ -296,8 +288,7 @@ def pagemap(a: np.ndarray) -> PageMap:
     Returns
     -------
     firsttouch.inspection.PageMap
-        Arrays with an item for each page, in the order of the addresses, whatever the strides; pages that a view skips
-        are left out.
+        Arrays with an item for each page, in the order of the addresses, whatever the strides.
 
     Raises
     ------

@@ -170,7 +170,7 @@ def migrate(a: np.ndarray, numa: Policy) -> Migrated:
     a : ndarray
         Array to move. Pages at its edges are moved as a whole.
     numa : int or str
-        Node or policy, such as ``1`` or ``"blocked"``, as for :func:`pages`.
+        Node or policy, such as ``1`` or ``"interleave:all"``, as for :func:`pages`.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def receipt(a: np.ndarray) -> Receipt | None:
 
     Examples
     --------
-    >>> a = ft.pages(huge=("1G", "thp")).zeros(10**6)
+    >>> a = ft.pages(huge="1G").zeros(10**6)
     >>> ft.receipt(a).huge
     'thp'
     >>> ft.receipt(a).why_not
@@ -243,15 +243,11 @@ def receipt(a: np.ndarray) -> Receipt | None:
     """
     start, _ = _range("receipt()", a)
     owner = _owner(a)
-    base: object = owner.base
-    if isinstance(base, _firsttouch.SharedMapping):
-        found = base.receipt()
-    else:
-        allocator = _firsttouch.get_allocator(owner)
-        found = None if allocator is None else _firsttouch.receipt_of(allocator, start)
-        if found is None and (origin := _firsttouch.origin_of(owner.ctypes.data)) is not None:
-            asked, mapped, huge, why = origin
-            return Receipt(asked, mapped, "", "thp" if huge else None, None, False, 0, False, (), why)
+    allocator = _firsttouch.get_allocator(owner)
+    found = None if allocator is None else _firsttouch.receipt_of(allocator, start)
+    if found is None and (origin := _firsttouch.origin_of(owner.ctypes.data)) is not None:
+        asked, mapped, huge, why = origin
+        return Receipt(asked, mapped, "", "thp" if huge else None, None, False, 0, False, (), why)
     return None if found is None else Receipt(**{**found, "why_not": tuple(found["why_not"])})
 
 

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from firsttouch import _allocators, _firsttouch
+from firsttouch import _firsttouch
 from firsttouch._firsttouch import SharedMapping
-from firsttouch._internal.arguments import Huge, Policy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -83,11 +82,6 @@ def shared(
     shape: Any,
     dtype: npt.DTypeLike = float,
     order: Literal["C", "F"] = "C",
-    *,
-    huge: Huge = False,
-    numa: Policy | None = None,
-    populate: bool | int = False,
-    strict: bool = False,
 ) -> np.ndarray:
     """Return a new array of zeros on memory that other processes of this host can map.
 
@@ -99,9 +93,6 @@ def shared(
         Data type, which must not contain objects. The default is float64.
     order : {"C", "F"}, optional
         Memory order.
-    huge, numa, populate, strict : optional
-        Placement, as for :func:`firsttouch.pages`. Transparent huge pages need
-        ``/sys/kernel/mm/transparent_hugepage/shmem_enabled``.
 
     Returns
     -------
@@ -120,7 +111,7 @@ def shared(
     See Also
     --------
     share : Copy an existing array to shared memory.
-    receipt : What was granted.
+    touch, migrate : Fault its pages in; move them to a node.
 
     Notes
     -----
@@ -156,8 +147,7 @@ def shared(
     nbytes = math.prod(dims) * kind.itemsize
     if nbytes > _MAX_BYTES:
         raise ValueError(f"an array of shape {dims} and {kind} would have {nbytes} bytes, more than can be counted")
-    pages = _allocators.pages(huge=huge, populate=populate, numa=numa, strict=strict)
-    mapping = SharedMapping(nbytes, pages)
+    mapping = SharedMapping(nbytes)
     _mapped[mapping.token, True] = mapping
     register_with_dask()
     array = _on(mapping, 0, dims, None, kind)

@@ -75,7 +75,6 @@ INSIDE = """
         ("allocator.full(2 << 30, 1, 'u1')", 1),
         ("ft.touch(ft.pages().zeros(2 << 30, 'u1'), 1)", 1),
         ("allocator.zeros(2 << 30, 'u1', order='F')", 3),  # NumPy's own function
-        ("ft.pages(populate=True, numa='blocked').zeros((2 << 10, 1 << 20), 'u1')", 3),
     ],
 )
 def test_control_c_during_a_prefault_releases_the_array(call: str, threads: int) -> None:

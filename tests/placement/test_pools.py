@@ -1,6 +1,5 @@
 """Pools and scratch buffers over pages on given nodes: what they do, and the placements that are rejected."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,27 +34,6 @@ def test_a_scratch_buffer_over_a_pool_over_placed_pages() -> None:
     large = buffer.zeros(1 << 20)
     receipt = granted(np.frombuffer(large, np.uint8))
     assert "numa='bind:0'" in receipt.asked  # large ones are the pool's
-
-
-WRONG: dict[str, tuple[Callable[[], object], str]] = {
-    "parts": (
-        lambda: ft.pool(ft.numa("blocked")),
-        r"pool\(\) cannot use numa='blocked'.*reused for other arrays.* give single arrays pages\(numa='blocked'\)",
-    ),
-    "parts in between": (lambda: ft.pool(ft.tracked(ft.numa("blocked"))), r"pool\(\) cannot use numa='blocked'"),
-    "parts, buffer": (
-        lambda: ft.ScratchBuffer(upstream=ft.numa("blocked")),
-        r"ScratchBuffer\(\) cannot use numa='blocked'",
-    ),
-    "text": (lambda: ft.zeros(1, allocator="pool(numa('blocked'))"), r"cannot use numa='blocked'"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_parts_are_rejected(name: str) -> None:
-    make, words = WRONG[name]
-    with pytest.raises(ValueError, match=words):
-        make()
 
 
 def test_what_a_pool_will_use_again_is_not_bound_elsewhere() -> None:

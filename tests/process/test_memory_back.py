@@ -134,25 +134,6 @@ def test_its_thread_ends_where_there_is_little() -> None:
     )
 
 
-def test_a_process_that_sleeps_takes_no_time() -> None:
-    """To look at a heap of many gaps takes long, and would be repeated for a hundredth of the time."""
-    run(
-        """
-        ft.install(trim_c_library=True)
-        kept = [str(number) * 100 for number in range(400_000)]
-        del kept[::2]
-
-        def used_in_a_second():
-            start = time.process_time()
-            time.sleep(1)
-            return time.process_time() - start
-
-        assert any(used_in_a_second() < 0.003 for _ in range(20))
-        """,
-        prologue=PROLOGUE,
-    )
-
-
 def test_trim_returns_it_at_once() -> None:
     full, left, returned = ask(
         """

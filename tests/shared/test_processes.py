@@ -153,9 +153,9 @@ def test_the_pages_are_there_once() -> None:
         a[:] = 1
         before = probe.status("RssShmem")
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            there, touched = pool.apply(work.looked_at, (a,))
-        print(json.dumps([there, touched, before, ft.inspect(a).real]))
+            absent, touched = pool.apply(work.looked_at, (a,))
+        print(json.dumps([absent, touched, before, ft.inspect(a).real]))
     """)
-    there, touched, before, own = found
+    absent, touched, before, own = found
     assert own == 1 << 28 <= before < 1 << 29
-    assert (there, touched) == (1 << 28, 0)
+    assert (absent, touched) == (1 << 28, 0)

@@ -103,6 +103,6 @@ def take(into: Any) -> Any:
 
 
 def looked_at(a: np.ndarray) -> tuple[int, int]:
-    """Bytes of an array that are there though this process touched none of them, and of those that it touched."""
+    """Bytes of an array that this process did not touch, and of those that it touched."""
     found = ft.inspect(a)
-    return found.cached or 0, found.real or 0
+    return found.absent or 0, found.real or 0

@@ -21,7 +21,7 @@ SOURCES = (
     "pool(numa('local'))",
     "pages()",
     "pages(huge='thp')",
-    "pages(huge=('2M', 'thp'))",
+    "pages(huge='2M')",
     "pages(populate=True)",
     "pages(huge='thp', populate=2)",
     "pages(numa=0)",

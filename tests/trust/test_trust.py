@@ -19,17 +19,6 @@ def test_random_programs(seed: int, count: int) -> None:
     assert run(seed, count).failure is None
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_idle_memory_serves_at_the_limit_of_mappings(seed: int) -> None:
-    """No idle memory is given back for huge pages that cannot be had."""
-    program = (
-        "from random import Random; from tests.trust.steps import shortage; from tests.trust.world import World;"
-        f"shortage.idle_at_the_limit(World(1 << 20, False, False), Random({seed}))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-
-
 def test_parsers_of_python_take_anything() -> None:
     """This fuzzing needs neither coverage nor a nightly toolchain."""
     command = [sys.executable, str(ROOT / "fuzz" / "python_side.py"), "-max_total_time=3", "-seed=1"]

@@ -22,7 +22,7 @@ def test_what_wine_could_show_of_linux_is_out_of_reach() -> None:
 
 RECEIPTS = {
     "pages(huge='2M')": "huge='2M': ",
-    "pages(huge=('2M', 'thp'))": "huge='thp': the kernel does not support it",
+    "pages(huge='thp')": "huge='thp': the kernel does not support it",
 }
 
 

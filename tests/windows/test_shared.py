@@ -41,11 +41,3 @@ def test_a_handle_ends_with_the_memory() -> None:
     handle = pickle.dumps(ft.sharing.share(np.arange(10)))
     assert pickle.loads(handle).sum() == 45  # once, since nobody holds it
     assert wait_until(lambda: is_lost(handle))
-
-
-def test_a_section_has_a_receipt_and_a_node() -> None:
-    a = ft.shared(10**6, numa=0, populate=True)
-    receipt = ft.receipt(a)
-    assert receipt is not None
-    assert receipt.numa == "bind:0"
-    assert ft.inspect(a).absent == 0

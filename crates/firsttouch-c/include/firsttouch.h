@@ -235,8 +235,6 @@ typedef struct firsttouch_residency {
     uint64_t huge;      /* memory on huge pages */
     uint64_t real;      /* memory, on pages of any size */
     uint64_t swapped;
-    uint64_t cached; /* in the page cache, but not touched by this process */
-    uint64_t locked;
 } firsttouch_residency;
 
 typedef enum firsttouch_page_state {
@@ -245,10 +243,9 @@ typedef enum firsttouch_page_state {
     FIRSTTOUCH_PAGE_SMALL = 2,
     FIRSTTOUCH_PAGE_HUGE = 3,
     FIRSTTOUCH_PAGE_SWAPPED = 4,
-    FIRSTTOUCH_PAGE_CACHED = 5,
-    FIRSTTOUCH_PAGE_REAL = 6,
-    FIRSTTOUCH_PAGE_PRESENT = 7, /* memory, or the page of zeros */
-    FIRSTTOUCH_PAGE_UNKNOWN = 8
+    FIRSTTOUCH_PAGE_REAL = 5,
+    FIRSTTOUCH_PAGE_PRESENT = 6, /* memory, or the page of zeros */
+    FIRSTTOUCH_PAGE_UNKNOWN = 7
 } firsttouch_page_state;
 
 /* Tells what is behind memory, and writes the state of each of its pages, a byte for each, up to `capacity`; `states` may

@@ -43,7 +43,6 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
             step: os::page_size(),
             way: if write { Way::Write } else { Way::Read },
             threads: usize::try_from(threads).ok().filter(|&threads| threads > 0),
-            processors: None,
         };
         // SAFETY: memory of the caller's, writable where `write` says so (header).
         let made = unsafe { make_real(job, &mut |_| true) };
@@ -176,7 +175,7 @@ unsafe extern "C" fn firsttouch_get_node(number: c_int, out: *mut Node) -> Statu
 /// `firsttouch_residency`: the number of pages, then these figures of [`summarize`] in bytes.
 type Residency = [u64; 1 + FIGURES.len()];
 
-const FIGURES: [&str; 8] = ["absent", "zero_page", "small", "huge", "real", "swapped", "cached", "locked"];
+const FIGURES: [&str; 6] = ["absent", "zero_page", "small", "huge", "real", "swapped"];
 
 /// `FIRSTTOUCH_UNKNOWN`.
 const UNKNOWN: u64 = u64::MAX;
@@ -192,9 +191,7 @@ unsafe extern "C" fn firsttouch_inspect(
     status_of(|| {
         ensure_memory()?;
         let (start, bytes) = range(address, size)?;
-        #[allow(clippy::single_range_in_vec_init)] // one range of pages
-        let ranges = [start..start + bytes];
-        let found = query(if bytes == 0 { &[] } else { &ranges });
+        let found = query(&(start..start + bytes));
         if !found.runs.is_complete() {
             let why = format_args!("cannot allocate the states of {} of pages", Bytes(bytes));
             return Err(fail(Status::NoMemory, why));

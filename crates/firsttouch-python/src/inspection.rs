@@ -3,14 +3,14 @@
 use crate::numpy::NumPy;
 use crate::python::values::{PyTypeError, out_of_memory};
 use firsttouch::os::{self, page_size};
-use firsttouch::residency::{footprint, query, summarize, visit_nodes};
+use firsttouch::residency::{extent, query, summarize, visit_nodes};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 use std::collections::{BTreeMap, TryReserveError};
 use std::ops::Range;
 
-/// The address of an array's first element, and the pages that contain its elements.
-fn pages_of(array: &Bound<'_, PyAny>, function: &str) -> PyResult<(usize, Vec<Range<usize>>)> {
+/// The address of an array's first element, and the pages that its elements lie on.
+fn pages_of(array: &Bound<'_, PyAny>, function: &str) -> PyResult<(usize, Range<usize>)> {
     let Some(fields) = NumPy::get(array.py())?.array(array) else {
         return Err(PyTypeError::new_err(format!(
             "{function}() takes a NumPy array, not {}: numpy.asarray(...) may give one on the same memory",
@@ -21,9 +21,7 @@ fn pages_of(array: &Bound<'_, PyAny>, function: &str) -> PyResult<(usize, Vec<Ra
     let (shape, strides): (Vec<usize>, Vec<isize>) =
         (array.getattr("shape")?.extract()?, array.getattr("strides")?.extract()?);
     let item = array.getattr("itemsize")?.extract()?;
-    let py = array.py();
-    let pages = py.detach(|| footprint(address, item, &shape, &strides));
-    Ok((address, pages.map_err(|_| out_of_memory(py))?))
+    Ok((address, extent(address, item, &shape, &strides)))
 }
 
 /// Name, bytes if known, and source.
@@ -34,16 +32,15 @@ type Inspected = (usize, usize, bool, Vec<Figure>, Option<BTreeMap<i32, usize>>,
 /// What is known of an array's pages.
 #[pyfunction]
 pub fn inspect(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Inspected> {
-    let (address, ranges) = pages_of(array, "inspect")?;
+    let (address, pages) = pages_of(array, "inspect")?;
     let found = py.detach(|| {
-        let found = query(&ranges);
+        let found = query(&pages);
         found.runs.is_complete().then(|| summarize(&found))
     });
     let found = found.ok_or_else(|| out_of_memory(py))?;
-    let pages = ranges.iter().map(|range| range.len() / page_size()).sum();
     let figures = found.figures.iter().map(|(name, figure)| (*name, figure.bytes, figure.source)).collect();
-    let shared = !ranges.is_empty() && os::is_shared(address);
-    Ok((address, pages, shared, figures, found.nodes, found.nodes_source))
+    let shared = !pages.is_empty() && os::is_shared(address);
+    Ok((address, pages.len() / page_size(), shared, figures, found.nodes, found.nodes_source))
 }
 
 /// Adjacent pages: the first address, the address after the last, and what they have in common.
@@ -64,8 +61,8 @@ fn push(runs: &mut Vec<Run>, pages: Range<usize>, common: isize) -> Result<(), T
 
 /// Runs of an array's pages in one state and, on request, of those whose node is known on one node; `None` without memory for
 /// them.
-fn runs_of(ranges: &[Range<usize>]) -> Option<(Vec<Run>, Vec<Run>)> {
-    let found = query(ranges).runs;
+fn runs_of(pages: &Range<usize>) -> Option<(Vec<Run>, Vec<Run>)> {
+    let found = query(pages).runs;
     let (mut states, mut nodes) = (Vec::new(), Vec::new());
     found.iter().try_for_each(|run| push(&mut states, run.range.clone(), run.state as isize)).ok()?;
     let mut pushed = Ok(());
@@ -84,8 +81,8 @@ type Pages<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 /// States and nodes of an array's pages.
 #[pyfunction]
 pub fn pagemap<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Pages<'py>> {
-    let (_, ranges) = pages_of(array, "pagemap")?;
-    let found = py.detach(|| runs_of(&ranges));
+    let (_, pages) = pages_of(array, "pagemap")?;
+    let found = py.detach(|| runs_of(&pages));
     let (states, nodes) = found.ok_or_else(|| out_of_memory(py))?;
     #[allow(unsafe_code)]
     // SAFETY: any words are valid bytes.

@@ -7,8 +7,7 @@ use firsttouch::allocator::{Allocator, find};
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
 use firsttouch::os;
-use firsttouch::pages::migration;
-use firsttouch::pages::migration::migrate;
+use firsttouch::pages::migration::{self, migrate};
 use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::pages::receipt::{self, Reason, Receipt};
 use firsttouch::pages::touch::{self, Job, Way};
@@ -21,7 +20,7 @@ use pyo3::types::PyDict;
 use std::any::Any;
 use std::sync::Arc;
 
-// ---- Placed pages: the receipts of what was granted --------------------------------------------------------------
+// ---- Placed pages: the receipts of what was granted ------------------------------------------------------------------
 
 fn policy(text: &str) -> PyResult<Policy> {
     let policy = Policy::parse(text).map_err(PyValueError::new_err)?;
@@ -33,7 +32,7 @@ fn page_name(page: Page) -> Option<String> {
     (page != Page::Base).then(|| page.to_string().trim_matches('\'').to_owned())
 }
 
-pub fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
+fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("nbytes", got.asked)?;
     dict.set_item("mapped", got.bytes)?;
@@ -96,14 +95,7 @@ pub fn touch_range(
             Bytes(available)
         )));
     }
-    let job = Job {
-        address,
-        size,
-        step: os::page_size(),
-        way: if write { Way::Write } else { Way::Read },
-        threads,
-        processors: None,
-    };
+    let job = Job { address, size, step: os::page_size(), way: if write { Way::Write } else { Way::Read }, threads };
     #[allow(unsafe_code)]
     // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
     let done = py.detach(|| unsafe { touch::make_real(job, &mut |_| true) });

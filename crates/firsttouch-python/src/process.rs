@@ -110,11 +110,9 @@ pub fn resume_later() {
     }
 }
 
-/// Trims pools over upstreams that may run Python, before the interpreter takes its locks for a fork, and holds the purger back
-/// until [`resume`].
+/// Holds the purger back until [`resume`].
 #[pyfunction]
-pub fn before_fork(py: Python<'_>) {
-    py.detach(purger::trim_deferred);
+pub fn before_fork() {
     if os::is_main_thread() {
         purger::MAY_RUN.store(false, Relaxed);
     }

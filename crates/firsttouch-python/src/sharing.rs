@@ -1,15 +1,10 @@
 //! Memory that several processes map, for Python to render.
 
-use crate::allocators::allocator::PyAllocator;
-use crate::placement::receipt_dict;
-use crate::python::values::{PyMemoryError, PyValueError, UnsupportedError, ensure_memory};
-use firsttouch::allocator::find;
+use crate::python::values::{PyMemoryError, UnsupportedError, ensure_memory};
 use firsttouch::failure;
 use firsttouch::os::Errno;
-use firsttouch::pages::placement::Placement;
 use firsttouch::shared::{Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
 use firsttouch::size::Bytes;
-use firsttouch::sources::Pages;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,25 +14,20 @@ use std::time::Duration;
 #[pyclass(module = "firsttouch._firsttouch", frozen, weakref)]
 pub struct SharedMapping(Shared);
 
-/// Name, process, file, bytes, page, and the ticket: name of its table, the file of that, its own number.
-type HandleFields = (String, u32, i32, usize, usize, (String, i32, u64));
+/// Name, process, file, bytes, and the ticket: name of its table, the file of that, its own number.
+type HandleFields = (String, u32, i32, usize, (String, i32, u64));
 
-fn handle((token, process, file, size, page, (table, tables, number)): HandleFields) -> Handle {
-    Handle { token, process, file, size, page, ticket: Ticket { table, file: tables, number } }
+fn handle((token, process, file, size, (table, tables, number)): HandleFields) -> Handle {
+    Handle { token, process, file, size, ticket: Ticket { table, file: tables, number } }
 }
 
 #[pymethods]
 impl SharedMapping {
-    /// New memory of at least `nbytes`, placed as `pages` would be.
+    /// New memory of at least `nbytes`.
     #[new]
-    fn new(py: Python<'_>, nbytes: usize, pages: &PyAllocator) -> PyResult<Self> {
+    fn new(py: Python<'_>, nbytes: usize) -> PyResult<Self> {
         ensure_memory(py)?;
-        let placed = pages.native().and_then(find::<Pages>).map(|pages| pages.placement().clone());
-        let placement = match placed {
-            Some(placement) => placement,
-            None => return Err(PyValueError::new_err(format!("{} has no placement", pages.expression()))),
-        };
-        py.detach(|| Shared::new(nbytes, &placement)).map(Self).map_err(|error| refused(nbytes, &placement, error))
+        py.detach(|| Shared::new(nbytes)).map(Self).map_err(|error| refused(nbytes, error))
     }
 
     /// Maps what another process shares; or returns why not.
@@ -55,9 +45,9 @@ impl SharedMapping {
     /// The fields by which another process opens it.
     fn handle(&self) -> PyResult<HandleFields> {
         let made = self.0.handle();
-        let Handle { token, process, file, size, page, ticket } =
+        let Handle { token, process, file, size, ticket } =
             made.map_err(|error| PyOSError::new_err((error.0, format!("no handle can be made: {}", words(error.0)))))?;
-        Ok((token, process, file, size, page, (ticket.table, ticket.file, ticket.number)))
+        Ok((token, process, file, size, (ticket.table, ticket.file, ticket.number)))
     }
 
     #[getter]
@@ -73,11 +63,6 @@ impl SharedMapping {
     #[getter]
     fn token(&self) -> &str {
         self.0.token()
-    }
-
-    /// The requested placement and what was granted, if this process created the memory.
-    fn receipt<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.0.receipt().map(|(asked, got)| receipt_dict(py, asked, got)).transpose()
     }
 
     /// All of it as bytes, for NumPy.
@@ -96,13 +81,12 @@ fn words(code: i32) -> String {
     std::io::Error::from_raw_os_error(code).to_string()
 }
 
-fn refused(nbytes: usize, asked: &Placement, error: NotMade) -> PyErr {
+fn refused(nbytes: usize, error: NotMade) -> PyErr {
     match error {
-        NotMade::Memory(_) => {
-            PyMemoryError::new_err(failure::last_reason().unwrap_or_else(|| {
-                format!("cannot allocate {} of shared memory, {asked}: none is left", Bytes(nbytes))
-            }))
-        }
+        NotMade::Memory(_) => PyMemoryError::new_err(
+            failure::last_reason()
+                .unwrap_or_else(|| format!("cannot allocate {} of shared memory: none is left", Bytes(nbytes))),
+        ),
         NotMade::File(Errno::UNSUPPORTED) => UnsupportedError::new_err("shared arrays need Linux or Windows"),
         NotMade::File(error) => {
             let why = match error.0 {

@@ -109,8 +109,8 @@ pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     if is_open() {
         return Ok(());
     }
-    let file = os::beside_standard_streams(os::memory_file(NAME, SIZE, None)?)?; // or it would take what the program prints
-    let at = os::map_file(&file, SIZE, 1, true, None)?;
+    let file = os::beside_standard_streams(os::memory_file(NAME, SIZE)?)?; // or it would take what the program prints
+    let at = os::map_file(&file, SIZE, true)?;
     let parents = STATE.file_at.swap(at, Relaxed);
     if parents != 0 {
         #[cfg(unix)]
@@ -292,8 +292,8 @@ mod tests {
 
     #[test]
     fn lines_keep_their_numbers_where_the_text_is_full() {
-        let file = os::memory_file(NAME, SIZE, None).unwrap();
-        let at = os::map_file(&file, SIZE, 1, true, None).unwrap();
+        let file = os::memory_file(NAME, SIZE).unwrap();
+        let at = os::map_file(&file, SIZE, true).unwrap();
         let long = "x".repeat((ROWS - TEXT) / 2);
         for name in [&long, &long, "short"] {
             add_text(at, &format!("{name}\n"));

@@ -25,8 +25,6 @@ pub enum Value {
     Float(f64),
     /// A keyword, such as the name of a page size.
     Text(Cow<'static, str>),
-    /// A tuple of values.
-    Several(Vec<Value>),
     /// Another allocator, such as the upstream.
     Allocator(Description),
     /// Another allocator that exists.
@@ -141,7 +139,6 @@ impl Value {
             Self::Integer(_) | Self::Address(_) => "int",
             Self::Float(_) => "float",
             Self::Text(_) => "str",
-            Self::Several(_) => "tuple",
             Self::Allocator(_) | Self::Made(_) => "Allocator",
             Self::Other { kind, .. } => kind,
         };
@@ -207,11 +204,6 @@ impl fmt::Display for Value {
             Self::Address(value) => write!(f, "{value:#x}"),
             Self::Float(value) => write!(f, "{value:?}"),
             Self::Text(value) => f.write_str(&quoted(value, usize::MAX)),
-            Self::Several(values) => {
-                f.write_str("(")?;
-                separated(f, values)?;
-                f.write_str(if values.len() == 1 { ",)" } else { ")" })
-            }
             Self::Allocator(value) => write!(f, "{value}"),
             Self::Made(value) => write!(f, "{value:?}"),
             Self::Other { shown, .. } => f.write_str(shown),

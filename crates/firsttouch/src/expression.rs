@@ -1,8 +1,7 @@
 //! Allocator expressions: `limited(pool(pages(huge="2M")), "4 GiB")`.
 //!
 //! The grammar is the same on the command line and in every language. An expression is parsed, never evaluated: a
-//! name, and in parentheses arguments that are numbers, strings, `None`, `True`, `False`, other expressions, or tuples
-//! of these. A bare name is a call without arguments; it may be preceded by `ft.` or `firsttouch.`.
+//! name, and in parentheses arguments that are numbers, strings, `None`, `True`, `False` or other expressions. A bare name is a call without arguments; it may be preceded by `ft.` or `firsttouch.`.
 //!
 //! [`parse`] converts text to the [`Description`] that an allocator would return for
 //! itself, which is rendered as such an expression. The meaning of names is up to the code that creates allocators.
@@ -15,7 +14,7 @@ use std::fmt::{self, Display};
 
 /// What may precede a name.
 const PACKAGES: [&str; 2] = ["ft", "firsttouch"];
-/// How deep calls and tuples may nest: far more than needed, and far from the end of a thread's stack.
+/// How deep calls may nest: far more than needed, and far from the end of a thread's stack.
 pub(crate) const DEEPEST: usize = 64;
 
 const NAME: &str = "expected an allocator's name";
@@ -153,7 +152,6 @@ impl<'a> Parser<'a> {
         match self.next() {
             None => Err(self.unclosed(opened)),
             Some('\'' | '"') => self.string(),
-            Some('(') => self.parenthesized(),
             Some('-' | '.' | '0'..='9') => self.number(),
             Some(_) => {
                 let word = self.word();
@@ -163,25 +161,6 @@ impl<'a> Parser<'a> {
                 self.at -= word.len();
                 if word.is_empty() { Err(self.wrong(VALUE)) } else { self.allocator().map(Value::Allocator) }
             }
-        }
-    }
-
-    /// A tuple, or a single value in parentheses.
-    fn parenthesized(&mut self) -> Result<Value, ParseError> {
-        self.deeper()?;
-        let opened = self.at;
-        self.at += 1;
-        let mut values = Vec::new();
-        let mut comma = false;
-        while !self.passes(')') {
-            values.push(self.value(opened)?);
-            comma = self.next() == Some(',');
-            self.separator(opened)?;
-        }
-        self.depth -= 1;
-        match values.pop() {
-            Some(one) if values.is_empty() && !comma => Ok(one),
-            last => Ok(Value::Several(values.into_iter().chain(last).collect())),
         }
     }
 
@@ -320,7 +299,7 @@ fn distance(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{did_you_mean, parse};
-    use crate::description::Value::{Allocator, Flag, Float, Integer, None, Several, Text};
+    use crate::description::Value::{Allocator, Flag, Float, Integer, None, Text};
     use crate::description::{Argument, Description, Value};
 
     fn call(name: &str, arguments: Vec<Value>, named: Vec<(&'static str, Value)>) -> Description {
@@ -344,13 +323,12 @@ mod tests {
 
     #[test]
     fn every_kind_of_argument() {
-        let text = "f(1, -2, 1000, 1.5, 1e9, .5, -1.5e-3, None, True, False, 'a', \"b\", (), \
-                    (1,), ('2M', 'thp'), (7), pool, ft.pages('thp'), x=1, y=pool(),)";
+        let text = "f(1, -2, 1000, 1.5, 1e9, .5, -1.5e-3, None, True, False, 'a', \"b\", \
+                    pool, ft.pages('thp'), x=1, y=pool(),)";
         let numbers = [1, -2, 1000].map(Integer);
         let mut expected: Vec<Value> = numbers.into();
         expected.extend([1.5, 1e9, 0.5, -1.5e-3].map(Float));
-        expected.extend([None, Flag(true), Flag(false), Text("a".into()), Text("b".into()), Several(vec![])]);
-        expected.extend([Several(vec![Integer(1)]), Several(vec![Text("2M".into()), Text("thp".into())]), Integer(7)]);
+        expected.extend([None, Flag(true), Flag(false), Text("a".into()), Text("b".into())]);
         expected.push(Allocator(call("pool", vec![], vec![])));
         expected.push(Allocator(call("pages", vec![Text("thp".into())], vec![])));
         let named = vec![("x", Integer(1)), ("y", Allocator(call("pool", vec![], vec![])))];
@@ -419,6 +397,7 @@ mod tests {
             ),
             ("aligned(b'64')", "expected ',' or ')', at character 10"),
             ("pool(*pages)", value),
+            ("pages((1, 2))", value),
             ("pool(\0)", value),
             ("f('a", "the string is not closed, at character 3"),
             (r"f('\q')", "unknown escape, at character 4"),
@@ -427,7 +406,6 @@ mod tests {
             says(text, expected);
         }
         says(&("(".repeat(5000) + &")".repeat(5000)), "expected an allocator's name");
-        says(&("f(".to_owned() + &"(".repeat(5000) + &")".repeat(5000) + ")"), "nested too deeply");
         says(&("f(".repeat(3000) + &")".repeat(3000)), "nested too deeply");
         says(&("f(".repeat(64) + "rendered_as_a_call" + &")".repeat(64)), "nested too deeply");
         says(&format!("aligned({})", "9".repeat(5000)), "is too large");

@@ -243,8 +243,6 @@ pub(crate) fn allocator_of(value: &Value, caller: &str) -> Result<Arc<dyn Alloca
 
 // ---- What each kind of option accepts --------------------------------------------------------------------------------
 
-/// The most page sizes that may be given.
-const SIZES: usize = 4;
 /// The most threads that may prefault.
 const THREADS: i128 = 1024;
 
@@ -273,7 +271,7 @@ impl Opt {
     fn check_quotes(&self, value: &Value, is_named: bool) -> Result<(), Error> {
         let texts = matches!(
             self.kind,
-            OptionKind::Word(_) | OptionKind::PageSizes | OptionKind::Policy | OptionKind::Size | OptionKind::Budget
+            OptionKind::Word(_) | OptionKind::PageSize | OptionKind::Policy | OptionKind::Size | OptionKind::Budget
         );
         match value {
             Value::Allocator(inner) if texts && inner.arguments().is_empty() && Spec::find(&inner.name).is_none() => {
@@ -318,10 +316,7 @@ impl OptionKind {
             Self::Word(words) => {
                 return words.iter().map(|&word| Value::from(word).to_string()).collect::<Vec<_>>().join(" or ");
             }
-            Self::PageSizes => {
-                "False or \"thp\" (transparent huge pages), a size of explicit ones, or at most four of these in the \
-                 order of preference, like (\"1G\", \"2M\", \"thp\")"
-            }
+            Self::PageSize => "False, \"thp\" (transparent huge pages) or a size of explicit ones, like \"2M\"",
             Self::Threads => "False, True, or a number of threads from 1 to 1024",
             Self::Policy => "a node's number, or text like \"bind:0-1\"",
         }
@@ -349,7 +344,7 @@ impl OptionKind {
                 let found = words.iter().find(|&word| word == text).map(|&word| Value::from(word));
                 found.ok_or_else(|| Wrong::Value(did_you_mean(text, words.iter().copied())))
             }
-            (Self::PageSizes, _) => page_sizes(value),
+            (Self::PageSize, _) => page_size(value),
             (Self::Threads, Value::Flag(_) | Value::Integer(1..=THREADS)) => Ok(value.clone()),
             (Self::Threads, Value::Integer(_)) => Err(Wrong::Value(String::new())),
             (Self::Policy, Value::Text(text)) => policy(text),
@@ -378,28 +373,15 @@ fn seconds(number: f64) -> Result<Value, Wrong> {
     }
 }
 
-/// `False`, a page size of this machine, or several of them, of which `False` is the last.
-fn page_sizes(value: &Value) -> Result<Value, Wrong> {
-    let base = Value::Flag(false);
-    let page = |value: &Value| match value {
+/// `False`, or a page size of this machine.
+fn page_size(value: &Value) -> Result<Value, Wrong> {
+    match value {
+        Value::Flag(false) => Ok(Value::Flag(false)),
         Value::Text(text) if !text.is_empty() => {
             Page::parse(text).map(|page| page.value()).map_err(|why| Wrong::Value(format!(" ({why})")))
         }
-        _ => Err(Wrong::Value(String::new())),
-    };
-    match value {
-        Value::Several(wishes) if !wishes.is_empty() => {
-            let named = wishes.iter().take_while(|&wish| *wish != base).map(page);
-            let mut sizes = named.collect::<Result<Vec<_>, _>>()?;
-            sizes.extend(wishes.contains(&base).then_some(base));
-            match sizes.len() {
-                1 => Ok(sizes.swap_remove(0)),
-                2..=SIZES => Ok(Value::Several(sizes)),
-                _ => Err(Wrong::Value(String::new())),
-            }
-        }
-        value if *value == base => Ok(base),
-        value => page(value),
+        Value::Text(_) | Value::Flag(_) | Value::Integer(_) => Err(Wrong::Value(String::new())),
+        _ => Err(Wrong::Type),
     }
 }
 

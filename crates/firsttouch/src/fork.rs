@@ -1,8 +1,8 @@
 //! What happens at a fork, in order. Nothing else in this crate registers fork handlers.
 //!
 //! Other crates have their own: the recorder of traces stops its thread (`recorder` in firsttouch-trace), the preloaded
-//! library serves the thread that forks from the C library (`life.rs` there), and Python trims what runs Python before, and
-//! lets the purger start again after (`process.rs` in firsttouch-python). In the child begin anew, of Python's modules, the
+//! library serves the thread that forks from the C library (`life.rs` there), and Python holds the purger back until its
+//! own hooks have run (`process.rs` in firsttouch-python). In the child begin anew, of Python's modules, the
 //! report and the trace (`ending.py`), the table of live blocks (`hook.py`) and the wait for handles of shared arrays
 //! (`sharing.py`). A child's account of a shared budget begins as this crate's locks are released (`accounts.rs`).
 //!
@@ -89,8 +89,6 @@ extern "C" fn after() {
 
 extern "C" fn after_in_child() {
     FORKS.fetch_add(1, Relaxed);
-    // SAFETY: a child has no other thread.
-    unsafe { purger::forget_thread() };
     after();
 }
 

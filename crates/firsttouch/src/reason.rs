@@ -18,8 +18,6 @@ pub enum Reason {
     Node,
     /// Transparent huge pages are off.
     Off,
-    /// Transparent huge pages are off for shared memory.
-    OffShared,
     /// The system does not permit it.
     NotPermitted,
     /// The thread's memory policy allows only other nodes, or no preference.
@@ -64,9 +62,6 @@ impl fmt::Display for Reason {
             Self::Pool => write!(f, "the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"),
             Self::Node => write!(f, "too few of them are free on the requested nodes"),
             Self::Off => write!(f, "/sys/kernel/mm/transparent_hugepage/enabled says never"),
-            Self::OffShared => {
-                write!(f, "/sys/kernel/mm/transparent_hugepage/shmem_enabled does not allow them")
-            }
             Self::NotPermitted => write!(f, "the system does not permit it (EPERM, as containers do by seccomp)"),
             Self::OuterPolicy => write!(f, "the memory policy inherited by the process does not allow it"),
             Self::Preferred => write!(f, "the system takes pages of other nodes when this one is full"),

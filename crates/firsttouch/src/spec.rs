@@ -71,7 +71,7 @@ pub enum OptionKind {
     /// One of a few keywords.
     Word(&'static [&'static str]),
     /// Page sizes, in the order of preference.
-    PageSizes,
+    PageSize,
     /// No, yes, or a number of threads.
     Threads,
     /// A NUMA policy.

@@ -24,7 +24,7 @@ fn large() -> usize {
 }
 
 fn thp(strict: bool) -> Placement {
-    Placement { pages: vec![Page::Transparent], strict, ..Placement::default() }
+    Placement { page: Page::Transparent, strict, ..Placement::default() }
 }
 
 #[test]

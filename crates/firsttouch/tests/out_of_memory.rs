@@ -14,7 +14,7 @@ use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
 use firsttouch::allocator::Request;
 use firsttouch::os::page_size;
 use firsttouch::pages::placement::{Placement, Populate};
-use firsttouch::residency::{footprint, query, summarize};
+use firsttouch::residency::{query, summarize};
 use firsttouch::scratch::Arena;
 use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
@@ -151,10 +151,7 @@ fn what_stands_behind_pages() {
         unsafe { memory.address.add(page * page_size()).write(1) };
     }
     let address = memory.address.as_ptr() as usize;
-    each_failure("footprint", || {
-        footprint(address, 1, &[64, 2], &[4 * page_size() as isize, 3 * page_size() as isize]).is_ok()
-    });
-    let ranges = footprint(address, 1, &[256 * page_size()], &[1]).unwrap();
-    assert!(query(&ranges).runs.is_complete());
-    let _ = summarize(&query(&ranges));
+    let pages = address..address + 256 * page_size();
+    assert!(query(&pages).runs.is_complete());
+    let _ = summarize(&query(&pages));
 }

@@ -2,11 +2,10 @@
 
 #![cfg(any(target_os = "linux", windows))]
 use firsttouch::os;
-use firsttouch::pages::placement::Placement;
 use firsttouch::shared::{Handle, Refused, Shared};
 
 fn new(size: usize) -> Shared {
-    Shared::new(size, &Placement::default()).expect("memory")
+    Shared::new(size).expect("memory")
 }
 
 fn refused(handle: &Handle) -> Refused {
@@ -19,9 +18,6 @@ fn a_handle_has_to_fit_its_file() {
     let handle = shared.handle().expect("a handle");
     for size in [0, 1 << 20, 1 << 40, usize::MAX] {
         assert_eq!(refused(&Handle { size, ..handle.clone() }), Refused::Invalid, "{size}");
-    }
-    for page in [3, 4097, 12_288, 1 << 40, usize::MAX] {
-        assert_eq!(refused(&Handle { page, ..handle.clone() }), Refused::Invalid, "{page}");
     }
     assert_eq!(Shared::open(&handle, true).map(|opened| opened.size()), Ok(shared.size()));
 }

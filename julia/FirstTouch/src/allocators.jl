@@ -115,13 +115,12 @@ literal(name, value::Bool) = value ? "True" : "False"
 literal(name, value::Integer) = string(value)
 literal(name, value::Union{Symbol,AbstractString}) =
     string('\'', replace(replace(string(value), "\\" => "\\\\"), "'" => "\\'"), '\'')
-literal(name, values::Union{Tuple,AbstractVector}) = string('(', (literal(name, value) * ", " for value in values)..., ')')
 function literal(name, value::Real)
     isfinite(value) || refuse(name, value, "not finite", "a number, or nothing for no bound")
     isinteger(value) && abs(value) < 2.0^63 && return string(Int64(value))
     return string(Float64(value))
 end
-literal(name, value) = refuse(name, value, "not a value of an option", "a number, true, false, text, or a tuple of these")
+literal(name, value) = refuse(name, value, "not a value of an option", "a number, true, false or text")
 
 function made(name, upstream; options...)
     given = ("$key=$(literal(key, value))" for (key, value) in options)
@@ -151,7 +150,7 @@ pool(upstream = nothing; options...) = made("pool", upstream; options...)
 """
     pages(; huge, numa, populate, lock, strict)
 
-Pages of the operating system, a mapping for each array. `huge` is `"thp"` or sizes such as `("1G", "2M")`; `numa` a node
+Pages of the operating system, a mapping for each array. `huge` is `"thp"` or a size such as `"2M"`; `numa` a node
 or a policy such as `"interleave:all"`; `populate` makes the pages real at once, `true` or a number of threads. What was
 not granted is on the [`receipt`](@ref), or an error where `strict`.
 

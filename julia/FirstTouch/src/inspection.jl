@@ -31,7 +31,7 @@ end
 
 # What is behind an array's pages.
 
-const RESIDENCY = (:pages, :absent, :zero_page, :small, :huge, :real, :swapped, :cached, :locked)
+const RESIDENCY = (:pages, :absent, :zero_page, :small, :huge, :real, :swapped)
 known_bytes(bytes::UInt64) = bytes == typemax(UInt64) ? nothing : Int(bytes)
 
 """
@@ -56,10 +56,10 @@ julia> inspect(fill!(A, 1)).absent
 ```
 """
 function inspect(array::AbstractArray)
-    found = Ref(ntuple(_ -> UInt64(0), 9))
+    found = Ref(ntuple(_ -> UInt64(0), 7))
     owner, address, bytes = memory(array)
     GC.@preserve owner check(ccall((:firsttouch_inspect, libfirsttouch), Cint, (Ptr{Cvoid}, Csize_t,
-                                   Ref{NTuple{9,UInt64}}, Ptr{UInt8}, Csize_t), address, bytes, found, C_NULL, 0))
+                                   Ref{NTuple{7,UInt64}}, Ptr{UInt8}, Csize_t), address, bytes, found, C_NULL, 0))
     return NamedTuple{RESIDENCY}(map(known_bytes, found[]))
 end
 

@@ -1,6 +1,5 @@
 """Types of arguments."""
 
-from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 Size: TypeAlias = int | str
@@ -9,5 +8,5 @@ Size: TypeAlias = int | str
 Policy: TypeAlias = int | str
 """A NUMA node's number, or a policy such as ``"bind:0-1"`` or ``"interleave:all"``."""
 
-Huge: TypeAlias = Literal[False] | str | Sequence[Literal[False] | str]
-"""``False``, ``"thp"``, a size such as ``"2M"`` or ``"1G"``, or several of these, in order of preference."""
+Huge: TypeAlias = Literal[False] | str
+"""``False``, ``"thp"``, or a size such as ``"2M"`` or ``"1G"``."""

@@ -3,7 +3,7 @@
 from tests.trust.steps import agreement, arrays, bounds, looking, owners, scopes, sharing
 from tests.trust.steps.first import FirstUses
 from tests.trust.steps.processes import Together
-from tests.trust.steps.shortage import Shortage, idle_at_the_limit, short_of_memory
+from tests.trust.steps.shortage import Shortage, short_of_memory
 from tests.trust.world import Step
 
 ALONE: tuple[Step, ...] = (
@@ -61,7 +61,6 @@ STEPS: tuple[Step, ...] = (
     *(bounds.short_lived_pools,) * 6,
     *(bounds.sent_to_nobody,) * 6,
     _shortage.few_mappings,
-    idle_at_the_limit,
     *(_shortage.few_files,) * 20,
 )
 """All steps, a third of those that a program has. Those that take milliseconds share its time with the others."""

@@ -6,9 +6,8 @@ import contextlib
 import ctypes
 import os
 import resource
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 
@@ -89,65 +88,6 @@ def mappings_taken(left: int) -> Iterator[None]:
         yield
     finally:
         _C.munmap(start, length)
-
-
-@contextlib.contextmanager
-def beyond_the_limit() -> Iterator[Callable[[], None]]:
-    """Take the mapping that Linux grants beyond the limit, so that it refuses even those that would join others.
-
-    The function takes again what was unmapped since, be it by the background purger.
-    """
-    pages: list[int] = []
-
-    def take() -> None:
-        while len(pages) < 4000:
-            page = _C.mmap(None, PAGE, len(pages) % 2, 0x22, -1, 0)  # neighbours that differ do not join
-            if page in (None, ctypes.c_size_t(-1).value):
-                break
-            pages.append(page)
-
-    try:
-        yield take
-    finally:
-        for page in pages:
-            _C.munmap(page, PAGE)
-
-
-def idle_at_the_limit(world: World, random: Random) -> None:
-    """At the limit of mappings, and beyond it, pools serve from what they keep, of small arrays or of large ones."""
-    pools = [_with_both_sizes(random.randrange(2)) for _ in range(4)]  # taking all mappings lasts longer
-    with mappings_taken(0), beyond_the_limit() as take:
-        for number, (pool, *arrays) in enumerate(pools):
-            del arrays[number % 2][2:]  # what is idle is a part of a mapping
-            _use_up(pool, random, take if number >= 2 else lambda: None)
-
-
-def _with_both_sizes(holes: int) -> tuple[ft.Allocator, list[Any], list[Any]]:
-    """Return a pool and its arrays; between the first two large ones so many others were unmapped."""
-    pool = ft.pool(decay=None)
-    small = [pool.empty(100_000, "u1") for _ in range(50)]
-    large = [pool.empty(3 << 20, "u1") for _ in range(5 + holes)]
-    for array in small + large:
-        array[:] = 1
-    del large[1 : 1 + holes], array
-    ft.trim(pool)
-    return pool, small, large
-
-
-def _use_up(pool: ft.Allocator, random: Random, take: Callable[[], None]) -> None:
-    """Request what is idle, and no more; `take` sees to it that nothing was unmapped meanwhile."""
-    kept: list[Any] = []
-    while ft.stats(pool).idle >= 4 << 20 and len(kept) < 40:  # a purger may make room for fresh memory, too
-        take()
-        kept.append(pool.empty(3 << 20, "u1"))
-    kept.clear()
-    for _ in range(random.randrange(3)):
-        with contextlib.suppress(MemoryError):
-            pool.empty(1 << 28, "u1")  # a refusal must not cost what is idle
-    for nbytes in random.sample((20_000, 100_000, 1 << 20, 3 << 20), 4):
-        for make in (pool.empty, pool.zeros, pool.empty):
-            take()
-            assert make(nbytes, "u1").nbytes == nbytes
 
 
 class Shortage:

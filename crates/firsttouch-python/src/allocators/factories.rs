@@ -15,7 +15,7 @@ use firsttouch::size;
 use firsttouch::sources::{Functions, FunctionsTable};
 use firsttouch::spec::{self, DefaultValue, Opt, OptionKind, Spec};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCFunction, PyDict, PyFloat, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyCFunction, PyDict, PyFloat, PyString, PyTuple};
 use std::ffi::CString;
 use std::sync::Arc;
 
@@ -35,8 +35,6 @@ fn given(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         let allocator = allocator.get();
         let other = || Value::Other { shown: allocator.expression(), kind: "Allocator".into() };
         Ok(allocator.native().map_or_else(other, |native| Value::Made(Made(native.clone()))))
-    } else if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
-        object.try_iter()?.map(|each| given(&each?)).collect::<PyResult<_>>().map(Value::Several)
     } else if let Ok(number) = object.call_method0("__index__") {
         let large = || Ok(Value::Other { shown: number.str()?.to_string(), kind: "int".into() });
         number.extract().map_or_else(|_| large(), |number| Ok(Value::Integer(number)))
@@ -136,7 +134,7 @@ fn annotations(kind: OptionKind) -> (String, String) {
         OptionKind::Byte => ("int | None", "int or None"),
         OptionKind::Flag => ("bool", "bool"),
         OptionKind::Seconds => ("float | None", "float or None"),
-        OptionKind::PageSizes => ("Huge", "False, str or sequence of these"),
+        OptionKind::PageSize => ("Huge", "False or str"),
         OptionKind::Threads => ("bool | int", "bool or int"),
         OptionKind::Policy => ("Policy", "int or str"),
         OptionKind::Word(words) => {
@@ -323,10 +321,6 @@ fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
         Value::Integer(value) => value.into_pyobject(py)?.into_any(),
         Value::Float(value) => PyFloat::new(py, *value).into_any(),
         Value::Text(value) => PyString::new(py, value).into_any(),
-        Value::Several(values) => {
-            let items = values.iter().map(|value| object(py, value)).collect::<PyResult<Vec<_>>>()?;
-            PyTuple::new(py, items)?.into_any()
-        }
         _ => py.None().into_bound(py), // a parsed value is no other
     })
 }

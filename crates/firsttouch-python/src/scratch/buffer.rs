@@ -1,14 +1,13 @@
 //! Buffers as Python objects: an allocator whose memory scopes share. One kind grows, the other has a fixed size.
 
 use crate::allocators::allocator::{PyAllocator, register_owner};
-use crate::allocators::factories::{self, bytes, raised};
+use crate::allocators::factories::{self, bytes};
 use crate::allocators::process_pool::process_pool;
 use crate::numba::cursor::Cursor;
 use crate::python::values::{PyMemoryError, PyValueError, ensure_memory};
 use crate::scratch::storage::{self, Storage};
 use firsttouch::allocator::Allocator;
 use firsttouch::scratch::{Buffer, BufferOptions};
-use firsttouch::sources::refuse_blocked;
 use firsttouch::sync::lock::Lock;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -87,7 +86,7 @@ impl PyBuffer {
 /// Raises
 /// ------
 /// TypeError, ValueError
-///     If an argument is not one of the above, or `upstream` is ``pages(numa="blocked")``.
+///     If an argument is not one of the above.
 ///
 /// See Also
 /// --------
@@ -144,11 +143,7 @@ impl ScratchBuffer {
         }
         let upstream = match upstream {
             None => process_pool().clone(),
-            Some(given) => {
-                let upstream = factories::upstream(given, "ScratchBuffer()")?;
-                refuse_blocked(&upstream, "ScratchBuffer()").map_err(raised)?;
-                upstream
-            }
+            Some(given) => factories::upstream(given, "ScratchBuffer()")?,
         };
         growing(py, upstream, options)
     }

@@ -62,7 +62,7 @@ impl Accounts {
     /// # Errors
     /// If the system refuses it.
     pub fn create() -> Result<File, Errno> {
-        let file = os::memory_file(NAME, COUNT * size_of::<Account>(), None)?;
+        let file = os::memory_file(NAME, COUNT * size_of::<Account>())?;
         os::beside_standard_streams(file).map_err(Errno::from)
     }
 
@@ -72,7 +72,7 @@ impl Accounts {
     /// If there is no such file, or it cannot be mapped.
     pub fn open(process: u32, number: i32) -> Result<&'static Self, Errno> {
         let file = os::find_memory_file(process, number, NAME, true)?;
-        let at = os::map_file(&file, COUNT * size_of::<Account>(), 1, true, None)?;
+        let at = os::map_file(&file, COUNT * size_of::<Account>(), true)?;
         let accounts: &'static Self =
             Box::leak(Box::new(Self { at, own: AtomicUsize::new(0), forks: AtomicU32::new(fork::forks()) }));
         accounts.take();

@@ -8,13 +8,11 @@
 
 #![allow(unsafe_code)] // Safety: functions of glibc that have no preconditions.
 
-use crate::heap::purger::{self, DeferredTrim, Purgeable};
+use crate::heap::purger;
 use crate::os;
 use crate::sync::lock::Lock;
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
-use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -27,9 +25,6 @@ const IDLE: Duration = Duration::from_millis(500);
 const LITTLE: usize = 64 << 20;
 /// Looking and trimming take at most one part in so many of the time.
 const PARTS: u32 = 100;
-
-/// A process whose other threads used the processor for less has changed nothing that matters here.
-const ASLEEP: Duration = Duration::from_micros(500);
 
 /// glibc's functions, where they can be had: `mallinfo2` is of version 2.33.
 struct Functions {
@@ -138,13 +133,12 @@ impl Watch {
     }
 }
 
+/// Locked by the purger's thread alone, which no fork interrupts.
 static WATCH: Lock<Watch> = Lock::new(Watch::new());
 /// Bytes that all trims have returned.
 static RETURNED: AtomicUsize = AtomicUsize::new(0);
 /// Whether the purger trims.
-static ENTERED: AtomicBool = AtomicBool::new(false);
-
-struct CLibrary;
+static BEGAN: AtomicBool = AtomicBool::new(false);
 
 /// What time it is for the watch.
 fn clock() -> Duration {
@@ -152,43 +146,22 @@ fn clock() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
-impl Purgeable for CLibrary {
-    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        static TURN: OnceLock<Arc<CLibrary>> = OnceLock::new();
-        WATCH.lock().is_due(clock()).then(|| TURN.get_or_init(|| Arc::new(CLibrary)).clone() as _)
+/// A tick of the purger has passed. Returns whether nothing here needs its thread.
+pub(super) fn tick() -> bool {
+    if !BEGAN.load(Relaxed) {
+        return true;
     }
-
-    fn is_idle(&self) -> bool {
-        WATCH.lock().is_idle
+    let mut watch = WATCH.lock();
+    if watch.is_due(clock()) {
+        watch.tick(clock, look, os::resident, || _ = trim());
     }
-
-    fn hold(&self) {
-        WATCH.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: the caller holds it.
-        unsafe { WATCH.release() };
-    }
-}
-
-impl DeferredTrim for CLibrary {
-    /// The purger's thread alone comes here, so nobody changes the watch meanwhile.
-    fn run(&self, _: bool) {
-        let mut watch = *WATCH.lock();
-        watch.tick(clock, look_or_remember, os::resident, || _ = trim());
-        *WATCH.lock() = watch;
-    }
-
-    fn may_wait(&self) -> bool {
-        false
-    }
+    watch.is_idle
 }
 
 /// Lets the purger return, from now on, what glibc's heaps keep for no use. For processes whose `malloc` is glibc's own.
 pub fn begin() {
     if functions().is_some() {
-        purger::enter_once(&CLibrary, &ENTERED);
+        BEGAN.store(true, Relaxed);
         purger::ensure();
     }
 }
@@ -211,18 +184,6 @@ fn look() -> Look {
     Look { used, free }
 }
 
-/// The same for the purger's thread, which looks again only if others have run since: where many blocks are free, a look takes
-/// milliseconds.
-fn look_or_remember() -> Look {
-    thread_local!(static LAST: Cell<Option<(Duration, Look)>> = const { Cell::new(None) });
-    if let Some((_, seen)) = LAST.get().filter(|(then, _)| os::time_of_other_threads().saturating_sub(*then) < ASLEEP) {
-        return seen;
-    }
-    let seen = look();
-    LAST.set(Some((os::time_of_other_threads(), seen)));
-    seen
-}
-
 /// Bytes that are free in glibc's heaps, resident or not.
 pub fn free() -> usize {
     look().free
@@ -236,6 +197,7 @@ pub fn returned() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     const MIB: usize = 1 << 20;
 

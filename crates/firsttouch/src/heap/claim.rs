@@ -5,7 +5,7 @@
 //! overcommit). If the kernel does not grant such addresses (a small address space, an emulator), a claim of just the
 //! needed size is mapped anywhere.
 //!
-//! The memory of a segment's records and ages is mapped as its top rises, and discarded as the top falls.
+//! The memory of a segment's records and ages is mapped as its top rises.
 
 use crate::address_map::{self, Area, GRANULE, SLOT_SHIFT};
 use crate::allocator::Allocator;
@@ -345,20 +345,4 @@ pub(crate) fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Resul
     }
     let open_to = |to: usize| os::commit(start + open.get(), to - open.get()).map(|_| open.set(to));
     open_to(need.next_multiple_of(STEP)).or_else(|_| open_to(need.next_multiple_of(os::page_size())))
-}
-
-/// Discards the records of the units from `top` on; they read zero afterwards. The caller holds the heap's lock.
-pub(crate) fn empty_records(segment: &Segment, top: u32) {
-    let arrays = [
-        (segment.records as usize, segment.records_open.get(), top as usize * size_of::<Record>()),
-        (segment.ages as usize, segment.ages_open.get(), top as usize),
-    ];
-    for (start, open, used) in arrays {
-        let from = used.next_multiple_of(os::page_size());
-        if from < open {
-            // SAFETY: no unit from `top` on is in use, so these records are not read. If the system refuses they stay; the
-            // ages of unmapped units are zero already.
-            let _ = unsafe { os::discard(start + from, open - from) };
-        }
-    }
 }

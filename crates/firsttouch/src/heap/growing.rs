@@ -1,12 +1,12 @@
 //! A region: segments with pages of one kind, and the memory mapped in them. Guarded by the heap's lock.
 //!
 //! Units are mapped on demand, a whole extent at a time if the units around are free too. The top of a segment, where its
-//! units with records end, is raised when nothing free fits, and lowered when the end is idle.
+//! units with records end, is raised when nothing free fits.
 
 use crate::allocator::Allocator;
+use crate::heap::claim;
 use crate::heap::segment::Side;
-use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, NONE, PageKind, Segment, Shape, SpanState, UNMAPPED, huge_page};
-use crate::heap::{claim, purging};
+use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, NONE, PageKind, Segment, Shape, UNMAPPED, huge_page};
 use crate::os::{self, Errno};
 use crate::pages::mapping::probe;
 
@@ -204,7 +204,6 @@ impl Region {
                 Fresh::Base => (low, low),
                 Fresh::Huge => (segment.huge_above(low), segment.huge_below(high)),
                 Fresh::Inner => (segment.huge_above(start + 1).max(low), segment.huge_below(end).min(high)),
-                Fresh::Packed => (segment.huge_above(start).max(low), segment.huge_below(end).min(high)),
             };
             let (low, high) = widen(segment, run, around, extent);
             if self.map_units(segment, (low, high), huge(low, high)).is_err() {
@@ -356,82 +355,4 @@ impl Region {
         }
         Ok(())
     }
-
-    /// Lowers the tops of segments below large free clean spans, and discards the records above.
-    pub(crate) fn lower_tops(&mut self) {
-        const LEAST: usize = 16 << 20;
-        if purging::keeps_mappings() {
-            return;
-        }
-        let step = (self.shape.extent >> self.shape.unit_shift) as u32;
-        for index in 0..self.count {
-            let Some(segment) = self.segments[index].filter(|segment| segment.claim.has_slots()) else { continue };
-            let Some((start, len)) = segment.free_at_top() else { continue };
-            let (top, lowered) = (start + len, start.next_multiple_of(step));
-            let bytes = (top.saturating_sub(lowered) as usize) << segment.unit_shift();
-            if segment.dirty_units(start) > 0 || bytes == 0 || (bytes < LEAST && lowered > 0) {
-                continue;
-            }
-            if !self.unmap_free(segment, lowered, top) {
-                continue;
-            }
-            segment.unlist(start);
-            segment.top.set(lowered);
-            if lowered > start {
-                segment.list(start, lowered - start, 0);
-            }
-            claim::empty_records(segment, lowered);
-        }
-    }
-
-    /// Unmaps the mapped parts of the free clean units from `at` to `end`, and nothing else, because a hole may
-    /// contain a foreign mapping. Returns whether all of it was unmapped.
-    fn unmap_free(&mut self, segment: &'static Segment, mut at: u32, end: u32) -> bool {
-        while at < end {
-            let from = at + unmapped_run(segment.ages(at, end - at));
-            let run = mapped_run(segment.ages(from, end - from));
-            let bytes = (run as usize) << segment.unit_shift();
-            // SAFETY: the units are free and clean, and the lock is held, so they are not in use (law 8).
-            if run > 0 && unsafe { os::decommit(segment.address(from), bytes) }.is_err() {
-                return false;
-            }
-            segment.ages(from, run).fill(UNMAPPED);
-            self.mapped -= bytes;
-            at = from + run;
-        }
-        true
-    }
-}
-
-impl Region {
-    /// Allocates a span from what is free and mapped from end to end, also where another free span fits better.
-    pub(crate) fn take_mapped(&mut self, bytes: usize, align: usize) -> Option<Span> {
-        let len = self.units(bytes)?;
-        let found = |segment| Some((segment, mapped_part(segment, len, align)?));
-        let (segment, (free, start)) = self.segments().find_map(found)?;
-        segment.carve(free, start, len);
-        let dirty = (segment.count_dirty(start, len) as usize) << self.shape.unit_shift;
-        let span = Span { segment, start, len, dirty };
-        self.out += span.bytes();
-        self.dirty -= dirty;
-        Some(span)
-    }
-}
-
-/// The first free span with `len` mapped units at a multiple of `align` bytes, and the first of these.
-fn mapped_part(segment: &Segment, len: u32, align: usize) -> Option<(u32, u32)> {
-    let mut found = None;
-    segment.walk(|free, total, state| {
-        let (mut at, end) = (free, free + total);
-        while state == SpanState::Free && found.is_none() && at < end {
-            at += unmapped_run(segment.ages(at, end - at));
-            let address = segment.address(at);
-            let skip = (address.next_multiple_of(align) - address) >> segment.unit_shift();
-            let run = mapped_run(segment.ages(at, end - at));
-            found = (run >= len && (run - len) as usize >= skip).then_some((free, at + skip as u32));
-            at += run;
-        }
-        found.is_none()
-    });
-    found
 }

@@ -17,13 +17,13 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
     let (mut used, mut dirty, mut free) = (0, 0, Vec::new());
     let mut unit = 0;
     let mut before = SpanState::Used;
-    segment.walk(|start, len, state| {
-        assert_eq!(start, unit);
+    while unit < segment.top.get() {
+        let (start, len, state) = (unit, segment.record(unit).len.get(), segment.state(unit));
         assert!(len > 0 && start + len <= segment.top.get());
         assert_eq!((segment.record(start + len - 1).len.get(), segment.state(start + len - 1)), (len, state));
         assert!(state == SpanState::Used || before == SpanState::Used, "free spans at {start} were not joined");
         if state == SpanState::Free {
-            assert_eq!(segment.dirty_units(start), segment.count_dirty(start, len), "dirty units at {start}");
+            assert_eq!(dirty_units(segment, start), segment.count_dirty(start, len), "dirty units at {start}");
             free.push((start, len));
             dirty += segment.count_dirty(start, len);
         } else {
@@ -31,12 +31,16 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
             used += len;
         }
         (unit, before) = (start + len, state);
-        true
-    });
+    }
     assert_eq!(unit, segment.top.get());
     check_lists(segment, &mut free);
     let mapped = segment.ages(0, segment.top.get()).iter().filter(|&&age| age != UNMAPPED).count();
     ((used as usize) << segment.unit_shift(), (dirty as usize) << segment.unit_shift(), mapped << segment.unit_shift())
+}
+
+/// What the record of a free span says.
+fn dirty_units(segment: &Segment, unit: u32) -> u32 {
+    segment.record(unit).tag.get() >> 3
 }
 
 /// Every free span is in the list of its class and side, once, and nothing else is.
@@ -51,7 +55,7 @@ fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
                 let record = segment.record(at);
                 let len = record.len.get();
                 assert_eq!((segment::class_of(len), record.prev.get()), (class, previous));
-                assert_eq!(segment.dirty_units(at) > 0, side == Side::Dirty);
+                assert_eq!(dirty_units(segment, at) > 0, side == Side::Dirty);
                 let found = free.iter().position(|&span| span == (at, len));
                 free.swap_remove(found.unwrap_or_else(|| panic!("{at} is listed and not free")));
                 (previous, at) = (at, record.next.get());
@@ -104,7 +108,7 @@ fn run(heap: Heap, steps: &[Step]) {
                 let kind = if step % 2 == 0 { PageKind::Base } else { PageKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let sides = if step < 3 { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
-                let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner, Fresh::Packed][b % 4];
+                let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner][b % 3];
                 let span = heap.take_or_grow(kind, bytes, align, sides, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(
@@ -130,12 +134,9 @@ fn run(heap: Heap, steps: &[Step]) {
                 }
             }
             (13, _) => heap.tick(),
-            (14, _) => drop((
-                heap.purge((a % 3) as u8, b % (8 << 20)),
-                heap.purge_parts((a % 3) as u8),
-                heap.unmap_clean(),
-                heap.lower_tops(),
-            )),
+            (14, _) => {
+                _ = (heap.purge((a % 3) as u8, b % (8 << 20)), heap.purge_parts((a % 3) as u8), heap.unmap_clean())
+            }
             (15, Some((kind, span))) => {
                 spans.swap_remove(at);
                 let page = if kind == PageKind::Huge { huge_page() } else { 1 };

@@ -151,11 +151,6 @@ impl Heap {
         false
     }
 
-    /// Unmaps idle memory at the tops of the segments, and discards its records.
-    pub(crate) fn lower_tops(&self) {
-        self.regions.iter().for_each(|region| region.lock().lower_tops());
-    }
-
     pub(crate) fn held(&self) -> Held {
         let of = |region: &Lock<Region>| {
             let Region { out, dirty, leaving, mapped, .. } = *region.lock();

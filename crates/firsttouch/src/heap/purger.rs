@@ -4,18 +4,17 @@
 //! all signals and allocates nothing itself. Before a fork it is joined and idle memory is purged, which would be copied
 //! when written again. It restarts when memory is taken next, or with [`resume`].
 //!
-//! An upstream may run foreign code, which may wait for other threads, call this library, or fork. Whatever has to be
-//! returned to one is therefore a [`DeferredTrim`]: it runs with no lock held, never inside a fork, on an object that is
-//! kept alive by its own reference. A fork does not wait for a thread that runs one which may wait itself.
+//! It calls no foreign code, which may wait for other threads, call this library, or fork. What is kept over an upstream that
+//! runs any goes as the program requests more, or when it is trimmed.
 //!
 //! A bound on this process's memory may be enforced from outside, such as by a cluster's scheduler ([`set_bound`]); near it,
 //! idle memory is purged.
 
+use crate::heap::c_library;
 use crate::sync::lock::{Lock, Padded, Word};
 use crate::{fork, os};
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::time::{Duration, Instant};
@@ -24,17 +23,26 @@ use std::time::{Duration, Instant};
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 struct Purger {
-    register: Register,
+    /// What is registered: no references, as whoever leaves may hold the only one.
+    register: Vec<*const dyn Purgeable>,
     thread: Option<os::Thread>,
-    /// Whether the thread runs a deferred trim that may wait for others. Meanwhile it holds no lock of ours, or only as any
-    /// thread that uses an allocator does.
-    in_upstream: bool,
 }
 
-// SAFETY: a thread's handle may be joined from any thread.
+// SAFETY: a thread's handle may be joined from any thread, and what is registered is `Sync`.
 unsafe impl Send for Purger {}
 
-static PURGER: Lock<Purger> = Lock::new(Purger { register: Register::new(), thread: None, in_upstream: false });
+impl Purger {
+    fn registered(&self) -> impl Iterator<Item = &dyn Purgeable> {
+        // SAFETY: whoever entered it (`enter`, `enter_once`) promised that it lives until it leaves.
+        self.register.iter().map(|&what| unsafe { &*what })
+    }
+
+    fn is_idle(&self) -> bool {
+        self.registered().all(Purgeable::is_idle)
+    }
+}
+
+static PURGER: Lock<Purger> = Lock::new(Purger { register: Vec::new(), thread: None });
 /// Whether the thread runs.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 /// Whether it may be started. If not, pools tick as they are used.
@@ -50,9 +58,7 @@ static TASK: AtomicU32 = AtomicU32::new(0);
 /// It lives until [`leave`].
 pub unsafe fn enter(what: *const dyn Purgeable) {
     fork::watch(); // where another constructor came first
-    // SAFETY: the caller's promise, that it lives until `leave`: the drop of each caller calls that (ledgers, pools, pages,
-    // buffers and guarded allocators).
-    unsafe { PURGER.lock().register.enter(what) };
+    PURGER.lock().register.push(what);
 }
 
 /// Registers what never leaves at the first call; `entered` says whether that was. No fork comes between, as it takes the
@@ -62,15 +68,14 @@ pub fn enter_once(what: &'static dyn Purgeable, entered: &AtomicBool) {
     if !entered.load(Acquire) {
         let mut purger = PURGER.lock();
         if !entered.swap(true, Release) {
-            // SAFETY: it lives for ever.
-            unsafe { purger.register.enter(what) };
+            purger.register.push(what);
         }
     }
 }
 
 /// Removes `what` from the register.
 pub fn leave(what: *const dyn Purgeable) {
-    PURGER.lock().register.leave(what);
+    PURGER.lock().register.retain(|&other| !std::ptr::addr_eq(other, what));
 }
 
 /// Starts the thread if it does not run, and returns whether it runs. If it cannot be started, pools tick as they are
@@ -105,52 +110,31 @@ pub fn runs() -> bool {
 
 /// Starts the thread again after a fork, if anything keeps memory.
 pub fn resume() {
-    let idle = PURGER.lock().register.is_idle();
+    let idle = PURGER.lock().is_idle();
     if !idle {
         ensure();
-    }
-}
-
-/// Returns all that is idle to upstreams that may run foreign code, which the fork handlers cannot do: to be called before
-/// a fork, without any lock held.
-pub fn trim_deferred() {
-    let mut number = 0;
-    loop {
-        let trim = PURGER.lock().register.next(&mut number, |what| what.deferred_trim());
-        let Some(trim) = trim else { return };
-        trim.run(true);
     }
 }
 
 /// Runs a tick for everything registered; returns whether the thread continues. `thread` means that the caller is the
 /// purger's own thread, which a fork may wait for.
 fn tick_all(thread: bool) -> bool {
-    let mut number = 0;
-    loop {
-        let mut purger = PURGER.lock();
-        if thread {
-            purger.in_upstream = false;
-            if STOP.load(SeqCst) != 0 {
-                return false; // a fork waits for this thread
-            }
-        }
-        if let Some(trim) = purger.register.next(&mut number, |what| what.tick()) {
-            purger.in_upstream |= thread && trim.may_wait();
-            drop(purger);
-            trim.run(false);
-            continue;
-        }
-        if !thread || !purger.register.is_idle() {
-            return true;
-        }
-        // From now on, requests for fresh memory see that no thread runs, and start one.
-        RUNS.store(0, SeqCst);
-        if purger.register.is_idle() {
-            return false;
-        }
-        RUNS.store(1, SeqCst);
+    let rests = !thread || c_library::tick();
+    let purger = PURGER.lock();
+    if thread && STOP.load(SeqCst) != 0 {
+        return false; // a fork waits for this thread
+    }
+    purger.registered().for_each(Purgeable::tick);
+    if !thread || !rests || !purger.is_idle() {
         return true;
     }
+    // From now on, requests for fresh memory see that no thread runs, and start one.
+    RUNS.store(0, SeqCst);
+    if purger.is_idle() {
+        return false;
+    }
+    RUNS.store(1, SeqCst);
+    true
 }
 
 extern "C" fn body(_: *mut c_void) -> *mut c_void {
@@ -176,16 +160,12 @@ pub(crate) fn hold() {
         PURGER.hold();
         // SAFETY: the lock was acquired on the line above, and there is no other reference to the value.
         let purger = unsafe { PURGER.held() };
-        // In an upstream it may wait for this very thread. It stays, like any thread of the program.
-        if purger.in_upstream {
-            return;
-        }
         let Some(thread) = purger.thread.take() else {
             STOP.store(0, SeqCst);
             RUNS.store(0, SeqCst);
             return;
         };
-        STOP.store(1, SeqCst); // under the lock: it starts no deferred trim any more
+        STOP.store(1, SeqCst);
         // SAFETY: it is held, by this thread.
         unsafe { PURGER.release() };
         os::wake(&STOP);
@@ -199,20 +179,7 @@ pub(crate) fn hold() {
 /// The lock is held by [`hold`], and stays so while the iterator is used.
 pub(crate) unsafe fn registered() -> impl Iterator<Item = &'static dyn Purgeable> {
     // SAFETY: the lock is held.
-    unsafe { PURGER.held() }.register.all()
-}
-
-/// Forgets, in a forked child, the parent's thread that was in an upstream.
-///
-/// # Safety
-/// The process has no other thread.
-pub(crate) unsafe fn forget_thread() {
-    // SAFETY: no other thread has a reference to the value.
-    let purger = unsafe { PURGER.held() };
-    if std::mem::take(&mut purger.in_upstream) {
-        purger.thread = None;
-        RUNS.store(0, SeqCst);
-    }
+    unsafe { PURGER.held() }.registered()
 }
 
 /// Ends [`hold`].
@@ -276,22 +243,16 @@ impl Clock {
 }
 
 /// What keeps idle memory. All functions are called under the purger's lock, so they must call nothing that could wait
-/// for it: what has to be returned to an upstream is a [`DeferredTrim`].
+/// for it.
 pub trait Purgeable: Sync {
-    /// A tick has passed. Returns what is to be returned to an upstream now, if the thread may call that.
-    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        None
-    }
+    /// A tick has passed.
+    fn tick(&self) {}
     /// Whether it keeps nothing.
     fn is_idle(&self) -> bool {
         true
     }
-    /// Purges all idle memory, as far as that runs no code but this library's.
+    /// Purges all idle memory, as far as that runs no foreign code.
     fn trim_idle(&self) {}
-    /// What trims the rest.
-    fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
-        None
-    }
     /// Takes all locks.
     fn hold(&self);
     /// Ends `hold`.
@@ -332,77 +293,6 @@ impl<P: Purgeable, const N: usize> Purgeable for [P; N] {
     unsafe fn release(&self) {
         // SAFETY: as demanded.
         self.iter().for_each(|each| unsafe { each.release() });
-    }
-}
-
-/// Returning idle memory to an upstream. It keeps its allocator alive; if it held the last reference, the allocator is
-/// dropped with it.
-pub trait DeferredTrim: Send + Sync {
-    /// Returns what is too old or too much, or all that is idle.
-    fn run(&self, all: bool);
-    /// Whether it may wait for another thread of the program. If not, a fork waits for it.
-    fn may_wait(&self) -> bool {
-        true
-    }
-}
-
-struct Entry {
-    /// Rises from entry to entry, so that a round continues where it was if entries change meanwhile.
-    number: u64,
-    /// No reference, as whoever leaves may hold the only one.
-    what: *const dyn Purgeable,
-}
-
-pub(super) struct Register {
-    entries: Vec<Entry>,
-    last: u64,
-}
-
-// SAFETY: what is entered is `Sync`.
-unsafe impl Send for Register {}
-
-impl Register {
-    pub(super) const fn new() -> Self {
-        Self { entries: Vec::new(), last: 0 }
-    }
-
-    /// # Safety
-    /// `what` lives until it leaves.
-    pub(super) unsafe fn enter(&mut self, what: *const dyn Purgeable) {
-        self.last += 1;
-        self.entries.push(Entry { number: self.last, what });
-    }
-
-    pub(super) fn leave(&mut self, what: *const dyn Purgeable) {
-        self.entries.retain(|other| !std::ptr::addr_eq(other.what, what));
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = &dyn Purgeable> {
-        self.entries.iter().map(Entry::what)
-    }
-
-    /// The next deferred trim behind entry `number`, which moves on.
-    pub(super) fn next(
-        &self,
-        number: &mut u64,
-        ask: impl Fn(&dyn Purgeable) -> Option<Arc<dyn DeferredTrim>>,
-    ) -> Option<Arc<dyn DeferredTrim>> {
-        let at = self.entries.partition_point(|entry| entry.number <= *number);
-        self.entries[at..].iter().find_map(|entry| {
-            *number = entry.number;
-            ask(entry.what())
-        })
-    }
-
-    pub(super) fn is_idle(&self) -> bool {
-        self.all().all(Purgeable::is_idle)
-    }
-}
-
-impl Entry {
-    fn what(&self) -> &dyn Purgeable {
-        // SAFETY: whoever entered it (`purger::enter`, `purger::enter_once`) promised that it lives until it leaves.
-        unsafe { &*self.what }
     }
 }
 

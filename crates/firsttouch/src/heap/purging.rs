@@ -9,8 +9,6 @@ use crate::heap::segment::{
     CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, Occupant, PageKind, Segment, Side, UNMAPPED, class_of, ticks_since,
 };
 use crate::{heap, os};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
 /// holes would cost mappings, so the pages are discarded and the mapping stays.
@@ -30,12 +28,10 @@ impl Heap {
 
     /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
     pub(crate) fn unmap_clean(&self) -> usize {
-        look_again();
-        if keeps_mappings() { 0 } else { self.purge_victims(Victims::Clean, usize::MAX) }
+        self.purge_victims(Victims::Clean, usize::MAX)
     }
 
     fn purge_victims(&self, victims: Victims, budget: usize) -> usize {
-        look_again();
         let _purging = self.purging.lock();
         let mut gone = 0;
         for kind in [PageKind::Huge, PageKind::Base] {
@@ -105,7 +101,7 @@ pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, by
 fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims: Victims) -> Option<u8> {
     let (address, size) = (segment.address(start), (len as usize) << segment.unit_shift());
     // A hole among foreign memory may be taken by others, but where Windows reserved it.
-    let may_unmap = (segment.claim.has_slots() || cfg!(windows)) && !keeps_mappings();
+    let may_unmap = segment.claim.has_slots() || cfg!(windows);
     // SAFETY: the units are not in use: they were free, and were taken out under the lock (law 8).
     unsafe {
         if victims == Victims::Clean {
@@ -234,25 +230,4 @@ impl Victims {
             at += run + page; // the page that ended the run
         }
     }
-}
-
-/// Whether the process has reached the limit. What is unmapped then cannot be mapped again, so pages are discarded and
-/// their mappings stay.
-static MAPPINGS_SHORT: AtomicBool = AtomicBool::new(false);
-
-/// To be called when the system refused memory: checks whether the number of mappings was the reason.
-pub(crate) fn look_at_mappings() {
-    MAPPINGS_SHORT.store(os::mappings_are_short(), Relaxed);
-}
-
-/// To be called before memory goes back: checks whether the number of mappings still is at the limit.
-pub(crate) fn look_again() {
-    if keeps_mappings() {
-        look_at_mappings();
-    }
-}
-
-/// Whether mappings have to be kept.
-pub(crate) fn keeps_mappings() -> bool {
-    MAPPINGS_SHORT.load(Relaxed)
 }

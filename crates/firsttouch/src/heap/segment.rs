@@ -61,8 +61,6 @@ pub(crate) enum Fresh {
     /// Huge pages where they lie in the block as a whole, except at its start: as with NumPy's own arrays, who touches only
     /// the first bytes or the last ones gets base pages.
     Inner,
-    /// Huge pages where they lie in the block as a whole, wherever that begins: nothing stays free before it.
-    Packed,
 }
 
 /// The size of a unit in the region for huge pages, as a power of two: small enough that arrays share huge pages.
@@ -416,11 +414,6 @@ impl Segment {
         record.prev.set(high);
     }
 
-    /// Number of dirty units of the free span that starts at `unit`.
-    pub(crate) fn dirty_units(&self, unit: u32) -> u32 {
-        self.record(unit).tag.get() >> 3
-    }
-
     /// Number of dirty units among `len` units from `start`.
     #[inline]
     pub(crate) fn count_dirty(&self, start: u32, len: u32) -> u32 {
@@ -599,19 +592,6 @@ impl Segment {
         }
         let len = self.record(top - 1).len.get();
         Some((top - len, len))
-    }
-
-    /// Calls `visit` with every span in order of address until it returns `false`.
-    pub(crate) fn walk(&self, mut visit: impl FnMut(u32, u32, SpanState) -> bool) {
-        let mut unit = 0;
-        while unit < self.top.get() {
-            let len = self.record(unit).len.get();
-            debug_assert!(len > 0);
-            if !visit(unit, len, self.state(unit)) {
-                return;
-            }
-            unit += len;
-        }
     }
 
     /// Links a used span without a block to another one: what a purge has taken out is a list in the records.

@@ -1,5 +1,5 @@
-//! NUMA policies: the nodes that the pages of an array come from, under the names that `numactl` uses; their restriction by
-//! the cpuset and the policy of the thread; and the parts that they cut blocks into.
+//! NUMA policies: the nodes that the pages of an array come from, under the names that `numactl` uses, and their restriction
+//! by the cpuset and the policy of the thread.
 
 use crate::numa::topology::Topology;
 use crate::os::{self, Mode, Nodes};
@@ -13,34 +13,14 @@ pub struct Orders {
     pub mode: Mode,
     /// The nodes to choose from.
     pub nodes: Nodes,
-    /// Whether each node gets one part of the block, in the order of their numbers.
-    pub blocked: bool,
     /// Whether more nodes were requested.
     pub clipped: bool,
 }
 
 impl Orders {
-    /// Splits `size` bytes into ranges (offset, length, nodes). All but the last end at a multiple of `page`; a page belongs
-    /// to the part of its first byte.
-    pub fn ranges(&self, size: usize, page: usize) -> impl Iterator<Item = (usize, usize, Nodes)> + '_ {
-        let count = if self.blocked { self.nodes.len() } else { 1 };
-        let edge = move |part: usize| (part * size).div_ceil(count).next_multiple_of(page).min(size);
-        (0..count).filter_map(move |part| {
-            let (from, to) = (edge(part), edge(part + 1));
-            let nodes = self.nodes.iter().nth(part).filter(|_| self.blocked).map_or(self.nodes, Nodes::one);
-            (from < to).then_some((from, to - from, nodes))
-        })
-    }
-
     /// Returns the node of all pages, if there is one.
     pub fn one_node(&self) -> Option<usize> {
         self.nodes.iter().next().filter(|_| self.nodes.len() == 1)
-    }
-
-    /// Returns the node of the page at `offset` of a block of `size` bytes, if the policy prescribes one.
-    pub fn target(&self, offset: usize, size: usize) -> Option<usize> {
-        let part = offset.min(size.saturating_sub(1)) * self.nodes.len() / size.max(1);
-        self.nodes.iter().nth(part).filter(|_| self.blocked)
     }
 }
 
@@ -64,12 +44,10 @@ pub enum Policy {
     Interleave(Which),
     /// From the node of the processor that touches a page first.
     Local,
-    /// In equal parts, one for each node, as the first touch of a loop with a static schedule would place them.
-    Blocked,
 }
 
 impl Policy {
-    /// Parses a policy: a node number, `bind:0-1`, `preferred:1`, `interleave:all`, `local`, or `blocked`.
+    /// Parses a policy: a node number, `bind:0-1`, `preferred:1`, `interleave:all` or `local`.
     ///
     /// # Errors
     /// A message that quotes the text and lists what is accepted.
@@ -77,7 +55,7 @@ impl Policy {
         let refused = |why: &str| {
             format!(
                 "{text:?} is not a NUMA policy{why}: give a node number, like 1, or \"bind:0-1\", \"preferred:1\", \
-                 \"interleave:all\", \"local\" or \"blocked\" (equal parts)"
+                 \"interleave:all\" or \"local\""
             )
         };
         let clean = text.trim().to_ascii_lowercase();
@@ -98,7 +76,6 @@ impl Policy {
             "bind" => which().map(Self::Bind),
             "interleave" => which().map(Self::Interleave),
             "preferred" => node().map(Self::Preferred),
-            "blocked" if rest.is_none() => Ok(Self::Blocked),
             "local" if rest.is_none() => Ok(Self::Local),
             _ => match Nodes::parse(name) {
                 Some(node) if node.len() == 1 && rest.is_none() => Ok(Self::Bind(Which::These(node))),
@@ -146,9 +123,8 @@ impl Policy {
             // When the node is full, the kernel would go beyond the outer policy.
             Self::Preferred(_) if outer.bounds.is_some() => return Err(Reason::OuterPolicy),
             Self::Preferred(node) => (Mode::Preferred, of(&Which::These(Nodes::one(*node)))?),
-            Self::Blocked => (Mode::Bind, (may, false)),
         };
-        Ok(Orders { mode, nodes, blocked: *self == Self::Blocked, clipped })
+        Ok(Orders { mode, nodes, clipped })
     }
 }
 
@@ -159,7 +135,6 @@ impl fmt::Display for Policy {
             Self::Preferred(node) => write!(f, "preferred:{node}"),
             Self::Interleave(which) => write!(f, "interleave:{which}"),
             Self::Local => write!(f, "local"),
-            Self::Blocked => write!(f, "blocked"),
         }
     }
 }
@@ -227,7 +202,7 @@ mod tests {
 
     #[test]
     fn policies_round_trip() {
-        for text in ["bind:0-1", "bind:all", "preferred:1", "interleave:all", "interleave:0,2", "local", "blocked"] {
+        for text in ["bind:0-1", "bind:all", "preferred:1", "interleave:all", "interleave:0,2", "local"] {
             assert_eq!(Policy::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(Policy::parse(" 1 ").unwrap().to_string(), "bind:1");
@@ -279,33 +254,13 @@ mod tests {
         assert_eq!(orders("preferred:0", &numactl), Err(Reason::OuterPolicy));
         let local = orders("local", &numactl).unwrap();
         assert_eq!((local.mode, local.nodes), (Mode::Bind, nodes("0,3")));
-        assert_eq!(orders("blocked", &numactl).unwrap().nodes, nodes("0,3"));
     }
 
     #[test]
     fn where_no_node_is_left_nothing_is_granted() {
-        for policy in ["bind:all", "bind:0", "interleave:all", "local", "preferred:0", "blocked"] {
+        for policy in ["bind:all", "bind:0", "interleave:all", "local", "preferred:0"] {
             assert_eq!(orders(policy, &outer("0-1", Some("2"))), Err(Reason::OuterPolicy), "{policy}");
             assert_eq!(orders(policy, &outer("7", None)), Err(Reason::Cpuset), "{policy}");
         }
-    }
-
-    #[test]
-    fn parts_cover_everything_and_end_at_pages() {
-        let four = orders("blocked", &outer("0-3", None)).unwrap();
-        for (size, page) in [(4096, 4096), (8192, 4096), (1 << 20, 4096), ((1 << 20) + 4096, 4096), (5 << 21, 2 << 20)]
-        {
-            let mut at = 0;
-            for (from, len, node) in four.ranges(size, page) {
-                assert_eq!((from, from % page, node.len()), (at, 0, 1));
-                assert!((from..from + len).step_by(page).all(|byte| four.target(byte, size) == node.iter().next()));
-                at += len;
-            }
-            assert_eq!(at, size);
-        }
-        assert_eq!(four.ranges(1 << 20, 4096).count(), 4);
-        let one = orders("bind:1", &outer("0-3", None)).unwrap();
-        assert_eq!(one.ranges(8192, 4096).collect::<Vec<_>>(), [(0, 8192, nodes("1"))]);
-        assert_eq!(one.target(0, 8192), None);
     }
 }

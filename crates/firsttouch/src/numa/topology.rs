@@ -31,8 +31,6 @@ pub struct Node {
 pub struct Topology {
     /// The online nodes, by number.
     pub nodes: Vec<Node>,
-    /// The nodes that may come online.
-    pub possible: Nodes,
 }
 
 const FOLDER: &str = "/sys/devices/system/node";
@@ -59,7 +57,7 @@ impl Topology {
                 distances: distances.split_whitespace().filter_map(|word| word.parse().ok()).collect(),
             }
         });
-        Self { nodes: nodes.collect(), possible: list("possible").unwrap_or(online) }
+        Self { nodes: nodes.collect() }
     }
 
     fn without_files(read: &dyn Fn(&str) -> Option<String>) -> Self {
@@ -70,7 +68,7 @@ impl Topology {
         };
         let nodes: Vec<Node> = (0..Nodes::ROOM).filter_map(node).collect();
         if !nodes.is_empty() {
-            return Self { possible: nodes.iter().map(|node| node.number).collect(), nodes };
+            return Self { nodes };
         }
         let processors = read("/sys/devices/system/cpu/online").and_then(|text| Processors::parse(&text));
         let processors = processors.unwrap_or_else(|| (0..os::processors()).collect());
@@ -79,7 +77,7 @@ impl Topology {
             NodeMemory { total: os::memory_total(), free, available: free }
         });
         let node = Node { number: 0, processors, memory: Some(memory), distances: vec![10] };
-        Self { nodes: vec![node], possible: Nodes::one(0) }
+        Self { nodes: vec![node] }
     }
 
     /// Returns a node, if it is online.
@@ -102,12 +100,6 @@ impl Topology {
         self.nodes.last().map_or(0, |node| node.number)
     }
 
-    /// Returns the processors of some nodes.
-    pub fn processors_of(&self, nodes: &Nodes) -> Processors {
-        let found = self.nodes.iter().filter(|node| nodes.contains(node.number));
-        found.flat_map(|node| node.processors.iter().collect::<Vec<_>>()).collect()
-    }
-
     /// Returns the available memory of some nodes in bytes.
     pub fn available_on(&self, nodes: &Nodes) -> usize {
         let found = self.nodes.iter().filter(|node| nodes.contains(node.number));
@@ -121,7 +113,6 @@ impl Topology {
         match self.node(node) {
             _ if with_memory.contains(node) => None,
             Some(_) => Some(format!("node {node} has no memory: {} have", has(&with_memory))),
-            None if self.possible.contains(node) => Some(format!("node {node} is offline: online is {}", has(&online))),
             None => Some(format!("there is no node {node}: this machine has {}", has(&online))),
         }
     }
@@ -146,7 +137,6 @@ mod tests {
     fn four(path: &str) -> Option<String> {
         let text = match path.strip_prefix("/sys/devices/system/node/")? {
             "online" => "0-2\n",
-            "possible" => "0-3\n",
             "has_memory" => "0,2\n",
             "node0/cpulist" => "0-1\n",
             "node1/cpulist" => "2\n",
@@ -169,10 +159,9 @@ mod tests {
         assert_eq!(found.nodes[0].distances, [10, 20, 30]);
         let memory = found.nodes[0].memory.unwrap();
         assert_eq!((memory.total, memory.free, memory.available), (1 << 20, 1 << 19, (1 << 19) + (1 << 17)));
-        assert_eq!(found.processors_of(&found.online()).to_string(), "0-2");
+        assert_eq!(found.nodes[0].processors.to_string(), "0-1");
         assert_eq!(found.lacks(0), None);
         assert_eq!(found.lacks(1).unwrap(), "node 1 has no memory: nodes 0,2 have");
-        assert_eq!(found.lacks(3).unwrap(), "node 3 is offline: online is nodes 0-2");
         assert_eq!(found.lacks(99).unwrap(), "there is no node 99: this machine has nodes 0-2");
     }
 

@@ -62,9 +62,8 @@ macro_rules! contract {
             fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Locks a range into memory.
             fn lock(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Says from which nodes absent pages come, and moves present ones there on request. The content stays.
-            fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes, move_pages: bool) -> Result<(), Errno>
-                = Err(Errno::UNSUPPORTED);
+            /// Says from which nodes absent pages come.
+            fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Moves each page to its node or, without nodes, only asks. The status of a page is its node, or a negative error
             /// number.
             fn move_pages(pages: &[usize], nodes: Option<&[i32]>, status: &mut [i32]) -> Result<(), Errno>
@@ -81,16 +80,12 @@ macro_rules! contract {
             fn node(number: usize) -> Option<(Processors, usize)> = None;
             /// The processors that this thread may run on.
             fn thread_processors() -> Result<Processors, Errno> = Err(Errno::UNSUPPORTED);
-            /// Sets them.
-            fn run_on_processors(set: &Processors) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// The sizes of explicit huge pages, largest first.
             fn explicit_huge_pages() -> Result<Vec<usize>, Errno> = Err(Errno::UNSUPPORTED);
             /// How many of them are free, on one node or on all.
             fn free_huge_pages(page: usize, node: Option<usize>) -> Option<usize> = None;
             /// Whether memory that asks for transparent huge pages may get them.
             fn transparent_huge_pages() -> bool = false;
-            /// The same for shared memory.
-            fn transparent_huge_pages_shared() -> bool = false;
             /// How much memory may be locked, if that is limited.
             fn lock_limit() -> Option<usize> = None;
 
@@ -101,10 +96,6 @@ macro_rules! contract {
             /// The node of the page at each address. A negative error number stands for none: `NOTHING_THERE` where no page is
             /// present, `BAD_ADDRESS` for the zero page.
             fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Whether each page of a range is in memory or, for files, in the page cache.
-            fn in_memory(start: usize, present: &mut [u8]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Whether the system answers that truthfully for a file. It must still have this inode.
-            fn may_ask_for_cache(path: &str, inode: u64) -> bool = false;
             /// The mappings that overlap a range, in order; with their details, which are counted page by page, on request.
             fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> = Err(Errno::UNSUPPORTED);
             /// Whether any memory of the process is locked.
@@ -132,14 +123,10 @@ macro_rules! contract {
             fn memory_bounds() -> [Option<MemoryBound>; 4] = [None; 4];
             /// The limit on the address space of the process.
             fn address_space_limit() -> Option<usize> = None;
-            /// What is left of it; `usize::MAX` where there is no limit.
-            fn address_space_left() -> usize = usize::MAX;
             /// The limit on the private memory of the process.
             fn data_limit() -> Option<usize> = None;
             /// The limit on its mappings.
             fn mapping_limit() -> Option<usize> = None;
-            /// Whether it has almost as many.
-            fn mappings_are_short() -> bool = false;
             /// The limit on its open files.
             fn file_limit() -> Option<usize> = None;
             /// Which limit explains that memory was refused.
@@ -150,8 +137,6 @@ macro_rules! contract {
             fn resident_and_peak() -> Option<(usize, usize)> = None;
             /// What the process has used.
             fn usage() -> Usage = Usage::default();
-            /// The processor time of all threads of the process but this one.
-            fn time_of_other_threads() -> Duration = Duration::ZERO;
             /// From now on no function of the contract opens a file.
             fn stop_reading_files() -> () = ();
             /// From now on none makes a system call that `malloc` would not make.
@@ -189,8 +174,8 @@ macro_rules! contract {
 
             // ---- Memory files: memory that other processes can map ----
 
-            /// Makes one of `size` zero bytes, on explicit huge pages of the size `huge`, if given.
-            fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
+            /// Makes one of `size` zero bytes.
+            fn memory_file(name: &str, size: usize) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
             /// Opens the one of that name, which a process has under a number.
             fn find_memory_file(process: u32, number: i32, name: &str, write: bool) -> Result<File, Errno>
                 = Err(Errno::UNSUPPORTED);
@@ -200,10 +185,8 @@ macro_rules! contract {
             fn beside_standard_streams(file: File) -> std::io::Result<File> = Ok(file);
             /// The function or variable of that name in the libraries that are loaded.
             fn symbol(name: &CStr) -> Option<NonNull<c_void>> = None;
-            /// Maps a file, shared, at a multiple of `align`; [`Errno::INVALID`] if it is smaller. The node is as for
-            /// [`map_aligned`].
-            fn map_file(file: &File, size: usize, align: usize, write: bool, node: Option<usize>) -> Result<usize, Errno>
-                = Err(Errno::UNSUPPORTED);
+            /// Maps a file, shared; [`Errno::INVALID`] if it is smaller.
+            fn map_file(file: &File, size: usize, write: bool) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Numbers that tell whether a descriptor is still the same file's.
             fn file_identity(file: &File) -> Result<(u64, u64), Errno> = Err(Errno::UNSUPPORTED);
         }

@@ -32,8 +32,6 @@ pub enum Call {
     ReadMappings = 1 << 24,
     /// Telling that there is only one node.
     OnlyNode = 1 << 25,
-    /// Reporting the huge zero page in a scan, as kernels before 6.16 fail to.
-    ScanHugeZero = 1 << 26,
 }
 
 static CALLS: AtomicU32 = AtomicU32::new(0);

@@ -115,24 +115,12 @@ pub struct PageRegion {
 pub struct Mapping {
     /// Its addresses.
     pub range: Range<usize>,
-    /// Whether it may be written.
-    pub writable: bool,
     /// Whether others that map the same file see what is written.
     pub shared: bool,
-    /// The first byte of the file that is mapped.
-    pub offset: u64,
-    /// The device of the file, as the kernel writes it.
-    pub device: String,
-    /// The inode of the file.
-    pub inode: u64,
-    /// The path of the file; empty if there is none.
-    pub path: String,
     /// Bytes on transparent huge pages; a detail.
     pub huge: usize,
     /// Page size, larger than a base page on hugetlbfs; a detail.
     pub page: usize,
-    /// Whether it is locked; a detail.
-    pub locked: bool,
 }
 
 /// An error number of the operating system: `errno`, or what `GetLastError` returns.
@@ -231,12 +219,6 @@ impl<const WORDS: usize> Bits<WORDS> {
         Self(std::array::from_fn(|at| self.0[at] & other.0[at]))
     }
 
-    /// Returns the difference.
-    #[must_use]
-    pub fn without(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|at| self.0[at] & !other.0[at]))
-    }
-
     /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; WORDS]
@@ -325,7 +307,6 @@ mod tests {
     fn set_operations() {
         let (a, b) = (Nodes::parse("0-3").unwrap(), Nodes::parse("2-5").unwrap());
         assert_eq!(a.and(&b).to_string(), "2-3");
-        assert_eq!(a.without(&b).to_string(), "0-1");
         assert_eq!((a.len(), Nodes::EMPTY.is_empty(), a.contains(3), a.contains(4)), (4, true, true, false));
     }
 }

@@ -87,42 +87,6 @@ pub fn page_bytes(page: Page) -> usize {
 const WASTE: usize = 8;
 const SMALL_WASTE: usize = 2 << 20;
 
-/// Creates mappings: of private memory, or of a file that is shared.
-pub(crate) trait Mapper {
-    /// Creates a mapping of `size` bytes at a multiple of `align`: on base pages, or on explicit huge pages of the size `huge`,
-    /// whole ones; from the node that the orders name, if that has to be said here.
-    fn map(
-        &mut self,
-        size: usize,
-        align: usize,
-        huge: Option<usize>,
-        orders: Option<&Orders>,
-    ) -> Result<(usize, usize), Errno>;
-    /// Why such memory gets no transparent huge pages, if that is so.
-    fn no_transparent_pages(&self) -> Option<Reason>;
-}
-
-/// Private memory of this process.
-pub(crate) struct Private;
-
-impl Mapper for Private {
-    fn map(
-        &mut self,
-        size: usize,
-        align: usize,
-        huge: Option<usize>,
-        orders: Option<&Orders>,
-    ) -> Result<(usize, usize), Errno> {
-        let node = orders.and_then(Orders::one_node);
-        let at = huge.map_or_else(|| os::map_aligned(size, align, node), |page| os::map_huge(size, page, node))?;
-        Ok((at, size))
-    }
-
-    fn no_transparent_pages(&self) -> Option<Reason> {
-        (!os::transparent_huge_pages()).then_some(Reason::Off)
-    }
-}
-
 /// Checks whether the system would map so many bytes now.
 pub(crate) fn probe(bytes: usize) -> Result<(), Errno> {
     let at = os::map_anywhere(bytes)?;
@@ -131,27 +95,26 @@ pub(crate) fn probe(bytes: usize) -> Result<(), Errno> {
 }
 
 /// Creates a mapping advised as transparent huge pages, aligned to whole huge pages.
-pub(crate) fn map_transparent(mapper: &mut dyn Mapper, size: usize, align: usize) -> Result<(usize, usize), Reason> {
+pub(crate) fn map_transparent(size: usize, align: usize) -> Result<(usize, usize), Reason> {
     let page = os::huge_page_size().ok_or(Reason::Unsupported)?;
     if size < page {
         return Err(Reason::Small);
     }
-    if let Some(reason) = mapper.no_transparent_pages() {
-        return Err(reason);
+    if !os::transparent_huge_pages() {
+        return Err(Reason::Off);
     }
-    let mapping =
-        mapper.map(round_up(size, page).ok_or(Reason::Small)?, align.max(page), None, None).map_err(Reason::of)?;
-    os::advise_huge(mapping.0, mapping.1).map_err(|error| {
+    let whole = round_up(size, page).ok_or(Reason::Small)?;
+    let address = os::map_aligned(whole, align.max(page), None).map_err(Reason::of)?;
+    os::advise_huge(address, whole).map_err(|error| {
         // SAFETY: it was just mapped and is not in use.
-        let _ = unsafe { os::unmap(mapping.0, mapping.1) };
+        let _ = unsafe { os::unmap(address, whole) };
         Reason::of(error)
     })?;
-    Ok(mapping)
+    Ok((address, whole))
 }
 
 /// Creates a mapping of explicit huge pages of `page` bytes, if they suit the block.
 pub(crate) fn map_explicit(
-    mapper: &mut dyn Mapper,
     size: usize,
     align: usize,
     page: usize,
@@ -168,28 +131,22 @@ pub(crate) fn map_explicit(
         return Err(Reason::Alignment);
     }
     let pool = |error| if error == Errno::NO_MEMORY { Reason::Pool } else { Reason::of(error) };
-    let mapping = mapper.map(whole, page, Some(page), orders).map_err(pool)?;
+    let address = os::map_huge(whole, page, orders.and_then(Orders::one_node)).map_err(pool)?;
     // The kernel's pool guarantees pages of the machine, not of a node: a page that a node lacks would be a SIGBUS at
     // its first touch. So bound pages are faulted in here. Where a node can only be given when mapping, they are there.
-    let real = orders.is_none_or(|orders| match bind(mapping, orders, Page::Explicit(page)) {
+    let real = orders.is_none_or(|orders| match bind((address, whole), orders) {
         Err(Errno::UNSUPPORTED) => true,
-        bound => bound.is_ok() && os::populate(mapping.0, whole, true).is_ok(),
+        bound => bound.is_ok() && os::populate(address, whole, true).is_ok(),
     });
     if !real {
         // SAFETY: it was just mapped and is not in use.
-        let _ = unsafe { os::unmap(mapping.0, whole) };
+        let _ = unsafe { os::unmap(address, whole) };
         return Err(Reason::Node);
     }
-    Ok(mapping)
+    Ok((address, whole))
 }
 
 /// Binds the pages of a mapping to their nodes.
-pub(crate) fn bind((address, size): (usize, usize), orders: &Orders, page: Page) -> Result<(), Errno> {
-    let edge = match page {
-        Page::Transparent => os::huge_page_size().unwrap_or(os::page_size()),
-        page => page_bytes(page),
-    };
-    orders
-        .ranges(size, edge)
-        .try_for_each(|(from, len, nodes)| os::bind(address + from, len, orders.mode, &nodes, false))
+pub(crate) fn bind((address, size): (usize, usize), orders: &Orders) -> Result<(), Errno> {
+    os::bind(address, size, orders.mode, &orders.nodes)
 }

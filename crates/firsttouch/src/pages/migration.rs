@@ -63,27 +63,8 @@ pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
     for (at, part) in nodes.chunks_mut(BATCH).enumerate() {
         let pages: Vec<usize> = (0..part.len()).map(|n| address + (at * BATCH + n) * page).collect();
         os::move_pages(&pages, None, part)?;
-        if part.contains(&-Errno::NOTHING_THERE.0) && wake_hidden(&pages, part) {
-            os::move_pages(&pages, None, part)?;
-        }
     }
     Ok(nodes)
-}
-
-/// Makes hidden pages visible: Linux 6.1 to 6.5 report pages that AutoNUMA has unmapped, to find out who uses them, as
-/// absent. Populating resident pages faults nothing in. Returns whether there were any.
-fn wake_hidden(pages: &[usize], nodes: &[i32]) -> bool {
-    let page = os::page_size();
-    let seen = nodes.iter().filter(|&&node| node >= 0).count();
-    let there: usize = pages.chunks(4096).map(|run| os::resident_pages(run[0], run.len() * page).unwrap_or(0)).sum();
-    if there <= seen {
-        return false;
-    }
-    let missing = pages.iter().zip(nodes).filter(|&(_, &node)| node == -Errno::NOTHING_THERE.0);
-    for (&address, _) in missing.filter(|&(&address, _)| os::resident_pages(address, page) == Ok(1)) {
-        let _ = os::populate(address, page, false);
-    }
-    true
 }
 
 /// Migrates the pages of a range according to `orders`.
@@ -95,8 +76,11 @@ pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Resul
     let (start, size) = whole_pages(range.0, range.1);
     let targets: Vec<usize> = orders.nodes.iter().collect();
     // A huge page is moved as a whole; page by page it would move back and forth.
-    let spread = orders.blocked || orders.mode == Mode::Interleave;
-    let unit = if spread && has_huge_pages(start, start + size) { os::huge_page_size().unwrap_or(page) } else { page };
+    let unit = if orders.mode == Mode::Interleave && has_huge_pages(start, start + size) {
+        os::huge_page_size().unwrap_or(page)
+    } else {
+        page
+    };
     let mut sum = Migration::default();
     for from in (0..size).step_by(BATCH * page) {
         let (first, len) = (start + from, (BATCH * page).min(size - from));
@@ -105,11 +89,9 @@ pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Resul
             let mut left: Vec<(usize, i32)> = Vec::new();
             for (at, node) in nodes_of(first, len)?.into_iter().enumerate().filter(|&(_, node)| node >= 0) {
                 let address = first + at * page;
-                let offset = (address - address % unit).saturating_sub(range.0);
-                let to = match (orders.blocked, orders.mode) {
-                    (true, _) => orders.target(offset, range.1),
-                    (_, Mode::Interleave) => targets.get(address / unit % targets.len()).copied(),
-                    (_, Mode::Local) => Some(os::current_node()),
+                let to = match orders.mode {
+                    Mode::Interleave => targets.get(address / unit % targets.len()).copied(),
+                    Mode::Local => Some(os::current_node()),
                     _ => None,
                 };
                 if to.is_some_and(|to| to as i32 != node) || !orders.nodes.contains(node as usize) {
@@ -151,40 +133,4 @@ fn has_huge_pages(start: usize, end: usize) -> bool {
 
 fn any_mapping(start: usize, end: usize, is_wanted: impl FnMut(&Mapping) -> bool) -> bool {
     os::mappings(&(start..end), true).is_ok_and(|found| found.iter().any(is_wanted))
-}
-
-#[cfg(all(test, target_os = "linux", not(miri)))]
-mod tests {
-    use super::*;
-    use crate::pages::mapping::{Private, map_transparent};
-    use std::ffi::OsStr;
-    use std::os::fd::AsRawFd;
-    use std::os::unix::ffi::OsStrExt;
-    use std::ptr::null_mut;
-
-    #[test]
-    fn mapped_files_of_any_name_hide_no_huge_pages() {
-        let Some((start, size)) =
-            os::huge_page_size().and_then(|page| map_transparent(&mut Private, 2 * page, page).ok())
-        else {
-            return;
-        };
-        let _ = os::populate(start, size, true);
-        if !has_huge_pages(start, start + size) {
-            return; // the kernel has none to give
-        }
-        let path = std::env::temp_dir().join(format!("firsttouch-{}", std::process::id()));
-        let path = path.with_extension(OsStr::from_bytes(b"\xff"));
-        std::fs::write(&path, [0; 16]).unwrap();
-        let file = std::fs::File::open(&path).unwrap();
-        // SAFETY: a new mapping replaces no other, and is gone after this.
-        unsafe {
-            let at = libc::mmap(null_mut(), 16, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
-            std::fs::remove_file(&path).unwrap();
-            assert_ne!(at, libc::MAP_FAILED);
-            let found = has_huge_pages(start, start + size);
-            libc::munmap(at, 16);
-            assert!(found);
-        }
-    }
 }

@@ -9,9 +9,8 @@ use crate::error::{AllocError, Limit};
 use crate::layout::round_up;
 use crate::numa::policy::{Orders, Outer, Policy};
 use crate::numa::topology::Topology;
-use crate::os::{Errno, Mode, Nodes, Processors, thread_processors};
+use crate::os::{Errno, Mode, Nodes};
 use crate::pages::mapping;
-use crate::pages::mapping::{Mapper, Private};
 use crate::pages::receipt::{Outcome, Reason, Receipt};
 use crate::pages::touch::{self, Job, Way};
 use crate::size::Bytes;
@@ -33,8 +32,8 @@ pub enum Populate {
 /// The requested placement; see the module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// Page sizes in the order of preference; base pages if none is available.
-    pub pages: Vec<Page>,
+    /// The page size. Where it is not to be had, transparent huge pages take its place, and then base pages.
+    pub page: Page,
     /// Prefault.
     pub populate: Populate,
     /// Whether the memory is locked (mlock).
@@ -47,31 +46,25 @@ pub struct Placement {
 
 impl Default for Placement {
     fn default() -> Self {
-        Self { pages: Vec::new(), populate: Populate::No, lock: false, policy: None, strict: false }
+        Self { page: Page::Base, populate: Populate::No, lock: false, policy: None, strict: false }
     }
 }
 
 impl Placement {
     /// Pages of this kind, and nothing else.
     pub fn of_pages(huge: bool) -> Self {
-        let pages = if huge { vec![Page::Transparent] } else { Vec::new() };
-        Self { pages, ..Self::default() }
+        Self { page: if huge { Page::Transparent } else { Page::Base }, ..Self::default() }
     }
 
     /// The placement as `pages` with its options.
     pub fn describe(&self) -> Description {
-        let huge = match self.pages.as_slice() {
-            [] => Value::Flag(false),
-            [one] => one.value(),
-            many => Value::Several(many.iter().map(Page::value).collect()),
-        };
         let populate = match self.populate {
             Populate::No => Value::Flag(false),
             Populate::Best => Value::Flag(true),
             Populate::Threads(threads) => Value::from(threads),
         };
         Description::of("pages")
-            .named("huge", huge)
+            .named("huge", self.page.value())
             .named("populate", populate)
             .named("lock", self.lock)
             .named("numa", self.policy.map(|policy| policy.to_string()))
@@ -109,26 +102,15 @@ impl Placement {
     /// If there is no memory; if the pages are to be prefaulted and there are too few; if locking is refused; with
     /// `strict`, if any other option is not granted.
     pub fn map(&self, size: usize, align: usize) -> Result<Placed, AllocError> {
-        self.map_by(&mut Private, size, align)
-    }
-
-    /// The same with mappings created by `mapper`.
-    pub(crate) fn map_by(&self, mapper: &mut dyn Mapper, size: usize, align: usize) -> Result<Placed, AllocError> {
         let mut receipt = Receipt::new(size);
-        let (address, size) = self.place(mapper, size, align, &mut receipt)?;
+        let (address, size) = self.place(size, align, &mut receipt)?;
         Ok(Placed { address, size, receipt })
     }
 
-    fn place(
-        &self,
-        mapper: &mut dyn Mapper,
-        size: usize,
-        align: usize,
-        receipt: &mut Receipt,
-    ) -> Result<(usize, usize), AllocError> {
+    fn place(&self, size: usize, align: usize, receipt: &mut Receipt) -> Result<(usize, usize), AllocError> {
         let orders = self.orders(receipt);
         self.strictly_on_nodes(receipt)?;
-        let mapping = self.map_pages(mapper, size, align, orders.as_ref(), receipt)?;
+        let mapping = self.map_pages(size, align, orders.as_ref(), receipt)?;
         self.finish(mapping, orders, receipt).inspect_err(|_| {
             // SAFETY: the mapping was created above and is not in use.
             let _ = unsafe { os::unmap(mapping.0, mapping.1) };
@@ -179,16 +161,15 @@ impl Placement {
 /// Binds a mapping to its nodes.
 fn bind(mapping: (usize, usize), orders: &Orders, receipt: &mut Receipt) {
     receipt.nodes = Some((orders.mode, orders.nodes));
-    if let Err(error) = mapping::bind(mapping, orders, receipt.page) {
-        match orders.one_node() {
-            // Where there are no policies of pages, it was given when mapping, and is preferred.
-            Some(node) if error == Errno::UNSUPPORTED => {
-                if orders.mode != Mode::Preferred && with_memory() != Nodes::one(node) {
-                    receipt.policy = Outcome::Partly(Reason::Preferred);
-                }
+    let Err(error) = mapping::bind(mapping, orders) else { return };
+    match orders.one_node() {
+        // Where there are no policies of pages, it was given when mapping, and is preferred.
+        Some(node) if error == Errno::UNSUPPORTED => {
+            if orders.mode != Mode::Preferred && with_memory() != Nodes::one(node) {
+                receipt.policy = Outcome::Partly(Reason::Preferred);
             }
-            _ => (receipt.policy, receipt.nodes) = (Outcome::Refused(Reason::of(error)), None),
         }
+        _ => (receipt.policy, receipt.nodes) = (Outcome::Refused(Reason::of(error)), None),
     }
 }
 
@@ -198,55 +179,47 @@ fn with_memory() -> Nodes {
     *NODES.get_or_make(|| Topology::read().with_memory())
 }
 
-/// The processors on the nodes of a policy, if these are not all nodes.
-fn near(orders: &Orders) -> Option<Processors> {
-    if orders.mode == Mode::Local {
-        return None; // stands for this thread's node
-    }
-    let may = thread_processors().ok()?;
-    let found = Topology::read().processors_of(&orders.nodes).and(&may);
-    (!found.is_empty() && found != may).then_some(found)
-}
-
 impl Placement {
-    /// Creates a mapping on the first page size that is available.
+    /// Creates a mapping on the pages asked for, or else on the next smaller ones.
     fn map_pages(
         &self,
-        mapper: &mut dyn Mapper,
         size: usize,
         align: usize,
         orders: Option<&Orders>,
         receipt: &mut Receipt,
     ) -> Result<(usize, usize), AllocError> {
-        for (at, &page) in self.pages.iter().enumerate() {
+        let wishes = [self.page, Page::Transparent];
+        let wishes = match self.page {
+            Page::Base => &[],
+            Page::Transparent => &wishes[1..],
+            Page::Explicit(_) => &wishes[..],
+        };
+        for (refused, &page) in receipt.refused.iter_mut().zip(wishes) {
             let found = match page {
                 Page::Base => break,
-                Page::Transparent => mapping::map_transparent(mapper, size, align),
-                Page::Explicit(bytes) => mapping::map_explicit(mapper, size, align, bytes, orders),
+                Page::Transparent => mapping::map_transparent(size, align),
+                Page::Explicit(bytes) => mapping::map_explicit(size, align, bytes, orders),
             };
             match found {
                 Ok(mapping) => {
                     (receipt.page, receipt.bytes) = (page, mapping.1);
                     return Ok(mapping);
                 }
-                Err(reason) => receipt.refused[at.min(receipt.refused.len() - 1)] = Some((page, reason)),
+                Err(reason) if self.strict && page == self.page && reason.is_refusal() => {
+                    return Err(strict_error(size, &format!("huge={page}: {reason}")));
+                }
+                Err(reason) => *refused = Some((page, reason)),
             }
         }
-        let refusal = receipt.refused.iter().flatten().find(|(_, reason)| reason.is_refusal());
-        if self.strict
-            && !self.pages.contains(&Page::Base)
-            && let Some((page, reason)) = refusal
-        {
-            return Err(strict_error(size, &format!("huge={page}: {reason}")));
-        }
         let bytes = round_up(size, os::page_size()).unwrap_or(size);
-        let mapping = mapper.map(bytes, align.max(os::page_size()), None, orders).map_err(|error| {
+        let node = orders.and_then(Orders::one_node);
+        let address = os::map_aligned(bytes, align.max(os::page_size()), node).map_err(|error| {
             let error = AllocError::new(size, os::why_refused(size, error));
             failure::remember(error);
             error
         })?;
-        (receipt.page, receipt.bytes) = (Page::Base, mapping.1);
-        Ok(mapping)
+        (receipt.page, receipt.bytes) = (Page::Base, bytes);
+        Ok((address, bytes))
     }
 }
 
@@ -285,7 +258,7 @@ fn enough(size: usize, orders: Option<&Orders>, receipt: &Receipt, what: &str) -
 }
 
 impl Placement {
-    /// Faults in pages, by threads near the nodes that they come from.
+    /// Faults in pages.
     fn make_real(
         &self,
         (address, size): (usize, usize),
@@ -299,7 +272,6 @@ impl Placement {
             step: page_bytes(receipt.page),
             way: Way::Write,
             threads: if let Populate::Threads(threads) = self.populate { Some(threads) } else { None },
-            processors: orders.filter(|_| size >= LOOK).and_then(near),
         };
         // SAFETY: the range was just mapped, and is not unmapped before this returns.
         match touch::around(|go_on| unsafe { touch::make_real(job, go_on) }) {

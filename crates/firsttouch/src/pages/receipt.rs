@@ -28,9 +28,6 @@ impl Outcome {
     }
 }
 
-/// The most page sizes that may be requested.
-pub const MAX_WISHES: usize = 4;
-
 /// The options granted to one block.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
@@ -41,7 +38,7 @@ pub struct Receipt {
     /// The kind of its pages. Transparent huge pages are a request that the kernel grants where it can.
     pub page: Page,
     /// Page sizes preferred to this one, and why they were not available.
-    pub refused: [Option<(Page, Reason)>; MAX_WISHES],
+    pub refused: [Option<(Page, Reason)>; 2],
     /// The NUMA policy.
     pub policy: Outcome,
     /// The mode of a granted policy, and its nodes.
@@ -61,7 +58,7 @@ impl Receipt {
             asked,
             bytes: 0,
             page: Page::Base,
-            refused: [None; MAX_WISHES],
+            refused: [None; 2],
             policy: Outcome::NotAsked,
             nodes: None,
             populate: Outcome::NotAsked,

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)] // Safety: touching changes no byte; callers guarantee that the range is mapped.
 
-use crate::os::{self, Errno, Helper, Processors};
+use crate::os::{self, Errno, Helper};
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::ptr::null_mut;
@@ -36,8 +36,6 @@ pub struct Job {
     pub way: Way,
     /// The number of threads; `None` for what suits the size and the processors.
     pub threads: Option<usize>,
-    /// The processors to run on; `None` for those of the calling thread.
-    pub processors: Option<Processors>,
 }
 
 /// The result of a prefault.
@@ -77,15 +75,13 @@ const ASK: Duration = Duration::from_millis(20);
 
 /// The number of threads that suits the size and the processors.
 fn crew(job: &Job) -> usize {
-    let here = os::thread_processors().map_or(1, |set| set.len());
-    let most = job.processors.map_or(here, |set| set.len()).max(1);
+    let most = os::thread_processors().map_or(1, |set| set.len()).max(1);
     job.threads.unwrap_or_else(|| most.min(job.size / PER_THREAD)).clamp(1, 1024).min((job.size / job.step).max(1))
 }
 
 /// What the helpers share with the calling thread.
 struct Shared<'a> {
     pieces: &'a Pieces,
-    away: Option<&'a Processors>,
     /// The number of helpers that have not ended.
     running: AtomicU32,
 }
@@ -94,9 +90,6 @@ struct Shared<'a> {
 extern "C" fn help(shared: *mut c_void) -> *mut c_void {
     // SAFETY: `make_real` passes this, and it outlives the helpers there.
     let shared: &Shared<'_> = unsafe { &*shared.cast_const().cast() };
-    if let Some(set) = shared.away {
-        let _ = os::run_on_processors(set); // elsewhere it works as well
-    }
     shared.pieces.work(|| true);
     shared.running.fetch_sub(1, AcqRel);
     os::wake(&shared.running);
@@ -133,9 +126,6 @@ fn helpers(shared: &Shared<'_>, count: usize) -> Vec<Helper> {
 pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
     let threads = crew(&job);
     let pieces = Pieces::new(job, threads);
-    // The calling thread works, too, unless other processors were requested.
-    let away = job.processors.filter(|set| os::thread_processors().is_ok_and(|here| !here.without(set).is_empty()));
-    let first = usize::from(away.is_none());
     let mut stopped = false;
     let mut asked = Instant::now();
     let mut ask = || {
@@ -145,13 +135,10 @@ pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
         }
         !stopped
     };
-    let shared = Shared { pieces: &pieces, away: away.as_ref(), running: AtomicU32::new(0) };
-    let helpers = helpers(&shared, threads.saturating_sub(first));
-    let mut started = helpers.len();
-    if started < threads {
-        started += 1;
-        pieces.work(&mut ask);
-    }
+    let shared = Shared { pieces: &pieces, running: AtomicU32::new(0) };
+    let helpers = helpers(&shared, threads - 1);
+    let threads = helpers.len() + 1; // the calling thread works, too
+    pieces.work(&mut ask);
     loop {
         let left = shared.running.load(Acquire);
         if left == 0 {
@@ -164,7 +151,7 @@ pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
     }
     drop(helpers);
     let by_kernel = pieces.outcome();
-    if stopped { Err(Errno::INTERRUPTED) } else { by_kernel.map(|by_kernel| Done { threads: started, by_kernel }) }
+    if stopped { Err(Errno::INTERRUPTED) } else { by_kernel.map(|by_kernel| Done { threads, by_kernel }) }
 }
 
 /// Bytes that a thread takes at a time, and between two calls of `go_on`.

@@ -6,7 +6,7 @@
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
-use crate::heap::purger::{self, DeferredTrim, Purgeable};
+use crate::heap::purger::{self, Purgeable};
 use crate::layout::round_up;
 use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
@@ -15,8 +15,8 @@ use crate::{failure, heap};
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
 
 /// Blocks begin and end at multiples of this, the least alignment of a request.
 pub(super) const GRANULE: usize = 64;
@@ -279,7 +279,6 @@ struct State {
 
 /// See the module.
 pub struct Buffer {
-    me: Weak<Self>,
     state: BriefLock<State>,
     /// The number of requests so far.
     serial: AtomicU64,
@@ -400,7 +399,7 @@ impl Buffer {
             state.insert(chunk);
         }
         let (state, serial) = (BriefLock::new(state), AtomicU64::new(0));
-        let buffer = Arc::new_cyclic(|me| Self { me: me.clone(), state, serial, source, large });
+        let buffer = Arc::new(Self { state, serial, source, large });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
@@ -668,20 +667,16 @@ unsafe impl Allocator for Buffer {
 }
 
 impl Buffer {
-    fn trimmer(&self) -> Option<Arc<dyn DeferredTrim>> {
-        self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>)
-    }
-}
-
-impl DeferredTrim for Buffer {
-    fn run(&self, all: bool) {
-        self.give_back(if all { 0 } else { PATIENCE });
+    fn may_be_purged(&self) -> bool {
+        self.upstream().is_some_and(may_be_called_by_purger)
     }
 }
 
 impl Purgeable for Buffer {
-    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        let upstream = self.upstream()?;
+    fn tick(&self) {
+        if !self.may_be_purged() {
+            return;
+        }
         let mut state = self.state.lock();
         let mut due = false;
         for chunk in state.chunks.iter_mut().filter(|chunk| chunk.live == 0) {
@@ -689,21 +684,19 @@ impl Purgeable for Buffer {
             due |= chunk.quiet >= PATIENCE;
         }
         drop(state);
-        if due && may_be_called_by_purger(upstream) { self.trimmer() } else { None }
-    }
-
-    fn is_idle(&self) -> bool {
-        self.upstream().is_none() || self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
-    }
-
-    fn trim_idle(&self) {
-        if !self.calls_out() {
-            self.give_back(0);
+        if due {
+            self.give_back(PATIENCE);
         }
     }
 
-    fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
-        if self.calls_out() { self.trimmer() } else { None }
+    fn is_idle(&self) -> bool {
+        !self.may_be_purged() || self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
+    }
+
+    fn trim_idle(&self) {
+        if self.may_be_purged() {
+            self.give_back(0);
+        }
     }
 
     fn hold(&self) {

@@ -6,12 +6,11 @@
 //! which tickets came back.
 
 use super::find;
-use crate::heap::purger::{self, DeferredTrim, Purgeable};
+use crate::heap::purger::{self, Purgeable};
 use crate::os::{self, Errno};
 use crate::sync::lock::Lock;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -168,9 +167,8 @@ pub fn wait_until_opened(most: Duration) -> bool {
 struct Keeper;
 
 impl Purgeable for Keeper {
-    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
+    fn tick(&self) {
         with_state(State::close);
-        None
     }
 
     fn is_idle(&self) -> bool {
@@ -199,7 +197,7 @@ struct Mapped(usize);
 
 impl Mapped {
     fn new(file: &File) -> Result<Self, Errno> {
-        os::map_file(file, TABLE, 1, true, None).map(Self)
+        os::map_file(file, TABLE, true).map(Self)
     }
 
     fn place(&self, number: u64) -> &AtomicU64 {
@@ -253,7 +251,7 @@ struct TicketTable {
 impl TicketTable {
     fn new() -> Result<Self, Errno> {
         let name = super::random_name();
-        let file = os::memory_file(&format!("{NAME}{name}"), TABLE, None)?;
+        let file = os::memory_file(&format!("{NAME}{name}"), TABLE)?;
         let mapped = Mapped::new(&file)?;
         Ok(Self { process: std::process::id(), name, file, mapped, last: 0 })
     }

@@ -12,19 +12,15 @@ mod in_flight;
 pub use in_flight::{Ticket, wait_until_opened};
 
 use crate::error::AllocError;
-use crate::numa::policy::Orders;
+use crate::failure;
+use crate::layout::round_up;
 use crate::os::{self, Errno};
-use crate::pages::mapping::{Mapper, Page};
-use crate::pages::placement::Placement;
-use crate::pages::receipt::Receipt;
 use crate::reason::Reason;
 use crate::size::Bytes;
 use std::fs::File;
 
 /// The prefix of the names of memory files.
 const NAME: &str = "firsttouch:";
-/// The value of [`Handle::page`] for transparent huge pages.
-const TRANSPARENT: usize = 1;
 
 /// Where another process of this host finds shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +33,6 @@ pub struct Handle {
     pub file: i32,
     /// The number of bytes to map.
     pub size: usize,
-    /// 0 for base pages, 1 for transparent huge pages, otherwise the size of an explicit huge page in bytes.
-    pub page: usize,
     /// Settled when the handle is opened; see [`Ticket`].
     pub ticket: Ticket,
 }
@@ -95,44 +89,13 @@ pub struct Shared {
     token: String,
     address: usize,
     size: usize,
-    page: usize,
     write: bool,
-    receipt: Option<(Placement, Receipt)>,
-}
-
-/// Creates mappings of one new memory file.
-struct Maker<'a> {
-    name: &'a str,
-    file: Option<File>,
-    /// Why no file could be created.
-    refused: Option<Errno>,
-}
-
-impl Mapper for Maker<'_> {
-    fn map(
-        &mut self,
-        size: usize,
-        align: usize,
-        huge: Option<usize>,
-        orders: Option<&Orders>,
-    ) -> Result<(usize, usize), Errno> {
-        let made = with_descriptor(Errno::NO_DESCRIPTOR, || os::memory_file(self.name, size, huge));
-        self.refused = made.as_ref().err().copied();
-        let file = made?;
-        let at = os::map_file(&file, size, align, true, orders.and_then(Orders::one_node))?;
-        self.file = Some(file);
-        Ok((at, size))
-    }
-
-    fn no_transparent_pages(&self) -> Option<Reason> {
-        (!os::transparent_huge_pages_shared()).then_some(Reason::OffShared)
-    }
 }
 
 /// Why new shared memory cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotMade {
-    /// There is no memory, or not with this placement.
+    /// There is no memory.
     Memory(AllocError),
     /// The system does not create the memory file (no descriptor is left, the size exceeds a limit, ...).
     File(Errno),
@@ -143,22 +106,20 @@ impl Shared {
     ///
     /// # Errors
     /// See [`NotMade`].
-    pub fn new(size: usize, placement: &Placement) -> Result<Self, NotMade> {
+    pub fn new(size: usize) -> Result<Self, NotMade> {
         let token = random_name();
         let name = format!("{NAME}{token}");
-        let mut maker = Maker { name: &name, file: None, refused: None };
-        let placed = placement.map_by(&mut maker, size.max(1), os::page_size());
-        let placed = placed.map_err(|error| match maker.refused {
-            Some(refused) if !placement.strict && refused != Errno::NO_MEMORY => NotMade::File(refused),
-            _ => NotMade::Memory(error),
-        })?;
-        let page = match placed.receipt.page {
-            Page::Base => 0,
-            Page::Transparent => TRANSPARENT,
-            Page::Explicit(bytes) => bytes,
+        let no_memory = |error| {
+            let error = AllocError::new(size, os::why_refused(size, error));
+            failure::remember(error);
+            NotMade::Memory(error)
         };
-        let (file, receipt) = (maker.file, Some((placement.clone(), placed.receipt)));
-        Ok(Self { file, token, address: placed.address, size: placed.size, page, write: true, receipt })
+        let size = round_up(size.max(1), os::page_size()).ok_or_else(|| no_memory(Errno::NO_MEMORY))?;
+        let file = with_descriptor(Errno::NO_DESCRIPTOR, || os::memory_file(&name, size));
+        let file =
+            file.map_err(|error| if error == Errno::NO_MEMORY { no_memory(error) } else { NotMade::File(error) })?;
+        let address = os::map_file(&file, size, true).map_err(no_memory)?;
+        Ok(Self { file: Some(file), token, address, size, write: true })
     }
 
     /// Maps memory that another process shares, writable if `write`.
@@ -169,25 +130,15 @@ impl Shared {
         let name = format!("{NAME}{}", handle.token);
         let find = || find(handle.process, handle.file, &name, write);
         let file = with_descriptor(Refused::Errno(Errno::NO_DESCRIPTOR), find)?;
-        let align = match handle.page {
-            0 => os::page_size(),
-            TRANSPARENT => os::huge_page_size().unwrap_or(os::page_size()),
-            bytes if bytes.is_power_of_two() && handle.size.is_multiple_of(bytes) => bytes,
-            _ => return Err(Refused::Invalid),
-        };
         if handle.size == 0 {
             return Err(Refused::Invalid);
         }
-        let address = os::map_file(&file, handle.size, align, write, None).map_err(|error| match error {
+        let address = os::map_file(&file, handle.size, write).map_err(|error| match error {
             Errno::INVALID => Refused::Invalid,
             error => Refused::Errno(error),
         })?;
-        if handle.page == TRANSPARENT {
-            let _ = os::advise_huge(address, handle.size); // resident pages stay as they are
-        }
         handle.ticket.give_back(handle.process);
-        let Handle { token, size, page, .. } = handle.clone();
-        Ok(Self { file: Some(file), token, address, size, page, write, receipt: None })
+        Ok(Self { file: Some(file), token: handle.token.clone(), address, size: handle.size, write })
     }
 
     /// Returns a handle. Until this memory is dropped it can be opened any number of times; after that once, for a
@@ -199,7 +150,7 @@ impl Shared {
         let file = self.file.as_ref().ok_or(Errno::UNSUPPORTED)?;
         let ticket = in_flight::issue(file)?;
         let (token, process) = (self.token.clone(), std::process::id());
-        Ok(Handle { token, process, file: os::file_number(file), size: self.size, page: self.page, ticket })
+        Ok(Handle { token, process, file: os::file_number(file), size: self.size, ticket })
     }
 
     /// The address of the mapping.
@@ -220,11 +171,6 @@ impl Shared {
     /// The memory's unique name.
     pub fn token(&self) -> &str {
         &self.token
-    }
-
-    /// The requested placement and what was granted, if this process created the memory.
-    pub fn receipt(&self) -> Option<&(Placement, Receipt)> {
-        self.receipt.as_ref()
     }
 }
 

@@ -2,9 +2,7 @@
 
 use crate::allocator::Allocator;
 use crate::factory::{Arguments, Error};
-use crate::os;
 use crate::spec::{Made, Spec};
-use std::hint::black_box;
 use std::sync::Arc;
 
 /// The declaration.
@@ -41,43 +39,19 @@ pub fn make(arguments: &Arguments) -> Made {
     }
 }
 
-/// The address space that has to be left for thread-local data: eight times what glibc maps for a heap.
-const LEFT: usize = 1 << 30;
-
-/// Whether the background purger's thread may call `upstream`: a [`tick`](crate::heap::purger::Purgeable::tick) asks this
-/// before it returns a deferred trim.
-///
-/// jemalloc and mimalloc have thread-local data. glibc allocates them when a thread first uses any of them, and ends the
-/// process where there is no memory. So they are called where there is some; otherwise requests and trims return blocks in the
-/// program's threads. The first allocation of a thread also costs address space, for a heap that glibc never gives back, so
-/// much of that has to be left.
+/// Whether the background purger's thread may call `upstream`: it runs no foreign code, and has no thread-local data, which
+/// jemalloc and mimalloc have. glibc allocates these when a thread first uses them, and ends the process where there is no
+/// memory.
 pub(crate) fn may_be_called_by_purger(upstream: &Arc<dyn Allocator>) -> bool {
-    !uses_thread_data(upstream) || (os::address_space_left() >= LEFT && has_memory())
-}
-
-/// Whether `upstream` is, or stands on, a library with thread-local data.
-fn uses_thread_data(upstream: &Arc<dyn Allocator>) -> bool {
-    let _ = upstream; // of a build without libraries
     #[cfg(all(feature = "jemalloc", unix))]
     if crate::allocator::find::<super::Jemalloc>(upstream).is_some() {
-        return true;
+        return false;
     }
     #[cfg(feature = "mimalloc")]
     if crate::allocator::find::<super::Mimalloc>(upstream).is_some() {
-        return true;
+        return false;
     }
-    false
-}
-
-/// Whether the C library has memory, at least four times what the thread-local data of a thread need.
-fn has_memory() -> bool {
-    const ROOM: usize = 16 << 10;
-    // SAFETY: `black_box` keeps the compiler from leaving both calls out.
-    unsafe {
-        let block = black_box(os::c_calloc(ROOM));
-        os::c_free(block);
-        !block.is_null()
-    }
+    !upstream.calls_out()
 }
 
 /// Lets the libraries that handle forks themselves register their handlers.

@@ -30,7 +30,7 @@ pub use malloc::Malloc;
 pub(crate) use mimalloc::GATE as MIMALLOC;
 #[cfg(feature = "mimalloc")]
 pub use mimalloc::Mimalloc;
-pub use pages::{Pages, refuse_blocked};
+pub use pages::Pages;
 pub use preloaded::{PreloadedPool, Table};
 
 /// A library has no memory for `asked` bytes.

@@ -3,12 +3,12 @@
 
 #![allow(unsafe_code)] // Safety: each block is a mapping of its own, which is unmapped once.
 
-use crate::allocator::{AllocError, Allocator, Block, Description, Request, find};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
 use crate::description::Value;
 use crate::factory::{Arguments, Error};
 use crate::failure;
 use crate::ledger::Ledger;
-use crate::numa::policy::{Orders, Policy};
+use crate::numa::policy::Orders;
 use crate::os::{self, Errno};
 use crate::pages::mapping;
 use crate::pages::mapping::{Page, page_bytes};
@@ -24,11 +24,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const HUGE: Opt = opt(
     "huge",
-    OptionKind::PageSizes,
+    OptionKind::PageSize,
     NO,
     "Page size. ``False`` means base pages, ``\"thp\"`` transparent huge pages, and a size such as ``\"2M\"`` or ``\"1G\"`` \
-     explicit huge pages. Of a sequence, the first page size that is available is used. Explicit huge pages are used \
-     where rounding up wastes at most an eighth of the block, or 2 MiB.",
+     explicit huge pages, which are used where rounding up wastes at most an eighth of the block, or 2 MiB. Where they are \
+     not to be had, transparent ones are asked for.",
 );
 const POPULATE: Opt = opt(
     "populate",
@@ -45,9 +45,8 @@ const STRICT: Opt = opt(
     "Whether a request that cannot be granted in full raises :exc:`MemoryError` instead of being recorded in the receipt.",
 );
 const NODES: &str = "Node or policy to allocate from: ``1``, ``\"bind:0-1\"`` (these nodes and no others), \
-    ``\"preferred:1\"`` (others where it has no memory left), ``\"interleave:all\"`` (page by page), ``\"local\"`` (the \
-    node of the thread that first touches a page), or ``\"blocked\"`` (equal parts, one for each node). A policy \
-    or cpuset imposed from outside is never widened.";
+    ``\"preferred:1\"`` (others where it has no memory left), ``\"interleave:all\"`` (page by page) or ``\"local\"`` (the \
+    node of the thread that first touches a page). A policy or cpuset imposed from outside is never widened.";
 
 /// The declaration.
 pub const SPECS: &[Spec] = &[
@@ -56,9 +55,7 @@ pub const SPECS: &[Spec] = &[
         summary: "an allocator of fresh pages from a NUMA node, or from where a policy says.",
         options: &[opt("numa", OptionKind::Policy, DefaultValue::Required, NODES), HUGE, POPULATE, LOCK, STRICT],
         positional: 1,
-        notes: "It is :func:`pages` with its `numa` first. The parts of ``\"blocked\"`` are of bytes: along the first axis in \
-        C order, along the last in Fortran order. Where the nodes of ``bind`` have no memory left, the kernel ends a \
-        process; ``preferred`` uses others.",
+        notes: "It is :func:`pages` with its `numa` first. Where the nodes of ``bind`` have no memory left, the kernel ends a process; ``preferred`` uses others.",
         example: "\
 >>> ft.receipt(ft.numa(0).zeros(10**6)).numa
 'bind:0'",
@@ -88,31 +85,12 @@ fn placement_of(arguments: &Arguments) -> Result<Placement, Error> {
         Value::Integer(threads) => Populate::Threads(*threads as usize),
         _ => Populate::No,
     };
-    let page = |value: &Value| match value {
-        Value::Text(text) => Page::parse(text).map_err(Error::Value),
-        _ => Ok(Page::Base), // counts only after others
-    };
-    let pages = match arguments.value("huge") {
-        Value::Several(sizes) => sizes.iter().map(page).collect::<Result<_, _>>()?,
-        one @ Value::Text(_) => vec![page(one)?],
-        _ => Vec::new(),
+    let page = match arguments.value("huge") {
+        Value::Text(text) => Page::parse(text).map_err(Error::Value)?,
+        _ => Page::Base,
     };
     let (lock, strict) = (arguments.is_set("lock"), arguments.is_set("strict"));
-    Ok(Placement { pages, populate, lock, policy: arguments.policy()?, strict })
-}
-
-/// Refuses `blocked` pages as the upstream of what `caller` makes, if that reuses blocks, as pools and scratch buffers do.
-///
-/// # Errors
-/// For these: a reused block would lie on the nodes of another array's parts.
-pub fn refuse_blocked(upstream: &Arc<dyn Allocator>, caller: &str) -> Result<(), Error> {
-    match find::<Pages>(upstream).and_then(|pages| pages.placement().policy) {
-        Some(Policy::Blocked) => Err(Error::Value(format!(
-            "{caller} cannot use numa='blocked': its blocks are reused for other arrays, whose parts would lie \
-                 elsewhere; give single arrays pages(numa='blocked'), or {caller} pages(numa='interleave:all')"
-        ))),
-        _ => Ok(()),
-    }
+    Ok(Placement { page, populate, lock, policy: arguments.policy()?, strict })
 }
 
 /// A shrinking block returns its end if that is at least this large and an eighth of the block. A smaller end is kept,
@@ -156,7 +134,7 @@ impl Pages {
     /// Applies `orders` to the pages of a block that are not resident yet.
     pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
         let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };
-        mapping::bind((start, receipt.bytes), orders, receipt.page)?;
+        mapping::bind((start, receipt.bytes), orders)?;
         (receipt.policy, receipt.nodes) = (Outcome::Granted, Some((orders.mode, orders.nodes)));
         // SAFETY: a mapping never lies at zero.
         self.ledger.set(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(start)) }, receipt);

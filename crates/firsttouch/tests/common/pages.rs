@@ -15,7 +15,7 @@ pub fn range(memory: &[u8]) -> Range<usize> {
 
 /// The state of every page.
 pub fn states(memory: &[u8]) -> Vec<PageState> {
-    let looked = query(&[range(memory)]);
+    let looked = query(&range(memory));
     let mut at = range(memory).start;
     let mut found = Vec::new();
     for run in looked.runs.iter() {

@@ -69,9 +69,9 @@ fn keeping() -> Arc<dyn Allocator> {
 }
 
 /// Bound to whatever nodes there are, so that every call of placement is made.
-fn placed(pages: &[Page], populate: Populate) -> Arc<dyn Allocator> {
+fn placed(page: Page, populate: Populate) -> Arc<dyn Allocator> {
     let policy = Some(Policy::Bind(Which::All));
-    Pages::placed(Placement { pages: pages.to_vec(), populate, policy, ..Placement::default() })
+    Pages::placed(Placement { page, populate, policy, ..Placement::default() })
 }
 
 /// On a machine whose processors are on two nodes in turn.
@@ -150,10 +150,10 @@ contract! {
     functions_two: super::c_functions::two();
     pages: Pages::new(false);
     pages_thp: Pages::new(true);
-    pages_placed: placed(&[], Populate::No);
-    pages_populated: placed(&[], Populate::Best);
-    pages_fallen_back: placed(&[Page::Explicit(1 << 30), Page::Explicit(2 << 20), Page::Transparent], Populate::Threads(3));
-    pool_pages_placed: over(placed(&[Page::Transparent], Populate::No));
+    pages_placed: placed(Page::Base, Populate::No);
+    pages_populated: placed(Page::Base, Populate::Best);
+    pages_fallen_back: placed(Page::Explicit(1 << 30), Populate::Threads(3));
+    pool_pages_placed: over(placed(Page::Transparent, Populate::No));
     pool: Pool::new(Options::default());
     pool_small_pages: Pool::new(Options { huge: false, ..Options::default() });
     pool_forever: Pool::new(Options { decay: None, ..Options::default() });

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 fn looked(held: &Held<'_>) -> Residency {
     let pages = held.address()..held.address() + held.block.size.next_multiple_of(page_size());
-    query(std::slice::from_ref(&pages))
+    query(&pages)
 }
 
 /// Every node's bytes, and every page's node, are those that move_pages names.

@@ -3,8 +3,7 @@
 use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
 use firsttouch::numa::policy::{Orders, Outer};
 use firsttouch::os;
-use firsttouch::pages::migration::migrate;
-use firsttouch::pages::migration::{Migration, nodes_of};
+use firsttouch::pages::migration::{Migration, migrate, nodes_of};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Malloc, Pages};
 
@@ -40,38 +39,19 @@ pub fn interleave() {
     }
 }
 
-pub fn blocked() {
-    const PAGES: usize = 2048;
-    let all = numbers();
-    let pages = Pages::new(false);
-    let held = Held::new(&*pages, PAGES * os::page_size()).touched();
-    to(&held, "blocked");
-    for (at, node) in held.pages().into_iter().enumerate() {
-        assert_eq!(node, all[at * all.len() / PAGES] as i32, "page {at}");
-    }
-}
-
-/// A huge page goes to one node as a whole, the one that its first byte belongs on.
+/// A huge page goes to one node as a whole.
 pub fn huge() {
     let (all, rows) = (numbers(), 16);
-    let placement = Placement { pages: vec![Page::Transparent], populate: Populate::Best, ..Placement::default() };
+    let placement = Placement { page: Page::Transparent, populate: Populate::Best, ..Placement::default() };
     let pages = Pages::placed(placement);
     let held = Held::new(&*pages, rows * HUGE);
-    let node_of = |row: usize| held.pages()[row * 512] as usize;
-    for policy in ["interleave:all", "blocked"] {
-        to(&held, policy);
-        let found = held.pages();
-        assert!(found.chunks(512).all(|huge| huge.iter().all(|&node| node == huge[0])), "{policy}: {found:?}");
-        for node in &all {
-            let share = (0..rows).filter(|&row| node_of(row) == *node).count();
-            assert!(
-                share.abs_diff(rows / all.len()) <= 1,
-                "{policy}, node {node}: {share} of {rows}: {:?}",
-                (0..rows).map(|row| found[row * 512]).collect::<Vec<_>>()
-            );
-        }
+    to(&held, "interleave:all");
+    let found = held.pages();
+    assert!(found.chunks(512).all(|huge| huge.iter().all(|&node| node == huge[0])), "{found:?}");
+    for node in &all {
+        let share = (0..rows).filter(|&row| found[row * 512] as usize == *node).count();
+        assert!(share.abs_diff(rows / all.len()) <= 1, "node {node}: {share} of {rows}");
     }
-    assert!((1..rows).all(|row| node_of(row - 1) <= node_of(row)));
 }
 
 pub fn content() {
@@ -107,16 +87,4 @@ pub fn others_memory() {
         let found = nodes_of(held.address() & !4095, SIZE).unwrap();
         assert!(found.iter().all(|&page| page == node as i32));
     }
-}
-
-/// AutoNUMA unmaps pages to see who uses them; they are there all the same.
-pub fn balancing() {
-    let pages = Pages::new(false);
-    let held = Held::new(&*pages, SIZE).touched();
-    std::fs::write("/proc/sys/kernel/numa_balancing", "1").unwrap();
-    let began = std::time::Instant::now();
-    while began.elapsed() < std::time::Duration::from_secs(5) {
-        assert!(held.pages().iter().all(|&node| node >= 0));
-    }
-    std::fs::write("/proc/sys/kernel/numa_balancing", "0").unwrap();
 }

@@ -15,19 +15,17 @@ use std::os::unix::fs::FileExt;
 pub fn huge_pages_from_the_pool() {
     let (small, giant) = (2 << 20, 1 << 30);
     std::fs::write("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "4").unwrap();
-    let pages =
-        |pages: &[Page], strict| Pages::placed(Placement { pages: pages.to_vec(), strict, ..Placement::default() });
-    let wishes = [Page::Explicit(giant), Page::Explicit(small), Page::Transparent];
-    let source = pages(&wishes, false);
+    let pages = |page, strict| Pages::placed(Placement { page, strict, ..Placement::default() });
+    let source = pages(Page::Explicit(small), false);
     let held = Held::new(&*source, 3 * small).touched();
     let (_, receipt) = source.receipt(held.address()).unwrap();
     assert_eq!((receipt.page, receipt.bytes), (Page::Explicit(small), 3 * small));
-    assert_eq!(receipt.refused[0], Some((Page::Explicit(giant), Reason::Small)));
     assert_eq!(os::free_huge_pages(small, None), Some(1));
     let next = Held::new(&*source, 2 * small).touched();
     let (_, receipt) = source.receipt(next.address()).unwrap();
-    assert_eq!((receipt.page, receipt.refused[1]), (Page::Transparent, Some((wishes[1], Reason::Pool))));
-    let error = pages(&wishes[..2], true).allocate(Request::bytes(2 * small)).unwrap_err();
+    let refused = Some((Page::Explicit(small), Reason::Pool));
+    assert_eq!((receipt.page, receipt.refused[0]), (Page::Transparent, refused));
+    let error = pages(Page::Explicit(small), true).allocate(Request::bytes(2 * small)).unwrap_err();
     assert_eq!(error.limit, Limit::Placement);
     drop(held);
     assert_eq!(os::free_huge_pages(small, None), Some(4));
@@ -36,10 +34,10 @@ pub fn huge_pages_from_the_pool() {
     if os::free_huge_pages(giant, None).unwrap_or(0) == 0 {
         return println!("  no pages of 1 GiB here: reserve them at boot");
     }
-    let source = pages(&wishes, true);
+    let source = pages(Page::Explicit(giant), true);
     let held = Held::new(&*source, giant);
     let (_, receipt) = source.receipt(held.address()).unwrap();
-    assert_eq!((receipt.page, receipt.bytes, held.address() % giant), (wishes[0], giant, 0));
+    assert_eq!((receipt.page, receipt.bytes, held.address() % giant), (Page::Explicit(giant), giant, 0));
     assert_eq!(os::free_huge_pages(giant, None), Some(1), "it is made real by its first touch");
     assert!(receipt.refused.iter().all(Option::is_none));
 }
@@ -70,7 +68,7 @@ pub fn swapped() {
     assert_eq!(unsafe { libc::madvise(held.address() as *mut _, BYTES, 21) }, 0, "MADV_PAGEOUT");
     let figures = || {
         let range = held.address()..held.address() + BYTES;
-        let summed = residency::summarize(&residency::query(std::slice::from_ref(&range)));
+        let summed = residency::summarize(&residency::query(&range));
         ["swapped", "absent", "real"].map(|name| summed.figures.iter().find(|(each, _)| *each == name).unwrap().1.bytes)
     };
     let [gone, absent, real] = figures().map(Option::unwrap);
@@ -93,7 +91,7 @@ pub fn nodes_of_many_pages() {
     let start = held.address();
     write(start, BYTES - (5 << 12), 1); // the last five are not there
     let (found, page) = (held.pages(), os::page_size());
-    let look = residency::query(std::slice::from_ref(&(start + 3 * page..start + BYTES)));
+    let look = residency::query(&(start + 3 * page..start + BYTES));
     let mut at = 3;
     let source = residency::visit_nodes(&look.runs, |range, node| {
         assert_eq!(range.start, start + at * page);

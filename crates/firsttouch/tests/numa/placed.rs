@@ -1,6 +1,6 @@
 //! Where pages come from.
 
-use super::view::{Held, SIZE, all_on, nodes, numbers, on_node, policy, source};
+use super::view::{Held, SIZE, all_on, numbers, on_node, policy, source};
 use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement, Populate};
@@ -47,21 +47,6 @@ pub fn local() {
     }
 }
 
-pub fn blocked() {
-    let all = numbers();
-    let pages = source("blocked");
-    let found = Held::new(&*pages, SIZE).touched().pages();
-    for (at, &page) in found.iter().enumerate() {
-        let part = |at: usize| all[(at * all.len() / found.len()).min(all.len() - 1)] as i32;
-        // Parts end at pages: the one that an edge lies in belongs to the part before it.
-        assert!(page == part(at) || page == part(at.saturating_sub(1)), "page {at} of {}: {page}", found.len());
-    }
-    for node in all {
-        let share = found.iter().filter(|&&page| page == node as i32).count();
-        assert!(share.abs_diff(found.len() / nodes().len()) <= 1, "node {node}: {share} of {}", found.len());
-    }
-}
-
 /// Lets a node have so many explicit huge pages.
 fn reserve(node: usize, count: usize) {
     let file = format!("/sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages");
@@ -70,7 +55,7 @@ fn reserve(node: usize, count: usize) {
 
 fn huge_on(node: usize, strict: bool) -> std::sync::Arc<Pages> {
     let policy = policy(&node.to_string());
-    Pages::placed(Placement { pages: vec![Page::Explicit(HUGE)], policy, strict, ..Placement::default() })
+    Pages::placed(Placement { page: Page::Explicit(HUGE), policy, strict, ..Placement::default() })
 }
 
 pub fn explicit() {
@@ -94,7 +79,7 @@ pub fn explicit_lacking() {
     let pages = huge_on(lacks, false);
     let held = Held::new(&*pages, 2 * HUGE).touched();
     let (_, receipt) = pages.receipt(held.address()).unwrap();
-    assert_eq!((receipt.page, receipt.refused[0]), (Page::Base, Some((Page::Explicit(HUGE), Reason::Node))));
+    assert_eq!((receipt.page, receipt.refused[0]), (Page::Transparent, Some((Page::Explicit(HUGE), Reason::Node))));
     all_on(&held, lacks);
     let error = huge_on(lacks, true).allocate(Request::bytes(2 * HUGE)).unwrap_err();
     assert_eq!(error.limit, Limit::Placement);
@@ -104,7 +89,7 @@ pub fn explicit_lacking() {
 pub fn transparent() {
     for node in numbers() {
         let policy = policy(&node.to_string());
-        let pages = Pages::placed(Placement { pages: vec![Page::Transparent], policy, ..Placement::default() });
+        let pages = Pages::placed(Placement { page: Page::Transparent, policy, ..Placement::default() });
         let held = Held::new(&*pages, SIZE).touched();
         assert_eq!(held.address() % HUGE, 0);
         all_on(&held, node);

@@ -1,7 +1,7 @@
 //! Pools without a placement: idle blocks stay on their node.
 
 use super::common::held::Held;
-use super::view::{in_a_thread, numbers};
+use super::view::{in_a_thread, numbers, run_on};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::numa::topology::Topology;
@@ -23,7 +23,7 @@ fn homes() -> Vec<usize> {
 fn on<T: Send>(node: usize, body: impl FnOnce() -> T + Send) -> T {
     in_a_thread(|| {
         let processors = Topology::read().node(node).unwrap().processors;
-        os::run_on_processors(&processors).unwrap();
+        run_on(&processors);
         assert_eq!(os::current_node(), node);
         body()
     })
@@ -57,7 +57,7 @@ pub fn handed_over() {
 /// Processors whose node has no memory recycle as well.
 pub fn without_memory() {
     let machine = Topology::read();
-    for node in machine.online().without(&machine.with_memory()).iter() {
+    for node in machine.online().iter().filter(|&node| !machine.with_memory().contains(node)) {
         if machine.node(node).unwrap().processors.is_empty() {
             continue;
         }

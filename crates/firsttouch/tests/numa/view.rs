@@ -3,7 +3,7 @@
 use firsttouch::allocator::{Allocator, Block, Request};
 use firsttouch::numa::policy::Policy;
 use firsttouch::numa::topology::Topology;
-use firsttouch::os::{self, Nodes};
+use firsttouch::os::{self, Nodes, Processors};
 use firsttouch::pages::migration::nodes_of;
 use firsttouch::pages::placement::Placement;
 use firsttouch::sources::Pages;
@@ -80,6 +80,13 @@ pub fn all_on(held: &Held<'_>, node: usize) {
     assert_eq!(there, pages.len(), "pages on node {node}: {pages:?}");
 }
 
+/// Lets this thread run on some processors alone.
+pub fn run_on(processors: &Processors) {
+    // SAFETY: the kernel reads the set.
+    let done = unsafe { libc::sched_setaffinity(0, size_of_val(&processors.0), processors.0.as_ptr().cast()) };
+    assert_eq!(done, 0);
+}
+
 /// Runs `body` in a thread of its own, whose policy and processors end with it.
 pub fn in_a_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(body).join()).unwrap()
@@ -90,7 +97,7 @@ pub fn on_node(node: usize, body: impl FnOnce() + Send) {
     let processors = Topology::read().node(node).unwrap().processors;
     if !processors.is_empty() {
         in_a_thread(|| {
-            os::run_on_processors(&processors).unwrap();
+            run_on(&processors);
             assert_eq!(os::current_node(), node);
             body();
         });

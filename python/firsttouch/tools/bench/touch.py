@@ -35,7 +35,7 @@ Array = np.ndarray[Any, np.dtype[np.uint8]]
 ARRAYS, FULL, QUICK = 2, 512 * MIB, 128 * MIB
 PAGE = mmap.PAGESIZE
 #: The arguments of `pages(huge=...)`.
-KINDS: dict[str, Any] = {"4 KiB pages": False, "THP": "thp", "2 MiB from the pool": ["2M"]}
+KINDS: dict[str, Any] = {"4 KiB pages": False, "THP": "thp", "2 MiB from the pool": "2M"}
 C_LIBRARY = "glibc" if HAS_GLIBC else "the C library"
 WAYS = ("touched", "memset", "memset, existing", "memcpy, existing")
 
@@ -68,7 +68,7 @@ def result(array: Array, seconds: float) -> dict[str, Any]:
 
 def placed(nbytes: int, huge: Any, populate: int, threads: int) -> dict[str, Any]:
     """Measure pages of one kind, populated or touched by some threads."""
-    allocator = ft.pages(huge=tuple(huge) if isinstance(huge, list) else huge, populate=populate or False)
+    allocator = ft.pages(huge=huge, populate=populate or False)
     start = time.perf_counter()
     array: Array = allocator.empty(nbytes, np.uint8)
     if not populate:

@@ -3,7 +3,8 @@
 
 use super::Pool;
 use super::policy::{self, ASK_MIN, IDLE_SPACE, WORTH_A_SEARCH};
-use super::shard::{Recent, Shard};
+use super::shard::Shard;
+use crate::allocator::Allocator;
 use crate::heap::Heap;
 use crate::heap::purger;
 use crate::heap::purging;
@@ -37,14 +38,6 @@ impl Pool {
             let Some(recent) = recent else { return count };
             self.heaps.of(recent.span).region(recent.span.kind()).give(recent.span, recent.epoch);
             count += 1;
-        }
-    }
-
-    /// Moves the large spans that this processor's shard remembers to the heaps, which are about to be searched.
-    pub(super) fn flush_large(&self) {
-        let large = self.shard(self.heaps.here()).lock().pop_large();
-        for Recent { span, epoch } in large.into_iter().flatten() {
-            self.heaps.of(span).region(span.kind()).give(span, epoch);
         }
     }
 
@@ -106,26 +99,21 @@ impl Pool {
         self.idle_space.store(os::address_space_limit().map_or(usize::MAX, |limit| limit / IDLE_SPACE), Relaxed);
     }
 
-    /// Returns address space at once if more than `may` bytes of it are idle, because other code, which never asks us
-    /// for memory, would run out. Only then does a free make system calls.
+    /// Returns all that is idle at once if that is more than `may` bytes of address space, because other code, which never asks
+    /// us for memory, would run out. Only then does a free make system calls.
     #[cold]
     pub(super) fn vacate(&self, may: usize) {
-        if self.idle_space_beyond(may.saturating_add(self.stuck_space.load(Relaxed))) > 0 {
-            // Half of it at a time, because searching for victims is expensive. What could not be purged is not
-            // searched for at every free.
-            self.flush(|_| true);
-            self.purge_oldest(self.idle_space_beyond(may / 2));
-            if self.idle_space_beyond(may / 2) > 0 {
-                self.unmap_clean();
-            }
-            self.stuck_space.store(self.idle_space_beyond(may / 2), Relaxed);
+        if self.idle_addresses() > may.saturating_add(self.stuck_space.load(Relaxed)) {
+            self.trim();
+            self.unmap_clean();
+            self.stuck_space.store(self.idle_addresses(), Relaxed); // or it would be searched for at every free
         }
     }
 
-    /// Bytes of idle address space beyond so many.
-    fn idle_space_beyond(&self, may: usize) -> usize {
+    /// Bytes of idle address space.
+    fn idle_addresses(&self) -> usize {
         let held = self.heaps.held();
-        (held.mapped.saturating_sub(held.out) + self.cached()).saturating_sub(may)
+        held.mapped.saturating_sub(held.out) + self.cached()
     }
 
     /// Does the background purger's work, where it has no thread, if a tick is due.
@@ -150,17 +138,12 @@ impl Pool {
             }
             // Parts of huge pages later, because the rest of a split one stays on base pages.
             let parts = self.heaps.purge_parts(epochs.saturating_add(epochs / 2));
-            if self.purged(self.heaps.purge(epochs) + parts) > 0 {
-                self.lower_tops();
-            }
+            self.purged(self.heaps.purge(epochs) + parts);
         }
         let idle = self.idle();
         // What could not be purged may have gone since. Once a tick, or each request would search.
         self.stuck.fetch_min(idle, Relaxed);
-        let idle_space = self.idle_space.load(Relaxed);
-        if idle_space != usize::MAX {
-            self.stuck_space.fetch_min(self.idle_space_beyond(idle_space / 2), Relaxed);
-        }
+        self.stuck_space.fetch_min(self.idle_addresses(), Relaxed);
         let limit = policy::idle_limit(self.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
@@ -183,10 +166,6 @@ impl Pool {
         for heap in self.heaps.all() {
             heap.unmap_clean();
         }
-    }
-
-    pub(super) fn lower_tops(&self) {
-        self.heaps.all().for_each(Heap::lower_tops);
     }
 
     /// Gives back what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes given back.

@@ -26,22 +26,21 @@ use crate::failure;
 use crate::heap;
 use crate::heap::Heap;
 use crate::heap::growing::Span;
-use crate::heap::purger::{self, Clock, DeferredTrim, Purgeable};
-use crate::heap::purging::look_at_mappings;
+use crate::heap::purger::{self, Clock, Purgeable};
 use crate::heap::segment::Side;
 use crate::heap::segment::{Fresh, Occupant, PageKind, huge_page};
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::round_up;
 use crate::os::{self, Errno};
 use crate::pages::placement::Placement;
-use crate::sources::{Pages, refuse_blocked};
+use crate::sources::Pages;
 use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use crate::sync::lock::{Lock, Padded};
 use meter::Meter;
 pub use nodes::Machine;
 use nodes::{Heaps, Place};
-use policy::{Asked, CARRY_MIN, CUT_MIN, Evidence, SHARD_MAX};
+use policy::{CARRY_MIN, CUT_MIN, Evidence, SHARD_MAX};
 pub use policy::{DECAY, NUMPYS_HUGE, Origin, RENEW_MIN, huge_min};
 use shard::{Recent, Shard};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -57,7 +56,7 @@ pub const SPECS: &[Spec] = &[Spec {
         upstream(
             "",
             "Where the pool's memory comes from. The default is ``pages(huge=\"thp\")``. On :func:`pages`, a pool also \
-             splits and coalesces blocks. Pages in parts (``numa=\"blocked\"``) are refused, as blocks are reused for other arrays.",
+             splits and coalesces blocks.",
         ),
         opt(
             "max_idle",
@@ -96,7 +95,6 @@ pub fn make(arguments: &Arguments) -> Made {
         return Ok(Pool::new(options));
     }
     let upstream = arguments.upstream()?;
-    refuse_blocked(&upstream, &arguments.caller())?;
     // A pool over plain pages is a pool with a heap, which can split blocks, join them, and return parts.
     let placement = downcast::<Pages>(&upstream).map(Pages::placement);
     match [false, true].into_iter().find(|&huge| placement == Some(&Placement::of_pages(huge))) {
@@ -293,15 +291,6 @@ impl Pool {
         let (size, align) = (coloring::room(kind.unit(), request.size(), request.align()), request.align());
         let node = self.heaps.here().node;
         let heap = self.heaps.at(node);
-        self.flush_large();
-        if request.is_zeroed() && kind == PageKind::Huge && request.size() >= RENEW_MIN {
-            let (kind, fresh, origin) = self.pages_for(request, is_array);
-            if kind == PageKind::Huge {
-                let span = self.take_renewed(heap, request, fresh)?;
-                self.taken(span, request, origin);
-                return Ok(span);
-            }
-        }
         let take_dirty = || heap.region(kind).take(size, align, &[Side::Dirty], kind.pages());
         let mut idle = take_dirty()?;
         if idle.is_none() && self.flush_node(node) > 0 {
@@ -344,11 +333,10 @@ impl Pool {
         if !self.options.huge || (is_small && self.options.decay == Some(Duration::ZERO)) {
             return (PageKind::Base, Fresh::Base, Origin::Off);
         }
-        let (kind, fresh, origin) = self.evidence.lock().pages(Asked { size, zeroed, is_array });
-        // Where the process has a bound on address space, it is worth more than a huge page more in some blocks: of 6 MiB
-        // each, those that begin right before a huge page are 8 MiB apart.
-        let scarce = self.idle_space.load(Relaxed) != usize::MAX;
-        (kind, if fresh == Fresh::Inner && scarce { Fresh::Packed } else { fresh }, origin)
+        // Blocks that begin right before a huge page may be a huge page further apart. Where the process has a bound on address
+        // space, that is worth more.
+        let is_scarce = self.idle_space.load(Relaxed) != usize::MAX;
+        self.evidence.lock().pages(size, zeroed, is_array && !is_scarce)
     }
 
     /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
@@ -362,26 +350,12 @@ impl Pool {
         heap.region(other).take_resident(coloring::room(other.unit(), size, align), align)
     }
 
-    /// Takes a span from what is free and mapped in either region of the local heap, wherever it lies.
-    fn take_mapped(&self, kind: PageKind, request: Request) -> Option<Span> {
-        let (size, align) = (request.size(), request.align());
-        let heap = self.heaps.at(self.heaps.here().node);
-        let of = |kind: PageKind| heap.region(kind).take_mapped(coloring::room(kind.unit(), size, align), align);
-        let other = match kind {
-            PageKind::Huge => Some(PageKind::Base),
-            PageKind::Base => self.options.huge.then_some(PageKind::Huge),
-        };
-        let span = of(kind).or_else(|| other.and_then(of))?;
-        self.taken(span, request, Origin::Mapped);
-        Some(span)
-    }
-
     /// Takes a span from the region for base pages, from fresh memory if need be, as its granules are smaller.
     fn take_base_pages(&self, request: Request) -> Option<Span> {
         let heap = self.heaps.at(self.heaps.here().node);
         let sides = [Side::Dirty, Side::Clean];
         let span = heap.take_or_grow(PageKind::Base, request.size(), request.align(), sides, Fresh::Base).ok()?;
-        self.taken(span, request, Origin::Mapped);
+        self.taken(span, request, Origin::Off);
         Some(span)
     }
 
@@ -414,24 +388,6 @@ impl Pool {
         }
     }
 
-    /// Takes a span of whole huge pages for a large zeroed request; dirty memory is purged first, as often as that
-    /// helps.
-    fn take_renewed(&self, heap: &Heap, request: Request, fresh: Fresh) -> Result<Span, Errno> {
-        let page = huge_page();
-        let whole = round_up(request.size(), page).ok_or(Errno::NO_MEMORY)?;
-        let align = request.align().max(page);
-        let take = || heap.take_or_grow(PageKind::Huge, whole, align, [Side::Clean, Side::Dirty], fresh);
-        for _ in 0..3 {
-            let span = take()?;
-            if span.dirty == 0 {
-                return Ok(span);
-            }
-            self.renewed(span.dirty);
-            heap.give_back(span);
-        }
-        take()
-    }
-
     /// Counts bytes that go back to the system because the request that finds them is better served by fresh ones.
     fn renewed(&self, bytes: usize) {
         self.meter.purged.fetch_add(bytes as u64, Relaxed);
@@ -444,21 +400,13 @@ impl Pool {
         counter.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Serves a request from what is mapped of either region, because at the limit on mappings memory cannot move from one
-    /// place to another; else tries again after trimming the pool.
+    /// Tries again after trimming the pool.
     #[cold]
     fn retry(&self, kind: PageKind, request: Request, is_array: bool, refused: Errno) -> Result<Span, AllocError> {
-        if refused == Errno::NO_MEMORY {
-            look_at_mappings();
-            if let Some(span) = self.take_mapped(kind, request) {
-                return Ok(span);
-            }
-        }
         self.trim();
         self.unmap_clean();
         let unsupported = refused == Errno::UNSUPPORTED;
         let result = if unsupported { Err(refused) } else { self.take_from_heap(kind, request, is_array) };
-        let result = result.or_else(|error| self.take_mapped(kind, request).ok_or(error));
         let result = match kind {
             PageKind::Huge => result.or_else(|error| self.take_base_pages(request).ok_or(error)),
             PageKind::Base => result,
@@ -495,7 +443,6 @@ impl Pool {
             return None;
         }
         let heap = self.heaps.of(span);
-        self.flush_large();
         let (_, pages, _) = self.pages_for(request, self.for_arrays);
         // Huge pages can be moved as such only to where others could lie.
         let align =
@@ -608,7 +555,6 @@ unsafe impl Allocator for Pool {
         let (mut change, mut fresh, mut huge) = (0, 0, 0);
         if need > span.bytes() {
             let (_, pages, _) = self.pages_for(Request::bytes(size), self.for_arrays);
-            self.flush_large();
             let extended = self.heaps.of(span).region(span.kind()).extend(span, need, pages);
             let Some((_, clean)) = extended else { return false };
             (change, fresh) = ((need - span.bytes()) as isize, clean);
@@ -631,7 +577,6 @@ unsafe impl Allocator for Pool {
     fn trim(&self) -> usize {
         self.flush(|_| true);
         let gone = self.purged(self.heaps.purge(0));
-        self.lower_tops();
         *self.evidence.lock() = Evidence::new(); // what comes next is served as at the beginning
         gone
     }
@@ -650,9 +595,8 @@ unsafe impl Allocator for Pool {
 }
 
 impl Purgeable for Pool {
-    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
+    fn tick(&self) {
         self.age();
-        None // its memory comes from no upstream
     }
 
     fn is_idle(&self) -> bool {

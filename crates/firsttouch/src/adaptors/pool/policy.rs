@@ -33,8 +33,8 @@ const HUGE_MIN: usize = 512 << 10;
 const HUGE_MIN_ZEROED: usize = 4 << 20;
 /// From this size on NumPy asks for huge pages.
 pub const NUMPYS_HUGE: usize = 4 << 20;
-/// Zeroed blocks of this size and more lie on whole huge pages. Dirty ones are discarded instead of cleared: the kernel then
-/// zeroes what is used, and only that. On base pages, more of such a block is looked at.
+/// Dirty zeroed blocks of this size and more are discarded instead of cleared: the kernel then zeroes what is used, and only
+/// that.
 pub const RENEW_MIN: usize = 32 << 20;
 /// The largest huge page that several blocks share.
 const SHARED_MAX: usize = 2 << 20;
@@ -81,13 +81,9 @@ pub(super) const LOOK_MIN: usize = 256 << 10;
 pub(super) const SHARDS: usize = 64;
 /// The number of spans that a shard remembers.
 pub(super) const ROOM: usize = 8;
-/// The same of large ones.
-pub(super) const LARGE_ROOM: usize = 4;
-/// Spans up to this size may be missing in the heap: blocks of 512 KiB, with the unit more in which they begin at different
-/// places. Of larger ones that would take more memory (a sixth for random sizes up to 16 MiB).
-pub(super) const SHARD_SMALL: usize = (512 + 64) << 10;
-/// The largest span that a shard remembers, likewise.
-pub(super) const SHARD_MAX: usize = (4096 + 64) << 10;
+/// The largest span that a shard remembers: that of a block of 512 KiB, with the unit more in which it begins at different
+/// places. If larger ones were missing in the heap, that would take more memory (a sixth for random sizes up to 16 MiB).
+pub(super) const SHARD_MAX: usize = (512 + 64) << 10;
 /// Changes of this size are reported to the meter.
 pub(super) const STEP: usize = 1 << 20;
 
@@ -124,15 +120,6 @@ pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
 /// Idle bytes beyond those that could not be purged from which on it is worth while to look for more.
 pub(super) const WORTH_A_SEARCH: usize = SLACK / 8;
 
-/// What decides about the pages of fresh memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
-    pub size: usize,
-    pub zeroed: bool,
-    /// Whether it is for an array, for which NumPy would ask for huge pages.
-    pub is_array: bool,
-}
-
 /// Where the memory of a block came from, and the rule that decided about its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -150,8 +137,6 @@ pub enum Origin {
     Precedent,
     /// Fresh, on huge pages, in place of filled base pages that were idle.
     Exchanged,
-    /// Whatever was mapped already: the system refused more.
-    Mapped,
     /// The block grew, and took its pages along.
     Carried,
 }
@@ -159,8 +144,8 @@ pub enum Origin {
 impl Origin {
     /// The origin that a number stands for.
     pub(crate) fn of(number: u8) -> Option<Self> {
-        use Origin::{Carried, Credit, Exchanged, Mapped, Off, Precedent, Recycled, Sparse, Unknown};
-        let all = [Recycled, Off, Sparse, Unknown, Credit, Precedent, Exchanged, Mapped, Carried];
+        use Origin::{Carried, Credit, Exchanged, Off, Precedent, Recycled, Sparse, Unknown};
+        let all = [Recycled, Off, Sparse, Unknown, Credit, Precedent, Exchanged, Carried];
         all.into_iter().find(|&origin| origin as u8 == number)
     }
 }
@@ -175,7 +160,6 @@ impl fmt::Display for Origin {
             Self::Credit => "fresh, on huge pages, because the program filled the blocks that it kept",
             Self::Precedent => "fresh, on huge pages except at its ends, as NumPy asks for arrays of this size",
             Self::Exchanged => "fresh, on huge pages, because the block before it on base pages was filled",
-            Self::Mapped => "on whatever pages were mapped already, because the system refused more",
             Self::Carried => "moved as it grew, with the pages that it had",
         })
     }
@@ -207,9 +191,8 @@ impl Evidence {
         Self { credit: None, seen: 0, next: FIRST_LOOK, watched: [nowhere; WATCHED], count: 0 }
     }
 
-    /// Which pages fresh memory for a request gets, in which region, and why.
-    pub(super) fn pages(&mut self, asked: Asked) -> (PageKind, Fresh, Origin) {
-        let Asked { size, zeroed, is_array } = asked;
+    /// Which pages fresh memory for a request gets, in which region, and why. For arrays NumPy would ask for huge pages.
+    pub(super) fn pages(&mut self, size: usize, zeroed: bool, is_array: bool) -> (PageKind, Fresh, Origin) {
         let is_large = size >= huge_min(zeroed);
         if !is_large && (zeroed || !shares()) {
             return (PageKind::Base, Fresh::Base, if zeroed { Origin::Sparse } else { Origin::Off });

@@ -1,14 +1,14 @@
 //! A pool over an upstream of which it knows nothing: it keeps freed blocks whole, in the order in which they were freed, and
 //! hands out the last one that fits. It splits and joins none, and does not ask on which node they lie.
 //!
-//! A free only puts the block into the list. The background purger, or the next request that takes fresh memory, returns
-//! blocks that are too old or too many to the upstream; trimming and running out of memory return all.
+//! A free only puts the block into the list. The background purger returns blocks that are too old or too many to the upstream;
+//! where that runs foreign code, the next request does. Trimming and running out of memory return all.
 
 use super::policy::{allowed, idle_limit};
 use super::{Options, Pool, SMALL_LIMIT};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
-use crate::heap::purger::{self, Clock, DeferredTrim, Purgeable};
+use crate::heap::purger::{self, Clock, Purgeable};
 use crate::ledger::Ledger;
 use crate::os;
 use crate::sources::may_be_called_by_purger;
@@ -16,7 +16,7 @@ use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// Idle blocks that a request tries, the last freed first. To try this many costs less than a page fault.
 const LOOK: usize = 256;
@@ -114,8 +114,9 @@ impl Kept {
 
 /// See the module.
 pub(super) struct UpstreamPool {
-    me: Weak<Self>,
     upstream: Arc<dyn Allocator>,
+    /// Whether the background purger's thread may call it.
+    is_purged: bool,
     options: Options,
     max_idle: usize,
     state: Lock<Kept>,
@@ -126,8 +127,8 @@ pub(super) struct UpstreamPool {
 impl Pool {
     /// Creates a pool over `upstream`. (For pages use [`Pool::new`], which splits and joins them.)
     pub fn over(upstream: Arc<dyn Allocator>, options: Options) -> Arc<dyn Allocator> {
-        let pool = Arc::new_cyclic(|me| UpstreamPool {
-            me: me.clone(),
+        let pool = Arc::new(UpstreamPool {
+            is_purged: may_be_called_by_purger(&upstream),
             upstream,
             options,
             max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
@@ -205,20 +206,12 @@ impl UpstreamPool {
         }
     }
 
-    /// Does the background purger's work if its thread could not be started.
-    #[cold]
-    fn tick_if_due(&self) {
-        if self.clock.is_due() && self.advance() {
-            self.run(false);
-        }
-    }
-
-    /// Counts a tick; returns whether any block is to be returned.
-    fn advance(&self) -> bool {
+    /// Returns what is too old or too much.
+    fn age(&self) {
         self.clock.tick();
-        let state = self.state.lock();
-        state.blocks.front().is_some_and(|idle| self.is_old(idle.epoch))
-            || state.idle > idle_limit(self.max_idle, state.idle)
+        self.give_back_while(|epoch, _| self.is_old(epoch));
+        let limit = idle_limit(self.max_idle, self.state.lock().idle);
+        self.give_back_while(|_, bytes| bytes > limit);
     }
 
     /// Whether a block freed in `epoch` has decayed.
@@ -256,9 +249,9 @@ unsafe impl Allocator for UpstreamPool {
         }
         if is_fresh {
             self.make_room();
-            if !purger::ensure() {
-                self.tick_if_due();
-            }
+        }
+        if !(self.is_purged && purger::ensure()) && self.clock.is_due() {
+            self.age();
         }
         Ok(Block { zeroed: request.is_zeroed() || block.zeroed, ..block })
     }
@@ -324,37 +317,22 @@ unsafe impl Allocator for UpstreamPool {
     }
 }
 
-impl DeferredTrim for UpstreamPool {
-    fn run(&self, all: bool) {
-        if all {
-            self.trim();
-            return;
-        }
-        self.give_back_while(|epoch, _| self.is_old(epoch));
-        let limit = idle_limit(self.max_idle, self.state.lock().idle);
-        self.give_back_while(|_, bytes| bytes > limit);
-    }
-}
-
 impl Purgeable for UpstreamPool {
-    fn tick(&self) -> Option<Arc<dyn DeferredTrim>> {
-        let may_return = self.advance() && may_be_called_by_purger(&self.upstream);
-        if may_return { self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>) } else { None }
+    fn tick(&self) {
+        if self.is_purged {
+            self.age();
+        }
     }
 
     fn is_idle(&self) -> bool {
         let state = self.state.lock();
-        state.counts.blocks == 0 && state.idle == 0
+        !self.is_purged || state.counts.blocks == 0 && state.idle == 0
     }
 
     fn trim_idle(&self) {
-        if !self.upstream.calls_out() {
+        if self.is_purged {
             self.trim();
         }
-    }
-
-    fn deferred_trim(&self) -> Option<Arc<dyn DeferredTrim>> {
-        if self.upstream.calls_out() { self.me.upgrade().map(|me| me as Arc<dyn DeferredTrim>) } else { None }
     }
 
     fn hold(&self) {

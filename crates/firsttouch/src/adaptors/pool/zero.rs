@@ -1,6 +1,6 @@
 //! Clears recycled memory in the cheapest way that keeps sparse memory sparse.
 
-use super::policy::{LOOK_MIN, RENEW_MIN, is_filled, is_half_filled};
+use super::policy::{LOOK_MIN, RENEW_MIN, is_half_filled};
 use crate::heap::growing::Span;
 use crate::heap::segment::{CLEAN, FIRST_EPOCH};
 use crate::layout::{round_down, round_up};
@@ -13,7 +13,7 @@ use crate::os;
 /// The span belongs to the caller and is not in use yet.
 pub(super) unsafe fn recycled(span: Span, size: usize, page: usize) -> usize {
     // SAFETY: the span is the caller's and nobody uses it yet (`Pool::allocate`).
-    unsafe { clear(span, span.address(), span.address() + size, page) }
+    unsafe { clear(span, span.address(), span.address() + size, page, size >= RENEW_MIN) }
 }
 
 /// Clears the dirty units among the first `size` bytes in the same way. The ages of the span must be valid.
@@ -30,7 +30,7 @@ pub(super) unsafe fn dirty_units(span: Span, size: usize, page: usize) -> usize 
         let from = segment.address(at + clean as u32).min(end);
         let to = segment.address(at + clean as u32 + dirty).min(end);
         // SAFETY: the run lies in the span, which nobody uses yet (`Pool::allocate`).
-        again += unsafe { clear(span, from, to, page) };
+        again += unsafe { clear(span, from, to, page, size >= RENEW_MIN) };
         at += clean as u32 + dirty;
         left -= clean as u32 + dirty;
     }
@@ -41,10 +41,10 @@ pub(super) unsafe fn dirty_units(span: Span, size: usize, page: usize) -> usize 
 ///
 /// # Safety
 /// As for [`renew`].
-unsafe fn clear(span: Span, from: usize, to: usize, page: usize) -> usize {
+unsafe fn clear(span: Span, from: usize, to: usize, page: usize, all: bool) -> usize {
     // SAFETY: the part lies in the caller's span (`recycled`, `dirty_units`).
     unsafe {
-        let Some((first, last)) = renew(span, from, to, page) else {
+        let Some((first, last)) = renew(span, from, to, page, all) else {
             fill(from, to - from);
             return 0;
         };
@@ -54,12 +54,12 @@ unsafe fn clear(span: Span, from: usize, to: usize, page: usize) -> usize {
     }
 }
 
-/// Discards the whole pages between two addresses in a span, if most were never used; returns their bounds.
+/// Discards the whole pages between two addresses in a span, if `all` or if most were never used; returns their bounds.
 ///
 /// # Safety
 /// The span belongs to the caller and is not in use yet. The first address is that of a unit.
-unsafe fn renew(span: Span, from: usize, to: usize, page: usize) -> Option<(usize, usize)> {
-    if to - from < LOOK_MIN || is_used(from, to - from) {
+unsafe fn renew(span: Span, from: usize, to: usize, page: usize, all: bool) -> Option<(usize, usize)> {
+    if !all && (to - from < LOOK_MIN || is_half_filled(from, to - from)) {
         return None;
     }
     let (first, last) = (round_up(from, page)?, round_down(to, page));
@@ -70,11 +70,6 @@ unsafe fn renew(span: Span, from: usize, to: usize, page: usize) -> Option<(usiz
     let unit = |at: usize| ((at - span.address()) >> span.segment.unit_shift()) as u32;
     span.segment.ages(span.start + unit(first), unit(last) - unit(first)).fill(CLEAN);
     Some((first, last))
-}
-
-/// Whether most of a part of a span was used. Only a hint: both ways of clearing are correct in any case.
-fn is_used(address: usize, size: usize) -> bool {
-    if size >= RENEW_MIN { is_filled(address, size) } else { is_half_filled(address, size) }
 }
 
 /// # Safety

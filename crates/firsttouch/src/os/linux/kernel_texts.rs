@@ -75,26 +75,12 @@ impl<'range> Mappings<'range> {
 
 /// Parses a line like `7f0000000000-7f0000001000 rw-p 00000000 00:00 0    /a file`.
 fn mapping(line: &str) -> Option<Mapping> {
-    let mut rest = line;
-    let mut field = || {
-        let (field, after) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
-        rest = after;
-        field
-    };
-    let (start, end) = field().split_once('-')?;
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
     let address = |text| usize::from_str_radix(text, 16).ok();
-    let (range, access) = (address(start)?..address(end)?, field().as_bytes());
-    (range.start <= range.end).then_some(())?;
-    Some(Mapping {
-        range,
-        writable: access.get(1) == Some(&b'w'),
-        shared: access.get(3) == Some(&b's'),
-        offset: u64::from_str_radix(field(), 16).ok()?,
-        device: field().into(),
-        inode: field().parse().ok()?,
-        path: rest.trim_start().into(),
-        ..Mapping::default()
-    })
+    let range = address(start)?..address(end)?;
+    let shared = fields.next()?.as_bytes().get(3) == Some(&b's');
+    (range.start <= range.end).then_some(Mapping { range, shared, ..Mapping::default() })
 }
 
 /// Parses a line like `AnonHugePages:    4096 kB`.
@@ -104,7 +90,6 @@ fn detail(mapping: &mut Mapping, line: &str) {
     match name {
         "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => mapping.huge = mapping.huge.saturating_add(bytes()),
         "KernelPageSize" => mapping.page = bytes(),
-        "VmFlags" => mapping.locked = value.split_ascii_whitespace().any(|flag| flag == "lo"),
         _ => {}
     }
 }
@@ -116,14 +101,8 @@ mod tests {
     #[test]
     fn lines_of_mappings() {
         let file = mapping("7f0000000000-7f0000001000 rw-s 00010000 fe:00 123      /tmp/a b  c").unwrap();
-        assert_eq!(file.range, 0x7f0000000000..0x7f0000001000);
-        assert_eq!(
-            (file.path.as_str(), file.inode, file.offset, file.device.as_str()),
-            ("/tmp/a b  c", 123, 1 << 16, "fe:00")
-        );
-        assert!(file.shared && file.writable);
-        let private = mapping("7f0000000000-7f0000001000 r--p 00000000 00:00 0 ").unwrap();
-        assert_eq!((private.path.as_str(), private.shared, private.writable), ("", false, false));
+        assert_eq!((file.range, file.shared), (0x7f0000000000..0x7f0000001000, true));
+        assert!(!mapping("7f0000000000-7f0000001000 r--p 00000000 00:00 0 ").unwrap().shared);
     }
 
     #[test]
@@ -135,6 +114,6 @@ mod tests {
         assert!(text.lines().map(|line| mappings.take(line)).any(|next| next.is_break()));
         let found = mappings.found().unwrap();
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].huge, found[0].page, found[0].locked), (4 << 20, 4096, true));
+        assert_eq!((found[0].huge, found[0].page), (4 << 20, 4096));
     }
 }

@@ -44,12 +44,6 @@ pub fn address_space_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_AS)
 }
 
-/// Zero where it is not known how many bytes are mapped.
-pub fn address_space_left() -> usize {
-    let left = |limit: usize| address_space().map_or(0, |used| limit.saturating_sub(used));
-    address_space_limit().map_or(usize::MAX, left)
-}
-
 /// The bytes of address space that are mapped.
 fn address_space() -> Option<usize> {
     read(c"/proc/self/statm", &mut [0; 128]).and_then(number).map(|pages| pages * page_size())
@@ -130,26 +124,6 @@ pub fn mapping_limit() -> Option<usize> {
         LIMIT.store(read_number(c"/proc/sys/vm/max_map_count").unwrap_or(usize::MAX), Relaxed);
     }
     Some(LIMIT.load(Relaxed)).filter(|&limit| limit < usize::MAX)
-}
-
-/// Whether no mapping can be made and split. Nothing is read: counting mappings takes milliseconds, and a program may have
-/// all of its file descriptors open.
-pub fn mappings_are_short() -> bool {
-    let page = page_size();
-    // SAFETY: the mapping is new, nobody else knows it, and all of it is unmapped.
-    unsafe {
-        // Memory that cannot be written counts towards no limit but those on mappings and on address space.
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let mapped = libc::mmap(std::ptr::null_mut(), 3 * page, libc::PROT_READ, flags, -1, 0);
-        if mapped == libc::MAP_FAILED {
-            return Errno::last() == Errno::NO_MEMORY
-                && (address_space_limit().is_none() || address_space_left() >= 3 * page);
-        }
-        let split = libc::mprotect(mapped.byte_add(page), page, libc::PROT_NONE);
-        let short = split != 0 && Errno::last() == Errno::NO_MEMORY;
-        libc::munmap(mapped, 3 * page);
-        short
-    }
 }
 
 /// Returns the total and the free memory of the machine in bytes, where there is no /proc.

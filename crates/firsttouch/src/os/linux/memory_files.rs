@@ -1,20 +1,18 @@
 //! Memory files (memfd), which other processes can map.
 
-use super::placement::system_file;
-use super::process::page_size;
 use crate::os::types::Errno;
-use std::ffi::{CString, c_int, c_uint, c_void};
+use std::ffi::{CString, c_uint, c_void};
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::ptr::null_mut;
 
 const MFD_NOEXEC_SEAL: c_uint = 8; // Linux 6.3
 
 /// memfd_create(2). Its size is sealed, so that no process can truncate it under the others.
-pub fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File, Errno> {
+pub fn memory_file(name: &str, size: usize) -> Result<File, Errno> {
     let name = CString::new(name).map_err(|_| Errno::INVALID)?;
-    let pages = huge.map_or(0, |page| libc::MFD_HUGETLB | page.trailing_zeros() << libc::MFD_HUGE_SHIFT);
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | pages;
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a C string; the descriptor returned is owned by the file.
     let file = unsafe {
         let mut number = libc::memfd_create(name.as_ptr(), flags | MFD_NOEXEC_SEAL);
@@ -56,36 +54,14 @@ pub fn file_number(file: &File) -> i32 {
     file.as_raw_fd()
 }
 
-pub fn map_file(file: &File, size: usize, align: usize, write: bool, _node: Option<usize>) -> Result<usize, Errno> {
+pub fn map_file(file: &File, size: usize, write: bool) -> Result<usize, Errno> {
     if size as u64 > file.metadata()?.len() {
         return Err(Errno::INVALID);
     }
     let access = libc::PROT_READ | if write { libc::PROT_WRITE } else { 0 };
-    let map = |at: usize, size: usize, access: c_int, flags: c_int, file: c_int| {
-        // SAFETY: a new mapping, or one that replaces a part of the range reserved below, which has no other user.
-        let at = unsafe { libc::mmap(at as *mut c_void, size, access, flags, file, 0) };
-        if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
-    };
-    if align <= page_size() {
-        return map(0, size, access, libc::MAP_SHARED, file.as_raw_fd());
-    }
-    let room = size.checked_add(align).ok_or(Errno::NO_MEMORY)?;
-    let whole = map(0, room, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)?;
-    let start = whole.next_multiple_of(align);
-    let mapped = map(start, size, access, libc::MAP_SHARED | libc::MAP_FIXED, file.as_raw_fd());
-    let (from, to) = if mapped.is_ok() { (start, start + size) } else { (whole, whole) };
-    for (edge, len) in [(whole, from - whole), (to, whole + room - to)] {
-        if len > 0 {
-            // SAFETY: the edges were just reserved, and have no other user.
-            unsafe { libc::munmap(edge as *mut c_void, len) };
-        }
-    }
-    mapped
-}
-
-pub fn transparent_huge_pages_shared() -> bool {
-    let setting = system_file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-    setting.is_some_and(|text| !text.contains("[never]") && !text.contains("[deny]"))
+    // SAFETY: without MAP_FIXED, a new mapping replaces no other.
+    let at = unsafe { libc::mmap(null_mut(), size, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
 }
 
 pub fn random() -> [u8; 16] {

@@ -73,16 +73,15 @@ pub fn lock(address: usize, size: usize) -> Result<(), Errno> {
 }
 
 /// mbind(2).
-pub fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes, move_pages: bool) -> Result<(), Errno> {
+pub fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes) -> Result<(), Errno> {
     let (flags, mask) = match mode {
         Mode::Local => (0, null()),
         // Node numbers stay absolute when the cpuset changes.
         _ => (libc::MPOL_F_STATIC_NODES, nodes.0.as_ptr()),
     };
     let max = if mask.is_null() { 0 } else { MAX_NODE };
-    let moving = if move_pages { MPOL_MF_MOVE } else { 0 };
     // SAFETY: the kernel reads the set; a policy changes no content.
-    check(unsafe { libc::syscall(libc::SYS_mbind, address, size, number(mode) | flags, mask, max, moving) })
+    check(unsafe { libc::syscall(libc::SYS_mbind, address, size, number(mode) | flags, mask, max, 0) })
 }
 
 /// get_mempolicy(2).
@@ -134,12 +133,6 @@ pub fn thread_processors() -> Result<Processors, Errno> {
     // SAFETY: the kernel writes at most the size of the set.
     let wrote = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&set.0), set.0.as_mut_ptr()) };
     if wrote < 0 { Err(Errno::last()) } else { Ok(set) }
-}
-
-/// sched_setaffinity(2).
-pub fn run_on_processors(set: &Processors) -> Result<(), Errno> {
-    // SAFETY: the kernel reads the set.
-    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&set.0), set.0.as_ptr()) })
 }
 
 /// Names of processes in it need not be UTF-8.

@@ -6,12 +6,11 @@ use super::placement::{move_pages, system_file};
 use super::process::page_size;
 use crate::os::inject::{Call, injected};
 use crate::os::types::{Errno, Mapping, PageRegion, seen};
-use std::ffi::{CString, c_void};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
 /// move_pages(2), which some containers refuse.
 pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
@@ -19,16 +18,6 @@ pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
         return Err(Errno(libc::EPERM));
     }
     move_pages(addresses, None, nodes)
-}
-
-/// mincore(2). Files that the caller may not write are always reported present.
-pub fn in_memory(start: usize, present: &mut [u8]) -> Result<(), Errno> {
-    if injected(Call::Resident) {
-        return Err(Errno(libc::EINVAL));
-    }
-    // SAFETY: the kernel writes one byte for each page.
-    let result = unsafe { libc::mincore(start as *mut c_void, present.len() * page_size(), present.as_mut_ptr()) };
-    if result == 0 { Ok(()) } else { Err(Errno::last()) }
 }
 
 pub fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> {
@@ -63,19 +52,6 @@ pub fn only_node() -> Option<usize> {
         return None;
     }
     std::fs::read_to_string("/sys/devices/system/node/has_memory").ok()?.trim().parse().ok()
-}
-
-/// It does to the owner of the file and to those who may write it.
-pub fn may_ask_for_cache(path: &str, inode: u64) -> bool {
-    let (Ok(name), Ok(file)) = (CString::new(path), std::fs::metadata(path)) else { return false };
-    // SAFETY: geteuid has no preconditions; faccessat reads a C string.
-    let may = unsafe {
-        let user = libc::geteuid();
-        user == 0
-            || file.uid() == user
-            || libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0
-    };
-    may && file.ino() == inode
 }
 
 pub fn is_shared(address: usize) -> bool {
@@ -170,9 +146,6 @@ impl PageTable {
         let count = (count as usize).min(found.len());
         for region in &mut found[..count] {
             region.seen = translate(region.seen, &CATEGORIES);
-            if region.seen & seen::HUGE != 0 && injected(Call::ScanHugeZero) {
-                region.seen &= !seen::ZERO;
-            }
         }
         Ok((count, argument.walk_end as usize))
     }

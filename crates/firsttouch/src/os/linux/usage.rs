@@ -3,7 +3,6 @@
 use crate::os::types::Usage;
 use std::fs::File;
 use std::io::Read;
-use std::time::Duration;
 
 /// An exec keeps these counts, and a fork begins new ones.
 pub fn usage() -> Usage {
@@ -28,16 +27,6 @@ pub fn usage() -> Usage {
         major_faults: own.ru_majflt as u64,
         children: seconds(others.ru_utime) + seconds(others.ru_stime),
     }
-}
-
-pub fn time_of_other_threads() -> Duration {
-    let of = |clock| {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the kernel writes one timespec.
-        unsafe { libc::clock_gettime(clock, &mut time) };
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-    };
-    of(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(of(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
 /// The peak is that since its exec.

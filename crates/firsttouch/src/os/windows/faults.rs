@@ -11,11 +11,7 @@ use windows_sys::Win32::System::Diagnostics::Debug::{
 static REPORT: OnceLock<fn(&Fault)> = OnceLock::new();
 static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// Calls `report` on the first access violation of the process, which then goes to other handlers. Only the first call has
-/// an effect.
-///
-/// # Errors
-/// If the handler cannot be installed.
+/// It then goes to other handlers. Only the first call has an effect.
 pub fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> {
     if REPORT.set(report).is_err() {
         return Ok(());

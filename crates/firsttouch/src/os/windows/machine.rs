@@ -56,7 +56,6 @@ fn job() -> (Option<usize>, Option<usize>) {
     )
 }
 
-/// Returns the function or variable of that name in the libraries that are loaded.
 pub fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
     let mut modules: [HMODULE; 1024] = [null_mut(); 1024];
     let mut bytes = 0;
@@ -70,18 +69,15 @@ pub fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
     modules[..count].iter().find_map(find).and_then(|found| NonNull::new(found as *mut c_void))
 }
 
-/// Returns the memory of the machine in bytes.
 pub fn memory_total() -> usize {
     machine().ullTotalPhys as usize
 }
 
-/// Returns the bytes that the machine, and the limit of a job, still allow.
 pub fn headroom() -> usize {
     let left = memory_bounds().into_iter().flatten().map(|bound| bound.limit.saturating_sub(bound.used)).min();
     left.unwrap_or(usize::MAX)
 }
 
-/// Returns what bounds the memory of the process.
 pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
     let status = machine();
     let (total, free) = (status.ullTotalPhys as usize, status.ullAvailPhys as usize);
@@ -97,12 +93,11 @@ pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
     ]
 }
 
-/// Returns the limit of a job on the committed memory of the process, if any.
+/// That of a job.
 pub fn data_limit() -> Option<usize> {
     job().0
 }
 
-/// Returns the limit that explains why `size` bytes were refused with `error`.
 pub fn why_refused(size: usize, error: Errno) -> Limit {
     if error != Errno::NO_MEMORY {
         return Limit::Errno(error.0);
@@ -118,18 +113,16 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     }
 }
 
-/// Returns the resident bytes of the process.
 pub fn resident() -> usize {
     process().WorkingSetSize
 }
 
-/// Returns the resident bytes of the process, now and at the peak.
 pub fn resident_and_peak() -> Option<(usize, usize)> {
     let counters = process();
     Some((counters.WorkingSetSize, counters.PeakWorkingSetSize))
 }
 
-/// Returns what the process has used until now, by the clock that Python's `time.monotonic` has. Windows does not tell faults that waited for a disk from others.
+/// By the clock that Python's `time.monotonic` has. Windows does not tell faults that waited for a disk from others.
 pub fn usage() -> Usage {
     let seconds = |time: FILETIME| (u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)) as f64 * 1e-7;
     // SAFETY: times of zero bytes are valid, and the system fills four.

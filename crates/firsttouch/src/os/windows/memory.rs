@@ -36,38 +36,20 @@ fn allocate(address: usize, size: usize, kind: u32) -> Result<usize, Errno> {
     if at.is_null() { Err(Errno::last()) } else { Ok(at as usize) }
 }
 
-/// Reserves address space for [`commit`].
-///
-/// # Errors
-/// [`Errno::EXISTS`] if a part of it is in use.
 pub fn reserve(address: usize, size: usize) -> Result<(), Errno> {
     allocate(address, size, MEM_RESERVE).map(drop)
 }
 
-/// Ends a reservation, with all that is committed in it.
-///
-/// # Safety
-/// It was made by [`reserve`], and nothing in it is used any more.
+/// With all that is committed in it.
 pub unsafe fn release(address: usize) {
     // SAFETY: as demanded. A refusal leaves address space reserved.
     unsafe { VirtualFree(address as *mut c_void, 0, MEM_RELEASE) };
 }
 
-/// Commits `size` bytes of a reservation at exactly `address`.
-///
-/// # Errors
-/// If the system has no memory for them.
 pub fn commit(address: usize, size: usize) -> Result<usize, Errno> {
     allocate(address, size, MEM_COMMIT)
 }
 
-/// Decommits a part of a reservation, or of a mapping.
-///
-/// # Errors
-/// If the system refuses.
-///
-/// # Safety
-/// It was committed by this module, and is not used afterwards.
 pub unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> {
     if injected(Call::Unmap) {
         return Err(Errno::NO_MEMORY);
@@ -76,20 +58,12 @@ pub unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { VirtualFree(address as *mut c_void, size, MEM_DECOMMIT) })
 }
 
-/// Maps `size` bytes at an address of the system's choice.
-///
-/// # Errors
-/// If the system has no memory for them.
 pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
     allocate(0, size, MEM_RESERVE | MEM_COMMIT)
 }
 
 /// Calls `map` with what a mapping asks for beyond its size: a multiple of `align`, and a node to prefer.
-pub(super) fn placed<T>(
-    align: usize,
-    node: Option<usize>,
-    map: impl FnOnce(*mut MEM_EXTENDED_PARAMETER, u32) -> T,
-) -> T {
+fn placed<T>(align: usize, node: Option<usize>, map: impl FnOnce(*mut MEM_EXTENDED_PARAMETER, u32) -> T) -> T {
     let mut where_to = MEM_ADDRESS_REQUIREMENTS {
         LowestStartingAddress: null_mut(),
         HighestEndingAddress: null_mut(),
@@ -118,10 +92,7 @@ fn allocate_placed(size: usize, align: usize, node: Option<usize>, kind: u32) ->
     if at.is_null() { Err(Errno::last()) } else { Ok(at as usize) }
 }
 
-/// Maps `size` bytes at a multiple of `align`, on pages of `node` while that has free ones.
-///
-/// # Errors
-/// If the system has no memory for them.
+/// On pages of `node` while that has free ones.
 pub fn map_aligned(size: usize, align: usize, node: Option<usize>) -> Result<usize, Errno> {
     if align <= GRANULARITY && node.is_none() {
         return map_anywhere(size);
@@ -129,14 +100,6 @@ pub fn map_aligned(size: usize, align: usize, node: Option<usize>) -> Result<usi
     allocate_placed(size, align, node, 0)
 }
 
-/// Unmaps a whole mapping.
-///
-/// # Errors
-/// If the system refuses.
-///
-/// # Safety
-/// It was mapped by [`map_anywhere`], [`map_aligned`], [`map_huge`] or [`map_file`](super::map_file), and is not used
-/// afterwards.
 pub unsafe fn unmap(address: usize, _size: usize) -> Result<(), Errno> {
     if injected(Call::Unmap) {
         return Err(Errno::NO_MEMORY);
@@ -149,13 +112,6 @@ pub unsafe fn unmap(address: usize, _size: usize) -> Result<(), Errno> {
     }
 }
 
-/// Makes whole pages inaccessible, or accessible again with their content.
-///
-/// # Errors
-/// If the system refuses.
-///
-/// # Safety
-/// The range belongs to the caller, was mapped by this module, and is not used while it is inaccessible.
 pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> {
     if injected(Call::Protect) {
         return Err(Errno::NO_MEMORY);
@@ -166,29 +122,19 @@ pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(
     check(unsafe { VirtualProtect(address as *const c_void, size, access, &mut before) })
 }
 
-/// Locks a range into memory, as far as the working set of the process allows.
-///
-/// # Errors
-/// If it does not.
+/// As far as the working set of the process allows.
 pub fn lock(address: usize, size: usize) -> Result<(), Errno> {
     // SAFETY: locking changes no content; the system checks the range.
     check(unsafe { VirtualLock(address as *const c_void, size) })
 }
 
-/// Returns the size of a large page, if the processor has one.
-///
-/// # Errors
-/// Never.
 pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
     // SAFETY: returns a number.
     let size = unsafe { GetLargePageMinimum() };
     Ok(if size > 0 { vec![size] } else { Vec::new() })
 }
 
-/// Maps large pages, which are resident at once. The user needs the right to lock pages in memory.
-///
-/// # Errors
-/// [`Errno::NOT_PERMITTED`] without that right, [`Errno::NO_MEMORY`] if there are too few free large pages.
+/// They are resident at once. The user needs the right to lock pages in memory.
 pub fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> {
     static MAY: OnceLock<Result<(), Errno>> = OnceLock::new();
     (*MAY.get_or_init(may_lock_pages))?;

@@ -21,7 +21,7 @@ pub use machine::{
 pub use memory::{
     commit, decommit, explicit_huge_pages, lock, map_aligned, map_anywhere, map_huge, protect, release, reserve, unmap,
 };
-pub use nodes::{current_node, node, only_node, run_on_processors, thread_processors};
+pub use nodes::{current_node, node, only_node, thread_processors};
 pub use residency::{PageTable, is_shared, mappings, nodes_of, populate, resident_pages};
 pub use sections::{file_number, find_memory_file, map_file, memory_file, random};
 pub use threads::{

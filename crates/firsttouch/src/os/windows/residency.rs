@@ -49,10 +49,6 @@ fn working_set(addresses: impl Iterator<Item = usize>, take: &mut impl FnMut(usi
     Ok(())
 }
 
-/// Returns the number of resident pages of a range of at most 4096.
-///
-/// # Errors
-/// If the range is too large, or the system refuses.
 pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
     if size.div_ceil(page_size()) > 4096 || injected(Call::Resident) {
         return Err(Errno::INVALID);
@@ -65,10 +61,6 @@ pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
     Ok(there)
 }
 
-/// Queries the node of the page at each address: [`Errno::NOTHING_THERE`] as a negative number if no page is present.
-///
-/// # Errors
-/// If the system refuses.
 pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
     if injected(Call::NodesOfPages) {
         return Err(Errno::NOT_PERMITTED);
@@ -89,18 +81,11 @@ pub struct PageTable(());
 
 impl PageTable {
     /// Opens it.
-    ///
-    /// # Errors
-    /// Never.
     pub fn open() -> Result<Self, Errno> {
         if injected(Call::OpenPages) { Err(Errno::NO_ACCESS) } else { Ok(Self(())) }
     }
 
-    /// Finds resident pages from `start` on, in order, as many regions as fit. Returns their number, and the address up to
-    /// which was looked; pages outside of the regions are absent.
-    ///
-    /// # Errors
-    /// If the system refuses.
+    /// Finds resident pages, as many regions as fit.
     pub fn scan(&self, start: usize, end: usize, found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
         let (page, room) = (page_size(), found.len());
         let (mut count, mut at) = (0, start);
@@ -130,9 +115,6 @@ impl PageTable {
     }
 
     /// Windows shows no entries; [`Self::scan`] says all there is.
-    ///
-    /// # Errors
-    /// Always.
     pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
         Err(Errno::UNSUPPORTED)
     }
@@ -149,9 +131,6 @@ fn region(address: usize) -> Option<MEMORY_BASIC_INFORMATION> {
 }
 
 /// Refuses pages that may not be accessed so, since touching them would end the process. Others it leaves to be touched.
-///
-/// # Errors
-/// Always: [`Errno::BAD_ADDRESS`], or [`Errno::UNSUPPORTED`] where every page may be touched.
 pub fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> {
     let (mut at, end) = (address, address + size);
     while at < end {
@@ -167,10 +146,6 @@ fn is_writable(protect: u32) -> bool {
     matches!(protect, PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
 }
 
-/// Returns the committed parts of a range, in the order of addresses.
-///
-/// # Errors
-/// Where a test has it fail.
 pub fn mappings(range: &Range<usize>, _with_details: bool) -> Result<Vec<Mapping>, Errno> {
     if injected(Call::ReadMappings) {
         return Err(Errno::NO_ACCESS);
@@ -182,16 +157,14 @@ pub fn mappings(range: &Range<usize>, _with_details: bool) -> Result<Vec<Mapping
         let start = region.BaseAddress as usize;
         let end = start + region.RegionSize;
         if region.State == MEM_COMMIT {
-            let writable = is_writable(region.Protect);
             let shared = region.Type == MEM_MAPPED;
-            found.push(Mapping { range: start..end, writable, shared, page: page_size(), ..Mapping::default() });
+            found.push(Mapping { range: start..end, shared, page: page_size(), ..Mapping::default() });
         }
         at = end;
     }
     Ok(found)
 }
 
-/// Returns whether `address` lies in a section that other processes may map, too.
 pub fn is_shared(address: usize) -> bool {
     region(address).is_some_and(|region| region.Type == MEM_MAPPED)
 }

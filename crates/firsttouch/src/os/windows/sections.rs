@@ -1,6 +1,5 @@
 //! Sections: memory that other processes of the same session can map. The system frees it with its last handle and view.
 
-use super::memory::placed;
 use crate::os::types::Errno;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -8,9 +7,8 @@ use std::os::windows::io::{AsRawHandle, FromRawHandle};
 use std::ptr::null;
 use windows_sys::Win32::Foundation::{ERROR_ALREADY_EXISTS, HANDLE, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::System::Memory::{
-    CreateFileMappingW, FILE_MAP_READ, FILE_MAP_WRITE, MapViewOfFile3, OpenFileMappingW, PAGE_READONLY, PAGE_READWRITE,
+    CreateFileMappingW, FILE_MAP_READ, FILE_MAP_WRITE, MapViewOfFile, OpenFileMappingW, PAGE_READWRITE,
 };
-use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
 /// The name of a section, in the namespace of the session, as the system wants it.
 fn wide(name: &str) -> Vec<u16> {
@@ -23,14 +21,7 @@ fn owner(handle: HANDLE) -> Result<File, Errno> {
     if handle.is_null() { Err(Errno::last()) } else { Ok(unsafe { File::from_raw_handle(handle) }) }
 }
 
-/// Creates a section of `size` zero bytes, on base pages.
-///
-/// # Errors
-/// [`Errno::EXISTS`] if there is one of that name; or if the system has no memory for it.
-pub fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File, Errno> {
-    if huge.is_some() {
-        return Err(Errno::UNSUPPORTED);
-    }
+pub fn memory_file(name: &str, size: usize) -> Result<File, Errno> {
     let (name, high, low) = (wide(name), (size >> 32) as u32, size as u32);
     // SAFETY: the name ends with a zero.
     let handle = unsafe { CreateFileMappingW(INVALID_HANDLE_VALUE, null(), PAGE_READWRITE, high, low, name.as_ptr()) };
@@ -39,31 +30,20 @@ pub fn memory_file(name: &str, size: usize, huge: Option<usize>) -> Result<File,
     if is_there { Err(Errno::EXISTS) } else { Ok(file) }
 }
 
-/// Opens the section of that name, which another process made.
-///
-/// # Errors
-/// If there is none, or it may not be opened.
 pub fn find_memory_file(_process: u32, _number: i32, name: &str, write: bool) -> Result<File, Errno> {
     let access = if write { FILE_MAP_READ | FILE_MAP_WRITE } else { FILE_MAP_READ };
     // SAFETY: the name ends with a zero.
     owner(unsafe { OpenFileMappingW(access, 0, wide(name).as_ptr()) })
 }
 
-/// Returns a number that no other open file of the process has.
 pub fn file_number(file: &File) -> i32 {
     file.as_raw_handle() as i32
 }
 
-/// Maps a section at a multiple of `align`, on pages of `node` while that has free ones.
-///
-/// # Errors
-/// [`Errno::INVALID`] if the section is smaller; or if the system refuses.
-pub fn map_file(file: &File, size: usize, align: usize, write: bool, node: Option<usize>) -> Result<usize, Errno> {
-    let access = if write { PAGE_READWRITE } else { PAGE_READONLY };
+pub fn map_file(file: &File, size: usize, write: bool) -> Result<usize, Errno> {
+    let access = if write { FILE_MAP_READ | FILE_MAP_WRITE } else { FILE_MAP_READ };
     // SAFETY: a view at an address of the system's choice replaces nothing.
-    let view = placed(align, node, |parameters, count| unsafe {
-        MapViewOfFile3(file.as_raw_handle(), GetCurrentProcess(), null(), 0, size, 0, access, parameters, count)
-    });
+    let view = unsafe { MapViewOfFile(file.as_raw_handle(), access, 0, 0, size) };
     match Errno::last() {
         _ if !view.Value.is_null() => Ok(view.Value as usize),
         Errno::NO_ACCESS => Err(Errno::INVALID), // what it says of views beyond the end
@@ -71,7 +51,7 @@ pub fn map_file(file: &File, size: usize, align: usize, write: bool, node: Optio
     }
 }
 
-/// Returns unpredictable bytes: keys of the system's random numbers stand behind the hashes.
+/// Keys of the system's random numbers stand behind the hashes.
 pub fn random() -> [u8; 16] {
     let hash = || u128::from(RandomState::new().hash_one(0));
     (hash() << 64 | hash()).to_ne_bytes()

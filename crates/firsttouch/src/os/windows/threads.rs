@@ -16,7 +16,6 @@ use windows_sys::Win32::System::Threading::{
     WaitForSingleObject, WaitOnAddress, WakeByAddressSingle,
 };
 
-/// Returns the size of a base page in bytes.
 #[inline]
 pub fn page_size() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -33,13 +32,12 @@ pub fn page_size() -> usize {
     SIZE.load(Relaxed)
 }
 
-/// Returns the number of processors in all groups.
 pub fn processors() -> usize {
     // SAFETY: returns a number.
     (unsafe { GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) }).max(1) as usize
 }
 
-/// Returns the processor that runs this thread: processors of a group have 64 numbers.
+/// Processors of a group have 64 numbers.
 #[inline]
 pub fn current_processor() -> usize {
     // SAFETY: a number of zero bytes is valid, and the system fills it.
@@ -50,14 +48,12 @@ pub fn current_processor() -> usize {
     }
 }
 
-/// Sleeps while `word` is `value`, for at most `timeout`. May return spuriously.
 pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
     let milliseconds = timeout.map_or(INFINITE, |time| time.as_millis().clamp(1, 1 << 30) as u32);
     // SAFETY: both words outlive the call.
     unsafe { WaitOnAddress(word.as_ptr().cast(), (&raw const value).cast(), size_of::<u32>(), milliseconds) };
 }
 
-/// Wakes one thread that sleeps on `word`.
 pub fn wake(word: &AtomicU32) {
     // SAFETY: the system uses the address only as a key.
     unsafe { WakeByAddressSingle(word.as_ptr().cast()) };
@@ -81,13 +77,6 @@ impl Drop for Helper {
     }
 }
 
-/// Starts a thread that runs `body` on `work`.
-///
-/// # Errors
-/// If no thread can be created.
-///
-/// # Safety
-/// `body` may be called with `work` in another thread until the [`Helper`] is dropped.
 pub unsafe fn help(body: Body, work: *mut c_void) -> Result<Helper, Errno> {
     if injected(Call::Spawn) {
         return Err(Errno::AGAIN);
@@ -115,10 +104,7 @@ pub unsafe fn help(body: Body, work: *mut c_void) -> Result<Helper, Errno> {
 /// A thread started by [`spawn`].
 pub struct Thread(Helper);
 
-/// Starts a thread that runs `body`. There are no signals to block, and no forks that it would have to end for.
-///
-/// # Errors
-/// If no thread can be created.
+/// There are no signals to block, and no forks that it would have to end for.
 pub fn spawn(body: Body, _task: &'static AtomicU32) -> Result<Thread, Errno> {
     let mut library = null_mut();
     // SAFETY: the system writes a handle of the library that the body is in, which stays loaded from now on: what such a
@@ -137,7 +123,6 @@ impl Thread {
     }
 }
 
-/// Names the calling thread for debuggers.
 pub fn name_thread(name: &CStr, _task: &AtomicU32) {
     use windows_sys::Win32::System::Threading::{GetCurrentThread, SetThreadDescription};
     let wide: Vec<u16> = name.to_bytes_with_nul().iter().map(|&byte| u16::from(byte)).collect();
@@ -145,7 +130,6 @@ pub fn name_thread(name: &CStr, _task: &AtomicU32) {
     unsafe { SetThreadDescription(GetCurrentThread(), wide.as_ptr()) };
 }
 
-/// Returns a seed that differs between runs.
 pub fn seed() -> usize {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0) as usize // its keys are the system's random numbers
