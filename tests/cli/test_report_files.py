@@ -1,4 +1,4 @@
-"""--json: names with %r and %p, standard output, and files that cannot be written."""
+"""--json: names with %r and %p, standard output, and files that cannot be written; --html."""
 
 import json
 import os
@@ -27,6 +27,41 @@ def test_dash_is_standard_output_after_the_program_s_own(firsttouch: Start) -> N
     assert first == "ran"
     assert json.loads(rest)["pooled"] is True
     assert "firsttouch, process" in done.stderr
+
+
+ONES = "import numpy as np, sys; [np.ones(1 << 20) for _ in range(9)]; sys.exit('<&>' == 0 or 3)"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["run", "-q"], "<tr><td>large "),
+        (["run", "-q", "--limit", "1GiB"], "<tr><td>allocator</td><td>limited(pool(), &#x27;1 GiB&#x27;)"),
+        (["advise", "-q"], "pooled memory"),
+        (["why", "-q"], "<tr><th>resident memory</th>"),
+    ],
+)
+def test_page(firsttouch: Start, tmp_path: Path, words: list[str], shown: str) -> None:
+    done = firsttouch(*words, "--html", "page.html", "-c", ONES)
+    page = (tmp_path / "page.html").read_text()
+    assert done.returncode == 3
+    assert shown in page
+    assert "&lt;&amp;&gt;" in page
+    assert "<&>" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-c", "import os; os._exit(0)"], "no page: the program left no report"),
+        (["--json", "a", "-c", "1"], "run: --html and --json exclude each other"),
+        (["--limit", "soon", "-c", "1"], "run: --limit: "),
+    ],
+)
+def test_no_page(firsttouch: Start, tmp_path: Path, words: list[str], said: str) -> None:
+    done = firsttouch("run", "--html", "page.html", *words)
+    assert done.stderr.startswith(f"firsttouch: {said}")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_folder_that_the_program_takes_away_costs_one_line(firsttouch: Start, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ _EXAMPLES = """\
 for example:
   firsttouch advise script.py data.csv
   firsttouch advise --json advice.json -m package.heat
+  firsttouch advise --html advice.html script.py
   firsttouch advise heat.ft         a file of firsttouch trace
 
 The estimate is that of the memory that arrays, bytes, lists and the like of 64
@@ -85,7 +86,7 @@ def _of_trace(words: Sequence[str], out: Output) -> int:
 
 def _parser() -> Parser:
     parser = Parser("advise", _DESCRIPTION, _USAGE, _EXAMPLES)
-    output.add(parser)
+    output.add(parser, html=True)
     return parser
 
 
@@ -96,6 +97,7 @@ def _say(summary: Summary, program: str, out: Output) -> None:
     if sys.stdout is not None:
         sys.stdout.flush()
     said, table = summary.words(program), summary.gaining_lines()
+    out.page([table] if table.rows else [], [], [said])
     if out.prints:
         speak.line(said)
         if table.rows and not out.quiet and sys.stderr is not None:

@@ -38,7 +38,7 @@ for example:
   firsttouch compare script.py data.csv
   firsttouch compare --all script.py         also mimalloc, jemalloc and others
   firsttouch compare --allocator 'pool(decay=30)' --allocator mimalloc script.py
-  firsttouch compare --runs 50 --plot runs.png script.py
+  firsttouch compare --runs 50 --plot runs.png --html runs.html script.py
   firsttouch compare ./simulation input.txt     a program in C, C++, ...
   firsttouch compare --ignore-output sh pipeline.sh
   firsttouch compare script.py < input.txt      each run reads the same input
@@ -78,7 +78,7 @@ def _parser() -> Parser:
         action="store_true",
         help="also compare a pool on base pages, mimalloc, jemalloc and all preloadable mallocs",
     )
-    output.add(parser, plot=True)
+    output.add(parser, plot=True, html=True)
     return parser
 
 

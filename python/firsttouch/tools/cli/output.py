@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shlex
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from firsttouch.tools.measuring.report import Picture, Table
 
 #: The options with a value, for `program.split`.
-WITH_VALUE = ("--json", "--plot")
+WITH_VALUE = ("--json", "--html", "--plot")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Output:
 
     command: str
     json: str | None = None
+    html: str | None = None
     plot: str | None = None
     quiet: bool = False
 
@@ -45,7 +47,8 @@ class Output:
     def show(
         self, tables: Sequence[Table], notes: Sequence[str], lead: Sequence[str], stream: TextIO | None = None
     ) -> None:
-        """Print the tables and notes, unless that was to be quiet, and then the conclusions."""
+        """Print the tables and notes, unless that was to be quiet, and then the conclusions; write the page."""
+        self.page(tables, notes, lead)
         if not self.prints:
             return
         screen = console(stream)
@@ -58,6 +61,14 @@ class Output:
                 screen.print()
         for sentence in lead:
             screen.print(sentence, style="bold")
+
+    def page(self, tables: Sequence[Table], notes: Sequence[str], lead: Sequence[str]) -> None:
+        """Write the same as a page, if requested."""
+        if self.html is not None:
+            from firsttouch.tools.measuring.report import page
+
+            content = page(shlex.join(["firsttouch", *sys.argv[1:]]), lead, tables, notes)
+            self._write(self.html, lambda path: path.write_text(content, encoding="utf-8"))
 
     def save(self, data: Callable[[], Any], pictures: Sequence[Picture] = ()) -> None:
         """Write the requested files."""
@@ -79,10 +90,12 @@ class Output:
             raise BadUsageError(f"{self.command}: cannot write {name}: {speak.reason(error)}") from None
 
 
-def add(parser: Parser, plot: bool = False) -> None:
-    """Add the options; with `plot` for a command that has pictures."""
+def add(parser: Parser, plot: bool = False, html: bool = False) -> None:
+    """Add the options; with `plot` for a command that has pictures, with `html` for one that has a page."""
     option = parser.add_argument
     option("--json", metavar="FILE", help="also write all figures as JSON; - for standard output, instead of text")
+    if html:
+        option("--html", metavar="FILE", help="also write the outcome as an HTML page")
     if plot:
         option("--plot", metavar="FILE", help="plot the results, as .png, .svg or .pdf")
     option("-q", "--quiet", action="store_true", help="print only the conclusion: no progress, no tables")
@@ -90,10 +103,12 @@ def add(parser: Parser, plot: bool = False) -> None:
 
 def checked(given: argparse.Namespace, command: str, *needed: str) -> Output:
     """Return the options' values; reject files that cannot be written, and missing libraries."""
-    named = {"--json": given.json, "--plot": getattr(given, "plot", None)}
+    named = {"--json": given.json, "--html": getattr(given, "html", None), "--plot": getattr(given, "plot", None)}
     need(command, *needed, *(["matplotlib"] if named["--plot"] else []))
-    json, plot = (None if name is None else files.checked(command, option, name) for option, name in named.items())
-    return Output(command, json, plot, given.quiet)
+    paths = {
+        option[2:]: None if name is None else files.checked(command, option, name) for option, name in named.items()
+    }
+    return Output(command, paths["json"], paths["html"], paths["plot"], given.quiet)
 
 
 def need(command: str, *modules: str) -> None:

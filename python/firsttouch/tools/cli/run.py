@@ -36,6 +36,7 @@ for example:
   firsttouch run script.py data.csv         as python script.py data.csv
   firsttouch run -m package.module          as python -m package.module
   firsttouch run --json report.json -q script.py
+  firsttouch run --html report.html script.py
   firsttouch run --allocator mimalloc script.py
   firsttouch run --allocator 'pool(decay=10, max_idle="1 GiB")' script.py
   firsttouch run --limit auto script.py     a MemoryError, not a killed process
@@ -58,6 +59,7 @@ _VALUES = {
             " (then each process that exits normally writes its own), - for standard output"
         ),
     ),
+    "--html": ("FILE", "also write the report as an HTML page, once the program has ended"),
     "--allocator": (
         "EXPRESSION",
         (
@@ -89,11 +91,43 @@ def main(words: Sequence[str]) -> int:
         given, found = program.parse(_parser(), words, list(_VALUES))
     settings = _settings(given)
     start = _of_other(found, settings) if found.executable is not None else _of_python(given, found, settings)
-    if given.limit is None:
+    if given.limit is None and given.html is None:
         start()
-    from firsttouch.tools.cli import budget
 
-    return program.passed_on(budget.run(settings, start))
+    def wait() -> int:
+        if given.limit is None:
+            return program.wait_for(start)
+        from firsttouch.tools.cli import budget
+
+        return budget.run(settings, start)
+
+    return program.passed_on(wait() if given.html is None else _paged(given.html, settings, wait))
+
+
+def _paged(name: str, settings: dict[str, Any], run: Callable[[], int]) -> int:
+    """Run the program and write its report as a page; return its status."""
+    import json
+    import tempfile
+
+    from firsttouch.tools.cli.output import Output
+    from firsttouch.tools.measuring.report import Table
+
+    if "json" in settings:
+        raise BadUsageError("run: --html and --json exclude each other")
+    out = Output("run", html=files.checked("run", "--html", name))
+    with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
+        path = os.path.join(folder, "report.json")
+        settings["json"] = files.escape(path)
+        status = run()
+        try:
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+        except FileNotFoundError:
+            if not files.rank():  # the other ranks of MPI report nothing
+                speak.line("no page: the program left no report, as it was killed, ended by os._exit or never started")
+            return status
+    out.page([Table("", (), list(report["rows"].items()))], report["remarks"], [report["conclusion"]])
+    return status
 
 
 def _of_python(given: Any, found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn]:
@@ -120,7 +154,7 @@ class _Options:
     """The options, none of them given yet."""
 
     quiet = all = lines = False
-    json = allocator = limit = None
+    json = html = allocator = limit = None
 
 
 def _parsed(words: Sequence[str]) -> _Options | None:

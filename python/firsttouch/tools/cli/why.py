@@ -70,7 +70,7 @@ def main(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("why", _DESCRIPTION, _USAGE, _EXAMPLES)
     parser.add_argument("--watch", type=_seconds, metavar="SECONDS", help="look at a process again and again")
-    output.add(parser, plot=True)
+    output.add(parser, plot=True, html=True)
     return parser
 
 

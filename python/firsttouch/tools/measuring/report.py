@@ -1,10 +1,13 @@
-"""Tables and pictures: what a command found, on a terminal and in files."""
+"""Tables, pictures and pages: what a command found, on a terminal and in files."""
 
 from __future__ import annotations
 
+import datetime
+import platform
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,3 +69,34 @@ def save_pictures(pictures: Sequence[Picture], path: Path) -> None:
     drawn: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix.lower() in (".svg", ".svgz") else {}
     with rc_context({"svg.hashsalt": path.stem}):
         figure.savefig(path, **drawn)
+
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif; }
+h1 { font: bold 1.2rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin-top: 2rem; }
+b { display: block; margin: .5rem 0; }
+div { overflow-x: auto; }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem 1rem .3rem 0; border-bottom: 1px solid #8886; text-align: left; white-space: pre-wrap; }
+"""
+
+
+def page(title: str, lead: Sequence[str], tables: Sequence[Table], notes: Sequence[str]) -> str:
+    """Return an HTML page: what the command found in sentences, then its tables and notes."""
+
+    def each(tag: str, texts: Sequence[str]) -> str:
+        return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
+
+    def drawn(table: Table) -> str:
+        rows = [each("th", table.columns), *(each("td", row) for row in table.rows)]
+        lines = "\n".join(f"<tr>{row}</tr>" for row in rows if row)
+        return f'{each("h2", [table.title] if table.title else [])}<div tabindex="0"><table>\n{lines}\n</table></div>'
+
+    when = f"{datetime.datetime.now().astimezone().isoformat(timespec='minutes')} on {platform.node()}"
+    body = [each("h1", [title]), each("p", [when]), each("b", lead), *map(drawn, tables)]
+    body.append(f"<ul>{each('li', notes)}</ul>" if notes else "")
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    head += f"{each('title', [title])}<style>{_STYLE}</style>"
+    return '<!doctype html>\n<html lang="en">' + "\n".join([head, "<main>", *body, "</main>", "</html>", ""])
