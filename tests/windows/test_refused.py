@@ -53,7 +53,6 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "a node that does not exist": (lambda: ft.numa(5), ValueError, "there is no node 5: this machine has node 0"),
     "another policy with it": (lambda: ft.pages(numa="interleave:0-5"), ValueError, "there is no node 1"),
     "one that is preferred": (lambda: ft.pages(numa="preferred:5"), ValueError, "there is no node 5"),
-    "of shared memory": (lambda: ft.shared(N, numa=5), ValueError, "there is no node 5"),
     "to move to": (lambda: ft.migrate(ft.zeros(N), 5), ValueError, "there is no node 5"),
     "a strict placement": (lambda: ft.pages(huge="thp", strict=True).zeros(N), MemoryError, "huge='thp': "),
     "moving pages": (lambda: ft.migrate(ft.zeros(N), 0), OSError, "the kernel does not support it"),

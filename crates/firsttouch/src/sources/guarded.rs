@@ -142,8 +142,13 @@ impl Room {
         // SAFETY: the pages were just mapped, and those of the guard are never in use.
         unsafe {
             room.put_canaries();
-            // The system refuses where the process has as many mappings as it may have.
-            room.is_guarded = may_guard() && os::protect(guard, page, false).is_ok();
+            if may_guard() {
+                if let Err(error) = os::protect(guard, page, false) {
+                    room.unmap();
+                    return Err(refused(error));
+                }
+                room.is_guarded = true;
+            }
         }
         GUARDS.fetch_add(room.is_guarded.into(), Relaxed);
         Ok(room)
