@@ -1,4 +1,4 @@
-"""--json: names with %r and %p, standard output, and files that cannot be written; --html."""
+"""Files of reports (--json, --html): names with %r and %p, and what cannot be written; options for every run."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import pytest
 from _firsttouch_start import settings
 from firsttouch.tools.cli import files
 
-from .conftest import Start
+from .conftest import Start, Write
 
 IMPORT = "import numpy; print('ran')"
 
@@ -104,3 +104,34 @@ def test_patterns(monkeypatch: pytest.MonkeyPatch, pattern: str, name: str, fiel
     assert settings.filled(files.fill_rank(pattern)) == name.replace("{pid}", str(os.getpid()))
     assert files.has_fields(pattern) == bool(fields)
     assert settings.one_per_process(pattern) == ("p" in fields)
+
+
+FILE = ".config/firsttouch/run"
+SERVED = "import numpy as np, firsttouch as ft; print(ft.get_allocator(np.ones(1 << 20)))"
+
+
+@pytest.mark.parametrize(
+    ("file", "variable", "line", "said"),
+    [
+        ("--limit '1 GiB' # of all\n-q", "", [], "limited(pool(), '1 GiB')"),
+        ("-q --limit 1GiB", "--limit=2GiB", [], "limited(pool(), '2 GiB')"),
+        ("-q --limit 1GiB", "--limit=2GiB", ["--limit", "3GiB"], "limited(pool(), '3 GiB')"),
+        ("-q --json /nowhere/a.json", "", ["--html", "page.html"], "pool()"),
+        ("", "script.py", [], "the variable FIRSTTOUCH_OPTIONS: only options of firsttouch run may stand there"),
+        ("--json 'a", "", [], "~/.config/firsttouch/run: only options of firsttouch run may stand there"),
+        ("", "--limit soon", [], "run: --limit: "),
+    ],
+)
+def test_options_for_every_run(
+    firsttouch: Start, write: Write, tmp_path: Path, file: str, variable: str, line: list[str], said: str
+) -> None:
+    write(FILE, file)
+    usual = {"HOME": str(tmp_path), "FIRSTTOUCH_OPTIONS": variable}
+    done = firsttouch("run", *line, "-c", SERVED, environment=usual)
+    assert said in (done.stderr or done.stdout)
+
+
+def test_a_program_in_another_language_gets_the_usual_options_that_it_can_obey(firsttouch: Start) -> None:
+    usual = {"FIRSTTOUCH_OPTIONS": "-q --lines --all --limit 1GiB --allocator mimalloc"}
+    done = firsttouch("run", "true", environment=usual)
+    assert (done.returncode, done.stderr) == (0, "")

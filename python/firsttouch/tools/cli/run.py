@@ -47,7 +47,8 @@ for example:
   python -W error -m firsttouch run script.py         python's options go before
 
 options of firsttouch come before the program; everything after it is passed to
-the program.
+the program. Options for every run may stand in ~/.config/firsttouch/run and in
+the variable FIRSTTOUCH_OPTIONS.
 """
 
 #: The options with a value, and the others: what stands for the value, and the help.
@@ -89,6 +90,7 @@ def main(words: Sequence[str]) -> int:
     given = _parsed(own)
     if given is None or found is None:
         given, found = program.parse(_parser(), words, list(_VALUES))
+    _add_usual(given, found)
     settings = _settings(given)
     start = _of_other(found, settings) if found.executable is not None else _of_python(given, found, settings)
     if given.limit is None and given.html is None:
@@ -142,12 +144,46 @@ def _of_python(given: Any, found: Program, settings: dict[str, Any]) -> Callable
 def _of_other(found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn]:
     """Return what becomes another program."""
     path = found.executable or ""
-    for option in ("allocator", "limit", "lines"):
+    for option in _OF_PYTHON:
         if option in settings:
             raise BadUsageError(f"run: --{option} is for Python programs, and {path} is not one")
     _check(path)
     outer = {name: value for name, value in os.environ.items() if name != VARIABLE}
     return lambda: program.become(path, found.words, _preloaded(settings, outer))
+
+
+#: Where options for every run stand: those of the variable precede those of the file, and the command line's all.
+_VARIABLE, _FILE = "FIRSTTOUCH_OPTIONS", "~/.config/firsttouch/run"
+#: Options that other programs than Python's cannot obey.
+_OF_PYTHON = ("allocator", "limit", "lines")
+
+
+def _add_usual(given: Any, found: Program) -> None:
+    """Add the options for every run, where the command line has no others and the program can obey them."""
+    unheard = (*_OF_PYTHON, "all") if found.executable is not None else ()
+    for place, text in ((f"the variable {_VARIABLE}", os.environ.get(_VARIABLE, "")), (_FILE, _of_file())):
+        if not text.strip():
+            continue
+        import shlex
+
+        try:
+            usual = _parsed(shlex.split(text, comments=True))
+        except ValueError:  # a quotation that is not closed
+            usual = None
+        if usual is None:
+            raise BadUsageError(f"run: {place}: only options of firsttouch run may stand there, not {text.strip()!r}")
+        rivals = ("json", "html") if given.json or given.html else ()
+        for name, value in vars(usual).items():
+            if name not in (*unheard, *rivals) and not getattr(given, name):
+                setattr(given, name, value)
+
+
+def _of_file() -> str:
+    try:
+        with open(os.path.expanduser(_FILE), encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:  # also where HOME is another user's
+        return ""
 
 
 class _Options:
