@@ -319,7 +319,8 @@ class _Sorting:
             first = np.searchsorted(self._blocks[:, 1], mapping.start, "right")
             last = np.searchsorted(self._blocks[:, 0], mapping.end)
             if first == last and (not mapping.resident or group not in (MALLOC, OTHER)):
-                self._add(group, what, mapping.resident, mapping.size - mapping.resident)
+                is_reserved = mapping.access.startswith("---")  # and nobody's yet
+                self._add(group, what, mapping.resident, 0 if is_reserved else mapping.size - mapping.resident)
             else:
                 self._split(mapping, group, what, self._blocks[first:last])
         return sorted(self._parts.values(), key=lambda part: -part.resident)
