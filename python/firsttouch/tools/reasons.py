@@ -218,8 +218,11 @@ class Reasons:
         """Return what is allocated or mapped and takes no memory, if that is much."""
         parts = [part for part in self.peak.parts if part.group not in _NEVER_FULL or part.what == resident.LARGE]
         parts = sorted((part for part in parts if part.untouched >= _MUCH), key=_untouched, reverse=True)
-        rows = [[self._named(part), f"{part.untouched / _MIB:,.1f}"] for part in parts[:_SHOWN]]
-        return [Table("", ["not resident: never touched, or zero page", "MiB"], list(rows))] if rows else []
+        table = Table("", ["allocated or mapped, not resident", "never touched MiB", "zero page MiB"])
+        for part in parts[:_SHOWN]:
+            figures = (part.untouched - part.zero_page, part.zero_page)
+            table.rows.append([self._named(part), *(f"{figure / _MIB:,.1f}" for figure in figures)])
+        return [table] if table.rows else []
 
     def _draw(self, axes: Axes) -> None:
         """Draw an icicle: groups at the left, their parts beside them, all as high as they are large."""

@@ -84,7 +84,9 @@ class Part:
     resident: int = 0
     blocks: int = 0
     untouched: int = 0
-    """Allocated or mapped, but without memory behind it: never touched, or the zero page."""
+    """Allocated or mapped, but without memory behind it: never written."""
+    zero_page: int = 0
+    """What of that was read, so that the kernel's zero page is there."""
 
 
 @dataclass
@@ -325,10 +327,13 @@ class _Sorting:
                 self._split(mapping, group, what, self._blocks[first:last])
         return sorted(self._parts.values(), key=lambda part: -part.resident)
 
-    def _add(self, group: str, what: str, resident: float, untouched: float = 0, blocks: int = 0) -> None:
+    def _add(
+        self, group: str, what: str, resident: float, untouched: float = 0, zero: float = 0, blocks: int = 0
+    ) -> None:
         part = self._parts.setdefault((group, what), Part(group, what))
         part.resident += round(resident)
         part.untouched += round(untouched)
+        part.zero_page += round(zero)
         part.blocks += blocks
 
     def _kind(self, mapping: _Mapping, before: _Mapping | None, after: _Mapping | None) -> tuple[str, str]:
@@ -365,8 +370,8 @@ class _Sorting:
     def _split(self, mapping: _Mapping, group: str, what: str, blocks: Addresses) -> None:
         """Sort the pages of a mapping into its blocks with lines, and what else lies in it."""
         inside = mapping.path == "[heap]" if group in (MALLOC, OTHER) and mapping.resident else None
-        pairs, found = _firsttouch.contents_of_mapping(self._process, mapping.start, mapping.end, inside)
-        below = _Ranges(pairs).below
+        (pairs, zeros), found = _firsttouch.contents_of_mapping(self._process, mapping.start, mapping.end, inside)
+        below, zeros_below = _Ranges(pairs).below, _Ranges(zeros).below
         present = float(below(np.array([mapping.end]))[0])
         # Where the kernel does not tell the zero page, and where the process goes on meanwhile, they differ a little.
         scale = mapping.resident / present if present else 0.0
@@ -375,8 +380,9 @@ class _Sorting:
         for line in np.unique(blocks[:, 2]):
             mine = blocks[:, 2] == line
             resident, size = float(there[mine].sum()), float((ends - starts)[mine].sum())
+            zero = float((zeros_below(ends) - zeros_below(starts))[mine].sum())
             begun = int((mine & (blocks[:, 0] == starts)).sum())  # the others in a mapping before
-            self._add(*self._line(int(line)), resident, size - resident, begun)
+            self._add(*self._line(int(line)), resident, size - resident, zero, begun)
         if found is None:
             self.is_closed = True
         stretches = [_Stretch(mapping.end, group, what)]
@@ -384,14 +390,13 @@ class _Sorting:
             stretches = self._stretches(mapping, found)
         edges = np.array([mapping.start, *(stretch.end for stretch in stretches)])
         of_blocks = np.bincount(np.searchsorted(edges, starts, "right") - 1, there, len(stretches))
-        for stretch, size, resident in zip(
-            stretches, np.diff(edges), np.diff(below(edges)) * scale - of_blocks, strict=True
-        ):
+        present_here, zero_here = np.diff(below(edges)) * scale - of_blocks, np.diff(zeros_below(edges))
+        for stretch, size, resident, zero in zip(stretches, np.diff(edges), present_here, zero_here, strict=True):
             free = sum(stretch.free.values())
             gone = min(free, max(resident, 0.0))
             if size:
-                untouched = 0 if len(blocks) else max(size - resident, 0.0)
-                self._add(stretch.group, stretch.what, resident - gone, untouched)
+                absent = (0, 0) if len(blocks) else (max(size - resident, 0.0), zero)
+                self._add(stretch.group, stretch.what, resident - gone, *absent)
             for name, freed in stretch.free.items():
                 self._add(stretch.group, name, freed * gone / max(free, 1))
 

@@ -47,21 +47,25 @@ pub fn live_end(py: Python<'_>, limit: f64) -> PyResult<()> {
     Ok(())
 }
 
-/// The ranges of resident pages between two addresses of a process, in order. The zero page is not resident; before Linux 6.7
-/// it cannot be told from others.
-fn resident(process: u32, start: usize, end: usize) -> Result<Vec<Range<usize>>, Errno> {
+/// The ranges of resident pages between two addresses of a process, in order, and those of the zero page, which is not
+/// resident; before Linux 6.7 it cannot be told from others.
+fn resident(process: u32, start: usize, end: usize) -> Result<[Vec<Range<usize>>; 2], Errno> {
     let table = PageTable::of(process)?;
-    let mut found: Vec<Range<usize>> = Vec::new();
-    let mut push = |start: usize, end: usize| match found.last_mut().filter(|last| last.end == start) {
-        Some(last) => last.end = end,
-        None => found.push(start..end),
+    let mut found = [Vec::new(), Vec::new()];
+    let mut push = |seen: u64, start: usize, end: usize| {
+        let ranges: &mut Vec<Range<usize>> = &mut found[usize::from(seen & seen::ZERO != 0)];
+        match ranges.last_mut().filter(|last| last.end == start) {
+            Some(last) => last.end = end,
+            None => ranges.push(start..end),
+        }
     };
     let page_size = os::page_size();
     let (mut regions, mut at) = ([PageRegion::default(); 512], start);
     while at < end {
         let Ok((count, next)) = table.scan(at, end, &mut regions) else { break };
-        let real = |region: &&PageRegion| region.seen & (seen::PRESENT | seen::ZERO) == seen::PRESENT;
-        regions[..count].iter().filter(real).for_each(|region| push(region.start, region.end));
+        for region in regions[..count].iter().filter(|region| region.seen & seen::PRESENT != 0) {
+            push(region.seen, region.start, region.end);
+        }
         at = next.max(at + page_size);
     }
     let mut entries = vec![0; 4096];
@@ -69,7 +73,7 @@ fn resident(process: u32, start: usize, end: usize) -> Result<Vec<Range<usize>>,
         let pages = entries.len().min((end - at) / page_size);
         table.entries(at, &mut entries[..pages])?;
         for (page, _) in entries[..pages].iter().enumerate().filter(|(_, entry)| **entry & seen::PRESENT != 0) {
-            push(at + page * page_size, at + (page + 1) * page_size);
+            push(seen::PRESENT, at + page * page_size, at + (page + 1) * page_size);
         }
         at += pages * page_size;
     }
@@ -235,7 +239,10 @@ fn parts(memory: &mut Resident, is_heap: bool) -> Vec<Part> {
     parts
 }
 
-/// What a mapping of a process has: the resident ranges, as pairs of numbers of 64 bits, and its parts. Those are looked for where
+/// Two lists of ranges, each as pairs of numbers of 64 bits.
+type Ranges<'py> = [Bound<'py, PyBytes>; 2];
+
+/// What a mapping of a process has: the resident ranges and those of the zero page, and its parts. Those are looked for where
 /// `is_heap` is given, and `None` where its memory may not be read.
 #[pyfunction]
 #[pyo3(signature = (process, start, end, is_heap))]
@@ -245,18 +252,20 @@ pub fn contents_of_mapping(
     start: usize,
     end: usize,
     is_heap: Option<bool>,
-) -> PyResult<(Bound<'_, PyBytes>, Option<Vec<Part>>)> {
-    let (ranges, parts) = py.detach(|| {
-        let ranges = resident(process, start, end).map_err(os_error)?;
-        let Some(is_heap) = is_heap else { return Ok((ranges, Some(Vec::new()))) };
-        let Ok(memory) = File::open(format!("/proc/{process}/mem")) else { return Ok((ranges, None)) };
+) -> PyResult<(Ranges<'_>, Option<Vec<Part>>)> {
+    let (ranges, zeros, parts) = py.detach(|| {
+        let [ranges, zeros] = resident(process, start, end).map_err(os_error)?;
+        let Some(is_heap) = is_heap else { return Ok((ranges, zeros, Some(Vec::new()))) };
+        let Ok(memory) = File::open(format!("/proc/{process}/mem")) else { return Ok((ranges, zeros, None)) };
         let mut memory = Resident { memory, bytes: start..end, ranges, page: (0, [0; PAGE]) };
         let found = parts(&mut memory, is_heap);
-        Ok::<_, PyErr>((memory.ranges, Some(found)))
+        Ok::<_, PyErr>((memory.ranges, zeros, Some(found)))
     })?;
-    let words: Vec<u8> =
-        ranges.iter().flat_map(|range| [range.start, range.end]).flat_map(usize::to_ne_bytes).collect();
-    Ok((PyBytes::new(py, &words), parts))
+    let both = [ranges, zeros].map(|ranges| {
+        let words = ranges.iter().flat_map(|range| [range.start, range.end]);
+        PyBytes::new(py, &words.flat_map(usize::to_ne_bytes).collect::<Vec<u8>>())
+    });
+    Ok((both, parts))
 }
 
 #[cfg(test)]
