@@ -142,8 +142,13 @@ _DEPTH = 8
 """Containers inside one another that are looked into. What lies deeper stays where it is."""
 
 
+_MAY_HOLD_ARRAYS = (np.ndarray, tuple, list, dict)
+
+
 def _copied(value: Any, scope: _firsttouch.EnteredScope) -> Any:
     """Return a result with copies of its arrays in chunks of the scope's buffer, which they would keep alive."""
+    if type(value) not in _MAY_HOLD_ARRAYS:
+        return value
     found: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # each with the array that owns its memory
     _look(value, scope, found, _DEPTH)
     if not found:
