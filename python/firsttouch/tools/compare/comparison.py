@@ -39,6 +39,8 @@ class Row:
     runs: list[Run] = field(default_factory=list[Run])
     failure: str | None = None
     remark: str | None = None
+    left: int | None = None
+    """Resident bytes at the end of a served process, in the checked run."""
 
 
 @dataclass
@@ -112,5 +114,5 @@ def _turn(trial: Trial, row: Row, check: bool = False) -> Run | None:
         row.failure, row.runs = f"{failed}: {last}" if last else str(failed), []
         return None
     if check:
-        row.failure, row.remark = told
+        row.failure, row.remark, row.left = told
     return run

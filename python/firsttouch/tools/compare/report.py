@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from firsttouch._internal import units
 from firsttouch.tools.compare.comparison import FEWEST, Outcome, Row, speedup
-from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, left_out
+from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, HUGE_GLIBC, POOL, PRELOADED, TUNED_GLIBC, left_out
 from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.measuring.statistics import Estimate, difference, margin
 
@@ -25,7 +25,7 @@ _MORE, _MUCH = 1.25, 32 << 20
 
 @dataclass(frozen=True)
 class Advice:
-    """The sentences, and the contenders that are certainly faster or slower, the fastest first."""
+    """The sentences, and the contenders that are certainly faster or slower, in the same order."""
 
     sentences: tuple[str, ...]
     faster: tuple[str, ...] = ()
@@ -33,28 +33,48 @@ class Advice:
 
 
 def judged(outcome: Outcome) -> Advice:
-    """Return what the figures allow to conclude of each contender, the fastest first."""
+    """Return what the figures allow to conclude: of the pool first, then of the others, the fastest first."""
     if outcome.rounds < FEWEST:
         runs = units.count(outcome.rounds, "run")
         return Advice((f"No conclusion: {runs} of each cannot be distinguished from chance; use {FEWEST} or more.",))
     if not outcome.others:
         return Advice(("No conclusion: every contender had a failed run.",))
+    pool = next((row for row in outcome.others if row.contender in (POOL, PRELOADED)), None)
+    noise = outcome.noise()
     found = {row.contender.name: speedup(outcome.default.runs, row.runs) for row in outcome.others}
+    order = sorted(outcome.others, key=lambda row: (row is not pool, -found[row.contender.name].value))
     named: dict[str, list[str]] = {"faster": [], "unsure": [], "none": [], "slower": []}
-    for name in sorted(found, key=lambda name: -found[name].value):
-        named[difference(found[name], outcome.noise())].append(name)
-    sentences = [f"{name} is faster here: {_times(found[name])}." for name in named["faster"]]
-    sentences += [
-        f"{name} may be faster: {_times(found[name])}. More runs, as with --runs 50, may tell."
-        for name in named["unsure"]
-    ]
-    if named["none"]:
-        bar = f"{100 * margin(outcome.noise()):.0f} %"
-        names = units.listed([f"{name} ({found[name].value:.2f} times)" for name in named["none"]])
-        sentences.append(f"No difference: {names} as fast as the default; below {bar} it is noise.")
-    sentences += [f"{name} is slower here: {_longer(found[name])}." for name in named["slower"]]
+    for name in (row.contender.name for row in order):
+        named[difference(found[name], noise)].append(name)
+    sentences: list[str] = []
+    for row in order:
+        name = row.contender.name
+        if name in named["faster"]:
+            sentences.append(f"{name} is faster here: {_times(found[name])}.")
+            if pool and row.contender in (TUNED_GLIBC, HUGE_GLIBC):
+                sentences += _beside(pool, row, noise)
+        elif name in named["unsure"]:
+            sentences.append(f"{name} may be faster: {_times(found[name])}. More runs, as with --runs 50, may tell.")
+        elif name in named["slower"]:
+            sentences.append(f"{name} is slower here: {_longer(found[name])}.")
+        elif name == named["none"][0]:
+            names = units.listed([f"{name} ({found[name].value:.2f} times)" for name in named["none"]])
+            bar = f"{100 * margin(noise):.0f} %"
+            sentences.append(f"No difference: {names} as fast as the default; below {bar} it is noise.")
     sentences += _by_processor_time(outcome, named)
     return Advice(tuple(sentences), tuple(named["faster"]), tuple(named["slower"]))
+
+
+def _beside(pool: Row, glibc: Row, noise: Estimate) -> list[str]:
+    """Return a sentence on what the pool gives that a tuned glibc does not, unless the pool is faster anyway."""
+    if difference(speedup(pool.runs, glibc.runs), noise) == "slower":
+        return []
+    own, theirs = (middle(row, "peak_bytes") for row in (pool, glibc))
+    given = [f"a peak of {units.size(round(own))} instead of {units.size(round(theirs))}"] if own < theirs else []
+    if pool.left and pool.left < min(own, theirs):
+        given.append(f"{units.size(pool.left)} left of it at the end")
+    given.append(f"none of its {units.count(len(glibc.contender.environment), 'environment variable')}")
+    return [f"What {pool.contender.name} gives that it does not: {units.listed(given)}."]
 
 
 def _times(speedup: Estimate) -> str:

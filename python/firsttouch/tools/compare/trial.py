@@ -26,8 +26,13 @@ class FailedError(Exception):
         self.said = said
 
 
-def told(folder: Path, python: bool) -> tuple[str | None, str | None]:
-    """Return why a contender cannot take part, or a remark on its figures, by the reports of its processes.
+Told = tuple[str | None, str | None, int | None]
+
+
+def told(folder: Path, python: bool) -> Told:
+    """Return why a contender cannot take part, a remark on its figures, and the bytes that its largest process left.
+
+    That is by the reports of its processes; what was left is what was resident at the end.
 
     `python` tells whether the program itself is Python's.
     """
@@ -36,14 +41,15 @@ def told(folder: Path, python: bool) -> tuple[str | None, str | None]:
     if pools:
         served = sum(pool["allocations"] for pool in pools if pool)
         counted = all(report.get("allocator") is None for report in reports)  # other allocators may not count requests
-        return None, None if served or not counted else "it received no request for a large block"
+        left = max(report["resident_bytes"]["now"] or 0 for report in reports) or None
+        return None, None if served or not counted else "it received no request for a large block", left
     if not reports:
         words = "no process reported that it was served: it may not be Python, or may end with os._exit"
-        return (None, words) if python else (words, None)
+        return (None, words, None) if python else (words, None, None)
     reasons = [report["not_pooled_because"] for report in reports if report.get("numpy")]
     if reasons:
-        return f"not served: {reasons[0] or 'the start-up hook did not see the import of NumPy'}", None
-    return None, "NumPy was never imported, so nothing was served"
+        return f"not served: {reasons[0] or 'the start-up hook did not see the import of NumPy'}", None, None
+    return None, "NumPy was never imported, so nothing was served", None
 
 
 def _read(file: Path) -> dict[str, Any] | None:
@@ -90,7 +96,7 @@ class Trial:
             (self.folder / "out").replace(self.folder / "first")
         return run
 
-    def run(self, contender: Contender, check: bool = False) -> tuple[Run, tuple[str | None, str | None]]:
+    def run(self, contender: Contender, check: bool = False) -> tuple[Run, Told]:
         """Do another run; with `check`, also return what is told of it. Raises :exc:`FailedError`."""
         reports = self.folder / "reports"
         asked = check and bool(contender.install)
@@ -100,7 +106,7 @@ class Trial:
         run = self._once(contender, str(reports) if asked else None)
         if not self.ignore_output:
             self._compare()
-        return run, told(reports, self.python) if asked else (None, None)
+        return run, told(reports, self.python) if asked else (None, None, None)
 
     def _once(self, contender: Contender, report: str | None = None) -> Run:
         out = os.devnull if self.ignore_output else str(self.folder / "out")
