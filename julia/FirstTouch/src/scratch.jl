@@ -496,6 +496,16 @@ Base.unaliascopy(array::Union{ScratchArray,CheckedArray}) = isempty(array) ? arr
     "the right side shares scratch memory with the left side, which would be overwritten while it is read: " *
     "assign a copy, as in `y .= copy(y')`"))
 
+# `copyto!` with positions copies what overlaps as between Arrays, as if it were elsewhere first: Base does not look for it.
+const ScratchMemory{T} = Union{ScratchArray{T},CheckedArray{T}}
+function Base.copyto!(to::ScratchMemory{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T}
+    n < 0 && throw(ArgumentError("cannot copy $n elements: the number is negative"))
+    checkbounds(to, i:i+n-1)
+    checkbounds(from, j:j+n-1)
+    n > 0 && GC.@preserve to from unsafe_copyto!(pointer(to, i), pointer(from, j), n)
+    return to
+end
+
 # How buffers are displayed.
 
 function Base.show(io::IO, buffer::SlabBuffer{SlabSize}) where {SlabSize}

@@ -389,6 +389,20 @@ function shift(x, buffer)
         sum(y)
     end
 end
+@testset "copyto! with positions, $(nameof(typeof(buffer)))" for buffer in (SlabBuffer(), CheckedBuffer())
+    for (to, from) in ((2, 1), (1, 2))
+        expected = copyto!(collect(1:10), to, collect(1:10), from, 9)
+        @test expected == @no_escape buffer begin
+            y = @alloc(Int, 10)
+            y .= 1:10
+            copyto!(y, to, y, from, 9)
+            @test_throws BoundsError copyto!(y, to, y, from, 10)
+            @test_throws ArgumentError copyto!(y, 1, y, 1, -1)
+            @test copyto!(y, 11, y, 11, 0) === y
+            copy(y)
+        end
+    end
+end
 @testset "no overlap, no allocation" begin
     buffer = SlabBuffer()
     x = [1, 2, 3, 4]
