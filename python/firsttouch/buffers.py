@@ -84,8 +84,9 @@ class _Scopes:
 
     def __enter__(self) -> Scope:
         entered = _firsttouch.enter_scope(self._buffer)
+        scope = entered.scope()  # before it is listed: if this fails, nobody leaves it
         self._entered.append(entered)
-        return entered.scope()
+        return scope
 
     def __exit__(self, *_: object) -> None:
         if self._entered:
@@ -99,10 +100,10 @@ class _Scopes:
 
         Else the last of all, as of a generator that another thread closes.
         """
-        for entered in reversed(self._entered):
+        for entered in self._entered[::-1]:  # a copy, as other threads may leave theirs meanwhile
             if entered.is_current():
                 return entered
-        for entered in reversed(self._entered):
+        for entered in self._entered[::-1]:
             if entered.is_own():
                 return entered
         return self._entered[-1]
@@ -138,6 +139,8 @@ def _decorated(function: Callable[P, R], buffer: Buffer | None) -> Callable[P, R
     return scoped
 
 
+_CONTAINERS = (tuple, list, dict)
+_LOOKED_AT = (np.ndarray, *_CONTAINERS)
 _DEPTH = 8
 """Containers inside one another that are looked into. What lies deeper stays where it is."""
 
@@ -150,45 +153,58 @@ def _copied(value: Any, scope: _firsttouch.EnteredScope) -> Any:
     if type(value) not in _MAY_HOLD_ARRAYS:
         return value
     found: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # each with the array that owns its memory
-    _look(value, scope, found, _DEPTH)
+    _look(value, scope, found, {}, _DEPTH)
     if not found:
         return value
     # Those that share memory with one another stay, as they would not in their copies, and so do views that are larger
-    # than their memory.
-    owners = Counter(id(owner) for _, owner in found.values())
-    copies = {}
+    # than their memory. (No generator: CPython 3.13.0 crashes if it has no memory for one.)
+    owners = Counter([id(owner) for _, owner in found.values()])
+    copies: dict[int, tuple[Any, Any]] = {}
     for number, (array, owner) in found.items():
         if owners[id(owner)] == 1 and array.nbytes <= owner.nbytes:
-            copies[number] = array.copy("K")
-            copies[number].flags.writeable = array.flags.writeable
+            copy = array.copy("K")
+            copy.flags.writeable = array.flags.writeable
+            copies[number] = array, copy
     return _replaced(value, copies, _DEPTH)
 
 
-def _look(value: Any, scope: _firsttouch.EnteredScope, found: dict[int, tuple[Any, Any]], depth: int) -> None:
+def _look(
+    value: Any, scope: _firsttouch.EnteredScope, found: dict[int, tuple[Any, Any]], seen: dict[int, Any], depth: int
+) -> None:
+    """Enter the arrays into `found` and the containers into `seen`, by their numbers; look into each once."""
     kind = type(value)
     if kind is np.ndarray:
         owner = scope.pinned(value)
         if owner is not None:
             found[id(value)] = value, owner
-    elif depth and kind in (tuple, list, dict):
-        for item in value.values() if kind is dict else value:
-            _look(item, scope, found, depth - 1)
+    elif depth and kind in _CONTAINERS and id(value) not in seen:
+        seen[id(value)] = value
+        # Other threads may change a dict meanwhile.
+        for item in list(value.values()) if kind is dict else value:
+            if type(item) in _LOOKED_AT:
+                _look(item, scope, found, seen, depth - 1)
 
 
-def _replaced(value: Any, copies: dict[int, np.ndarray], depth: int) -> Any:
-    """Return a value with copies: lists and dicts stay the same objects, tuples are made again."""
+def _replaced(value: Any, new: dict[int, tuple[Any, Any]], depth: int) -> Any:
+    """Return a value with copies: lists and dicts stay the same objects, tuples are made again.
+
+    `new` has arrays and containers by their numbers, each with what replaces it.
+    """
     kind = type(value)
-    if kind is np.ndarray:
-        return copies.get(id(value), value)
-    if not depth or kind not in (tuple, list, dict):
+    if id(value) in new:
+        return new[id(value)][1]
+    if not depth or kind not in _CONTAINERS:
         return value
-    items = value.items() if kind is dict else enumerate(value)
-    changed = {at: new for at, old in items if (new := _replaced(old, copies, depth - 1)) is not old}
+    new[id(value)] = value, value
+    items = list(value.items() if kind is dict else enumerate(value))
+    some = [(at, old) for at, old in items if type(old) in _LOOKED_AT]
+    changed = {at: made for at, old in some if (made := _replaced(old, new, depth - 1)) is not old}
     if kind is not tuple:
-        for at, new in changed.items():
-            value[at] = new
-        return value
-    return tuple(changed.get(at, old) for at, old in enumerate(value)) if changed else value
+        for at, made in changed.items():
+            value[at] = made
+    elif changed:
+        new[id(value)] = value, tuple(changed.get(at, old) for at, old in items)
+    return new[id(value)][1]
 
 
 @overload

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import inspect
 import pickle
+import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -144,6 +145,42 @@ def test_lists_and_dicts_stay_the_same_objects() -> None:
     assert extended(given) is given is given[1]
     assert BUFFER.used == 0
     assert (given[0] == 7).all()
+
+
+def test_lists_that_lead_to_each_other_are_looked_into_once() -> None:
+    nodes: list[Any] = [[] for _ in range(40)]
+    for node in nodes:
+        node.extend(nodes)
+    nodes[7].append(None)
+
+    @ft.scratch(BUFFER)
+    def joined() -> Any:
+        nodes[7][-1] = np.full(MIDDLE, 7.0)
+        shared = (np.full(MIDDLE, 7.0),)
+        return nodes, shared, shared
+
+    found = joined()
+    assert found[0] is nodes
+    assert found[1] is found[2]
+    assert (found[1][0] == 7).all()
+    assert BUFFER.used == 0
+
+
+def test_a_dict_that_others_change_meanwhile() -> None:
+    """As another thread may between any two items."""
+    cache: dict[Any, Any] = dict.fromkeys(range(9), ())
+
+    @ft.scratch(BUFFER)
+    def cached() -> Any:
+        cache["mine"] = np.full(MIDDLE, 7.0)
+        sys.setprofile(lambda *_: cache.update({len(cache): ()}))
+        return cache
+
+    try:
+        assert cached() is cache
+    finally:
+        sys.setprofile(None)
+    assert BUFFER.used == 0
 
 
 def test_the_finalizer_of_a_dataclass_waits_for_it() -> None:

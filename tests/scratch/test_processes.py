@@ -161,3 +161,29 @@ def test_a_scope_that_cannot_be_entered_is_closed(warm: str) -> None:
     """
     )
     assert printed == "True True\n"
+
+
+def test_a_result_for_whose_copy_there_is_no_memory() -> None:
+    printed = run(
+        """
+        import _testcapi
+        buffer = ft.ScratchBuffer("1 MiB")
+
+        @ft.scratch(buffer)
+        def made():
+            return [np.ones(1000)]
+
+        made()
+        refused = 0
+        for n in range(60):
+            _testcapi.set_nomemory(n, n + 1)
+            try:
+                made()
+            except MemoryError:
+                refused += 1
+            finally:
+                _testcapi.remove_mem_hooks()
+        print(refused > 20, buffer.used)
+    """
+    )
+    assert printed == "True 0\n"
