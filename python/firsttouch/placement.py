@@ -144,7 +144,7 @@ def touch(
 
     Notes
     -----
-    Other threads may write to the array meanwhile. Touching releases the GIL and can be interrupted by Ctrl-C. A
+    Other threads may write to the array meanwhile. Touching releases the GIL; Ctrl-C takes effect at its end. A
     read-only array is read: pages that were never written then become the kernel's shared zero page.
 
     Examples

@@ -87,6 +87,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["compare", "--json", "/proc/x.json", "script.py"], "cannot write /proc/x.json"),
     (["compare", "--plot", "no/such/x.png", "script.py"], "No such file or directory"),
     (["bench", "triad", "--plot", "no/such/x.png"], "No such file or directory"),
+    (["compare", "--plot", "x.xyz", "script.py"], "--plot draws .png, .svg or .pdf, not x.xyz"),
 ]
 
 

@@ -56,11 +56,12 @@ def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
     assert 0 <= found["kernel_seconds"] <= found["wall"]
 
 
-def test_of_a_trace(firsttouch: Start, tmp_path: Path) -> None:
+def test_of_a_trace_at_80_columns(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(FAULTS)
     assert firsttouch("trace", "-q", "-o", "t.ft", "work.py").returncode == 0
-    done = firsttouch("advise", "t.ft")
+    done = firsttouch("advise", "t.ft", environment={"COLUMNS": "80"})
     assert (done.returncode, done.stdout) == (0, "")
+    assert max(map(len, done.stderr.splitlines())) <= 80
     assert "work.py:9" in done.stderr
 
 

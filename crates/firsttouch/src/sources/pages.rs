@@ -35,7 +35,7 @@ const POPULATE: Opt = opt(
     OptionKind::Threads,
     NO,
     "Whether pages are faulted in before the constructor returns. An integer is the number of threads; ``True`` lets \
-     firsttouch choose it. Populating releases the GIL and can be interrupted by Ctrl-C.",
+     firsttouch choose it. Populating releases the GIL; Ctrl-C takes effect at its end.",
 );
 const LOCK: Opt = opt("lock", OptionKind::Flag, NO, "Whether pages are locked in memory (``mlock``).");
 const STRICT: Opt = opt(

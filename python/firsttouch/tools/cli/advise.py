@@ -99,7 +99,10 @@ def _say(summary: Summary, program: str, out: Output) -> None:
     said, table = summary.words(program), summary.gaining_lines()
     out.page([table] if table.rows else [], [], [said])
     if out.prints:
-        speak.line(said)
-        if table.rows and not out.quiet and sys.stderr is not None:
-            table.show(output.console(sys.stderr))
+        screen = output.console(sys.stderr)
+        with screen.capture() as text:
+            screen.print(f"firsttouch: {said}")
+            if table.rows and not out.quiet:
+                table.show(screen)
+        speak.write(sys.__stderr__, text.get())
     out.save(lambda: {"advice": said, **summary.as_dict()})

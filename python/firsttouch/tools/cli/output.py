@@ -105,6 +105,8 @@ def checked(given: argparse.Namespace, command: str, *needed: str) -> Output:
     """Return the options' values; reject files that cannot be written, and missing libraries."""
     named = {"--json": given.json, "--html": getattr(given, "html", None), "--plot": getattr(given, "plot", None)}
     need(command, *needed, *(["matplotlib"] if named["--plot"] else []))
+    if named["--plot"] and not named["--plot"].endswith((".png", ".svg", ".pdf")):  # now, not after the runs
+        raise BadUsageError(f"{command}: --plot draws .png, .svg or .pdf, not {named['--plot']}")
     paths = {
         option[2:]: None if name is None else files.checked(command, option, name) for option, name in named.items()
     }
