@@ -29,7 +29,7 @@ const CHUNK_ALIGN: usize = 4096;
 /// Held are at most about so many times the bytes that live; more only where no gap of so many chunks is large enough.
 const WASTE: usize = 4;
 const LOOKS: usize = 16;
-/// Ticks of the background purger that a chunk may stay unused.
+/// Ticks of the background purger that a chunk may stay unused; where that may not call the upstream, scopes that end.
 const PATIENCE: u8 = 10;
 
 /// The options of a growing buffer.
@@ -480,9 +480,21 @@ impl Buffer {
 
     /// A scope on this buffer ended: chunks that are empty now will go back after a while.
     pub fn settle(&self) {
-        if !self.is_idle() && !purger::ensure() {
+        if !self.may_be_purged() {
+            self.age();
+        } else if !self.is_idle() && !purger::ensure() {
             self.give_back(0);
         }
+    }
+
+    /// Gives back what was unused for too long.
+    fn age(&self) {
+        let mut state = self.state.lock();
+        for chunk in state.chunks.iter_mut().filter(|chunk| chunk.live == 0) {
+            chunk.quiet = chunk.quiet.saturating_add(1);
+        }
+        drop(state);
+        self.give_back(PATIENCE);
     }
 
     /// Returns the memory that no live block needs, and forgets the peak.
@@ -674,18 +686,8 @@ impl Buffer {
 
 impl Purgeable for Buffer {
     fn tick(&self) {
-        if !self.may_be_purged() {
-            return;
-        }
-        let mut state = self.state.lock();
-        let mut due = false;
-        for chunk in state.chunks.iter_mut().filter(|chunk| chunk.live == 0) {
-            chunk.quiet = chunk.quiet.saturating_add(1);
-            due |= chunk.quiet >= PATIENCE;
-        }
-        drop(state);
-        if due {
-            self.give_back(PATIENCE);
+        if self.may_be_purged() {
+            self.age();
         }
     }
 

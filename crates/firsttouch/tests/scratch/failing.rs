@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// Serves so many requests, refuses so many, and serves again.
-struct Failing {
-    upstream: Arc<dyn Allocator>,
-    pass: AtomicI64,
-    fail: AtomicI64,
+pub struct Failing {
+    pub upstream: Arc<dyn Allocator>,
+    pub pass: AtomicI64,
+    pub fail: AtomicI64,
 }
 
 // SAFETY: requests are passed on or refused.

@@ -1,5 +1,6 @@
 //! What is used again, and how much is held.
 
+use crate::failing::Failing;
 use crate::pieces::{Piece, chunks_of, fixed};
 use firsttouch::adaptors::{Limited, Tracked};
 use firsttouch::allocator::{AllocError, Limit};
@@ -7,6 +8,7 @@ use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::Malloc;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::{Duration, Instant};
 
 const KIB: usize = 1 << 10;
@@ -160,6 +162,22 @@ fn idle_chunks_are_given_back() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(buffer.capacity(), 0);
+}
+
+/// Where the purger may not call the upstream, they go as scopes end.
+#[test]
+fn idle_chunks_of_foreign_memory_are_given_back() {
+    let failing = Failing { upstream: Arc::new(Malloc), pass: AtomicI64::new(i64::MAX), fail: AtomicI64::new(0) };
+    let tracked = Tracked::new(Arc::new(failing));
+    let buffer = Buffer::growing(tracked.clone(), chunks_of(64 * KIB)).unwrap();
+    let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 4000, n)).collect();
+    pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
+    assert!(buffer.capacity() > 4 * 64 * KIB);
+    for n in 0..20 {
+        Piece::bytes(&buffer, 4000, n).give_back(&buffer);
+        buffer.settle();
+    }
+    assert_eq!((buffer.capacity(), tracked.stats().blocks), (64 * KIB, 1), "the chunk in use stays");
 }
 
 /// Law 8: a buffer that is dropped while blocks live leaves them alone.
