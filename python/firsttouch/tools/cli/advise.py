@@ -98,11 +98,9 @@ def _say(summary: Summary, program: str, out: Output) -> None:
         sys.stdout.flush()
     said, table = summary.words(program), summary.gaining_lines()
     out.page([table] if table.rows else [], [], [said])
-    if out.prints:
+    if out.prints and sys.stderr is not None:
         screen = output.console(sys.stderr)
-        with screen.capture() as text:
-            screen.print(f"firsttouch: {said}")
-            if table.rows and not out.quiet:
-                table.show(screen)
-        speak.write(sys.__stderr__, text.get())
+        screen.print(f"firsttouch: {said}")
+        if table.rows and not out.quiet:
+            table.show(screen)
     out.save(lambda: {"advice": said, **summary.as_dict()})
