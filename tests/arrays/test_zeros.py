@@ -59,6 +59,7 @@ print(json.dumps([resident(*case) for case in %r]))
 """
 
 
+@pytest.mark.linux("/proc")
 def test_sparse_arrays_stay_sparse() -> None:
     cases = [(1000, MIB), (300, 3 * MIB), (400, 300 * KIB)]
     # Older NumPys ask for no huge pages behind large zeros; we do.

@@ -199,6 +199,7 @@ def test_it_takes_as_long_as_it_announced(
 # --- The environments of the contenders.
 
 
+@pytest.mark.linux("LD_PRELOAD")
 def test_programs_in_any_language_are_compared_by_their_malloc() -> None:
     few, _ = candidates.chosen(False, [], any_program=True)
     names = ["the default", "the same again", "preloaded pool", "tuned glibc", "huge tuned glibc"]

@@ -14,7 +14,7 @@ mod threads;
 
 pub use super::unsupported::*;
 pub use c_library::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
-pub use faults::watch_faults;
+pub use faults::{watch_faults, write_in_handler};
 pub use machine::{
     data_limit, headroom, memory_bounds, memory_total, resident, resident_and_peak, symbol, usage, why_refused,
 };
