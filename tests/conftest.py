@@ -17,23 +17,7 @@ _PROCESSES = "a process or more for each test, which takes wine seconds; tests/w
 LEFT_OUT = {
     "benchmarks": "programs of this checkout, with Linux's compilers and counters",
     "c": "the library as Linux has it",
-    **dict.fromkeys(
-        (
-            f"cli/test_{name}.py"
-            for name in (
-                "allocator",
-                "foreign_code",
-                "hook",
-                "report",
-                "same_as_python",
-                "start_files",
-                "usual_options",
-            )
-        ),
-        _PROCESSES,
-    ),
-    **{f"cli/test_{name}.py": "shells, signals, fork" for name in ("bench", "children", "completion", "waiting")},
-    "cli/test_info.py": "/proc",
+    "cli": _PROCESSES,
     "company": "LD_PRELOAD",
     **{f"compare/test_{name}.py": "shells, signals, fork" for name in ("command", "processes")},
     **dict.fromkeys(("dask", "docs", "examples", "jupyter", "neighbours", "numba"), _PACKAGES),
@@ -43,7 +27,7 @@ LEFT_OUT = {
     "guarantees": "fork, signals, limits of processes",
     "handlers": _PROCESSES,
     "limits": "limits of processes, control groups, overcommit",
-    **{f"measure/test_{name}.py": _PROCESSES for name in ("noise", "threads")},
+    "measure/test_threads.py": _PROCESSES,
     "memory_out": "fork, and limits of processes",
     "placement": "/proc, transparent huge pages, nodes",
     "plugin": "fork",
