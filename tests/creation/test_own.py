@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from firsttouch import _firsttouch
 
 pytestmark = pytest.mark.quick
 
@@ -213,3 +214,25 @@ def test_an_object_is_one_allocator() -> None:
     del a, b
     gc.collect()
     assert ft.get_allocator(ft.zeros(1000, allocator=own)) != ft.get_allocator(ft.zeros(1000, allocator=Counted()))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_blocks_come_back_once_there_is_memory_to_say_so() -> None:
+    """Those whose numbers had no memory are lost, and no more."""
+    testcapi = pytest.importorskip("_testcapi")
+    own = Counted()
+    for n in range(4):
+        array = ft.empty(10_000, allocator=own)
+        testcapi.set_nomemory(n, n + 1)
+        try:
+            del array
+            _firsttouch.deliver()
+        except MemoryError:
+            pass
+        finally:
+            testcapi.remove_mem_hooks()
+    kept = len(own.kept)
+    for _ in range(3):
+        ft.empty(10_000, allocator=own)
+        _firsttouch.deliver()
+    assert len(own.kept) == kept <= 4

@@ -19,7 +19,7 @@ use pyo3::types::{PyBool, PyInt};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -265,7 +265,9 @@ pub fn deliver(py: Python<'_>) {
         }
         for ReturnedBlock { to, address, nbytes } in waiting {
             let object = to.object.bind(py);
-            if let Err(error) = object.call_method1("deallocate", (address, nbytes)) {
+            // PyO3 panics where there is no memory for a number: the others are delivered all the same.
+            let told = catch_unwind(AssertUnwindSafe(|| object.call_method1("deallocate", (address, nbytes))));
+            if let Ok(Err(error)) = told {
                 error.write_unraisable(py, Some(object));
             }
         }
@@ -275,7 +277,7 @@ pub fn deliver(py: Python<'_>) {
 
 extern "C" fn deliver_later(_: *mut c_void) -> c_int {
     IS_PENDING.store(false, SeqCst);
-    let _ = catch_unwind(|| Python::try_attach(deliver)); // for want of memory for a number
+    Python::try_attach(deliver);
     0
 }
 
