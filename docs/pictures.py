@@ -53,8 +53,9 @@ def _save(path: Path, moments: list[ft.inspection.PageMap], labels: list[str]) -
     figure, axes = pyplot.subplots(len(moments), figsize=size, layout="constrained", sharex=True)
     for ax, found, label in zip(axes, moments, labels, strict=True):
         colours = [states.index(state) for state in found.states.tolist()]
-        ax.imshow([colours], ListedColormap([colour for _, colour in _LOOKS.values()]), "nearest", vmin=0, vmax=3)
-        ax.set(aspect="auto", yticks=[])
+        palette = ListedColormap([colour for _, colour in _LOOKS.values()])
+        ax.imshow([colours], palette, aspect="auto", interpolation="nearest", vmin=0, vmax=3)
+        ax.set(yticks=[])
         ax.set_title(label, loc="left", weight="bold", fontsize=9)
     axes[-1].set_xlabel("page of the array")
     handles = [Patch(color=colour, label=name) for name, colour in _LOOKS.values()]

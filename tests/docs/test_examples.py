@@ -4,6 +4,7 @@ import ast
 import doctest
 import inspect
 import re
+import runpy
 import shlex
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,12 @@ def test_code_of_pages_parses_and_names_what_exists(page: str) -> None:
             if isinstance(node, ast.Call) and (function := resolved(node.func)) is not None:
                 given = {keyword.arg: object() for keyword in node.keywords if keyword.arg}
                 inspect.signature(function).bind(*node.args, **given)
+
+
+def test_pictures_of_pages_can_be_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    runpy.run_path(str(ROOT / "docs" / "pictures.py"))["draw"](tmp_path)
+    assert {page.name for page in tmp_path.iterdir()} == {"first-touch.svg", "zero-page.svg"}
 
 
 #: What a user is told to type: behind a prompt, or in backticks.
