@@ -1,10 +1,12 @@
-"""Tables on terminals of any width."""
+"""Tables on terminals of any width, and titles of pictures."""
 
 import io
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.measuring.report import Picture, Table, save_pictures
 
 pytest.importorskip("rich")
 
@@ -31,3 +33,10 @@ def test_a_comparison_is_a_table_at_80_columns() -> None:
     assert any("\u2500" in line for line in lines)
     assert max(map(len, lines)) <= 80
     assert all(name in lines[2] for name in WIDE.columns), "headings in one line"
+
+
+def test_a_long_title_stays_within_its_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    drawn: list[Any] = []
+    save_pictures([Picture("At its peak so much was resident. " * 5, drawn.append)], tmp_path / "x.png")
+    assert drawn[0].title.get_window_extent().x0 >= 0

@@ -63,7 +63,7 @@ def save_pictures(pictures: Sequence[Picture], path: Path) -> None:
     figure = Figure(figsize=(9, sum(heights)), layout="constrained")
     grid = figure.subplots(len(pictures), squeeze=False, height_ratios=heights)
     for axes, picture in zip(grid[:, 0], pictures, strict=True):
-        axes.set_title(picture.title)
+        axes.set_title(textwrap.fill(picture.title, 90))
         picture.draw(axes)
     # By default an SVG contains the date and random names; without them, the same figures produce the same file.
     drawn: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix.lower() in (".svg", ".svgz") else {}
