@@ -5,10 +5,7 @@ use std::env::var;
 fn main() {
     if var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         // The loader runs our constructor before every other: fork handlers that are registered first are called last.
-        // zig, which links for an old glibc, refuses the flag; who builds with it sets it in the finished file (wheels/elf.py).
-        if !var("RUSTC_LINKER").is_ok_and(|linker| linker.contains("zigcc")) {
-            println!("cargo:rustc-cdylib-link-arg=-Wl,-z,initfirst");
-        }
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-z,initfirst");
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }
     println!("cargo:rerun-if-changed=build.rs");
