@@ -47,6 +47,10 @@ def read_settings(text: str) -> None:
         json.loads(text)  # no more than JSON is taken
 
 
+#: Of shapes, data types and the like that are none.
+MALFORMED = (TypeError, ValueError, OverflowError, AttributeError, LookupError)
+
+
 def open_handle(text: str) -> None:
     """Literals in place of the parts of a good handle."""
     try:
@@ -60,7 +64,7 @@ def open_handle(text: str) -> None:
     sharing._mapped.clear()  # so that the memory is opened, as in another process
     try:
         array = sharing.arrive(*given)
-    except (ft.sharing.SharedArrayError, MemoryError):
+    except (ft.sharing.SharedArrayError, MemoryError, *MALFORMED):
         return
     if array.size:  # strides of 0 may make it look larger than it is
         assert array[(0,) * array.ndim] is not None

@@ -4,7 +4,6 @@ import asyncio
 import threading
 
 import numpy as np
-import pytest
 
 import firsttouch as ft
 from tests.probe import MIB
@@ -126,21 +125,3 @@ def test_blocks_that_nobody_ends() -> None:
         block = ft.measure(); block.__enter__()
         np.ones(10**6)
     """)
-
-
-@pytest.mark.parametrize("installed", [False, True])
-def test_plain_functions_stand_where_nobody_measures(installed: bool) -> None:
-    """Small arrays cost nothing more: the handler's functions are the same before and after."""
-    run(
-        f"""
-        import ctypes
-        if {installed}: ft.install()
-        else: ft.install(); ft.uninstall()
-        from tests.handlers import swap
-        def functions():
-            return ctypes.string_at(swap.default(), ctypes.sizeof(swap.Handler))
-        before = functions()
-        with ft.measure(): inside = functions()
-        assert functions() == before != inside
-        """
-    )

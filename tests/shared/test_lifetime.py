@@ -126,8 +126,8 @@ def test_a_number_that_means_something_else_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(ft.sharing.SharedArrayError, match="has ended"):
         remake(place, (words[0], 2**22 + 5, *words[2:]), *rest)
     # A ticket for a file that is none writes nowhere.
-    post, _, number = words[5]
-    remake(place, (*words[:5], (post, own.fileno(), number)), *rest)
+    *words, (post, _, number) = words
+    remake(place, (*words, (post, own.fileno(), number)), *rest)
     own.close()
     assert (tmp_path / "file").read_bytes() == b""
 
