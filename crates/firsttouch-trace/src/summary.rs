@@ -211,6 +211,9 @@ impl Summary {
             self.lines[line].taken += taken;
         }
         self.blocks.insert(address, LiveBlock { size: record.size, line, ..block });
+        if record.size < LARGE_SIZE {
+            self.on_free(address); // the event of that will not be recorded
+        }
     }
 
     fn on_free(&mut self, address: usize) {

@@ -141,6 +141,13 @@ fn a_block_that_grows_belongs_to_the_line_that_made_it_large() {
     assert_eq!((summary.buffers, summary.buffer_bytes), (1, 3 << 20));
 }
 
+/// Its free is not recorded.
+#[test]
+fn a_block_that_shrinks_below_what_is_recorded_is_gone() {
+    let summary = summarized(&[(0, Step::Make(MIB, false, true, 0)), (1, Step::Resize(LARGE_SIZE - 1, 0))], &[]);
+    assert_eq!((summary.peak_in_use, summary.in_use), (MIB, 0));
+}
+
 #[test]
 fn what_was_not_recorded_is_large_from_its_resize_on() {
     let summary = summarized(&[(0, Step::Resize(LARGE_SIZE - 1, 0)), (0, Step::Resize(LARGE_SIZE, 0))], &[]);
