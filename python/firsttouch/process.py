@@ -134,7 +134,7 @@ def install(
     Raises
     ------
     TypeError
-        If `allocator` is not an allocator, or its blocks cannot be told from others by their address.
+        If `allocator` is not an allocator, or is NumPy's own or written in Python, or stands on one that is.
     UnsupportedError
         If NumPy's memory handler is not as expected.
 
