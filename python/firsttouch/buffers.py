@@ -60,53 +60,23 @@ def using_buffer(buffer: Buffer) -> Iterator[Buffer]:
     if not isinstance(buffer, Buffer):
         raise TypeError(f"using_buffer() takes a buffer, like ScratchBuffer(), not {buffer!r:.60}")
     home = _firsttouch.home()
-    home.append(buffer)
     try:
+        home.insert(0, buffer)  # within: Ctrl-C may come right behind
         yield buffer
-    finally:  # of whoever entered, even where a generator ends elsewhere
-        del home[len(home) - 1 - home[::-1].index(buffer)]
+    finally:
+        home.remove(buffer)  # of whoever entered, even where a generator ends elsewhere
 
 
-class _Scopes:
+class _Scopes(_firsttouch.Scopes):
     """Opens a scope for each block of code, and decorates functions."""
 
-    __slots__ = ("__weakref__", "_buffer", "_entered")
-
-    def __init__(self, buffer: Buffer | None) -> None:
-        self._buffer = buffer
-        self._entered: list[_firsttouch.EnteredScope] = []
+    __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"scratch({'' if self._buffer is None else repr(self._buffer)})"
+        return f"scratch({'' if self.buffer is None else repr(self.buffer)})"
 
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
-        return _decorated(function, self._buffer)
-
-    def __enter__(self) -> Scope:
-        entered = _firsttouch.enter_scope(self._buffer)
-        scope = entered.scope()  # before it is listed: if this fails, nobody leaves it
-        self._entered.append(entered)
-        return scope
-
-    def __exit__(self, *_: object) -> None:
-        if self._entered:
-            entered = self._last()
-            self._entered.remove(entered)
-            entered.close()
-            entered.settle()
-
-    def _last(self) -> _firsttouch.EnteredScope:
-        """Return the one that serves here, as tasks may share it; else the last that this thread entered.
-
-        Else the last of all, as of a generator that another thread closes.
-        """
-        for entered in self._entered[::-1]:  # a copy, as other threads may leave theirs meanwhile
-            if entered.is_current():
-                return entered
-        for entered in self._entered[::-1]:
-            if entered.is_own():
-                return entered
-        return self._entered[-1]
+        return _decorated(function, self.buffer)
 
 
 _SUSPENDED = (inspect.isgeneratorfunction, inspect.isasyncgenfunction, inspect.iscoroutinefunction)

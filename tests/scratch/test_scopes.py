@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import gc
+import sys
 import threading
 import tracemalloc
 import weakref
@@ -269,3 +270,42 @@ def test_scopes_around_serve_whatever_ended_between(closed: int) -> None:
     del array
     assert buffer.used == 0
     assert ft.get_allocator() == ft.numpy_default()
+
+
+def test_an_interrupt_leaves_no_scope_open() -> None:
+    """Wherever CPython looks for one: at the beginning of functions of Python's, and behind calls of others."""
+    buffer = ft.ScratchBuffer("1 MiB")
+    shared = ft.scratch(buffer)
+
+    @ft.scratch(buffer)
+    def called() -> Any:
+        return [np.ones(1000)]
+
+    def work() -> None:
+        with shared as s, ft.buffers.using_buffer(buffer):
+            s.zeros(100)
+            with ft.scratch(), shared:
+                called()
+
+    left = interrupted = 0
+
+    def interrupt(frame: Any, event: str, _: Any) -> None:
+        nonlocal left
+        left -= event in ("call", "c_return")
+        if left == 0:
+            raise KeyboardInterrupt
+
+    work()  # it fills caches
+    before, home = ft.get_allocator(), ft.buffers.default_buffer()
+    while left == 0:
+        left = interrupted = interrupted + 1
+        sys.setprofile(interrupt)
+        try:
+            work()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+        assert ft.get_allocator() == before, f"interrupt {interrupted}"
+        assert ft.buffers.default_buffer() is home
+    assert interrupted > 20

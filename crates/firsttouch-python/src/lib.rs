@@ -77,7 +77,7 @@ mod _firsttouch {
         report::{ReportStart, report},
         scratch::buffer::{FixedBuffer, PyBuffer, ScratchBuffer},
         scratch::default_buffers::{default_buffer, home},
-        scratch::scope::{EnteredScope, PyScope, enter_scope},
+        scratch::scope::{EnteredScope, PyScope, Scopes, enter_scope},
         sharing::{SharedMapping, shared_arrived, shared_wait_until_opened},
         tools::machine::{budget_file, end_with, headroom, leave_budget, memory_bounds, share_budget},
         tools::profile::ProfileRegion,

@@ -38,7 +38,7 @@ fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 }
 
 /// The buffers of who runs now: the default one, once it was used, and those that `using_buffer` put in its place, the
-/// innermost last.
+/// innermost first.
 #[pyfunction]
 pub fn home(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     if let (Some(task), Some(tasks)) = (task(py)?, TASKS.get(py)) {
@@ -79,5 +79,5 @@ pub fn default_buffer(py: Python<'_>) -> PyResult<Bound<'_, PyBuffer>> {
     if home.is_empty() {
         home.append(buffer::default_growing(py)?)?;
     }
-    Ok(home.get_item(home.len() - 1)?.cast_into()?)
+    Ok(home.get_item(0)?.cast_into()?)
 }

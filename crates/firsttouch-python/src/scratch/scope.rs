@@ -13,8 +13,10 @@ use crate::scratch::buffer::PyBuffer;
 use crate::scratch::default_buffers::default_buffer;
 use firsttouch::allocator::Allocator;
 use firsttouch::fork::forks;
+use firsttouch::sync::lock::Lock;
 use firsttouch::sync::thread;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -113,10 +115,9 @@ pub fn enter_scope(py: Python<'_>, buffer: Option<Bound<'_, PyBuffer>>) -> PyRes
     Ok(EnteredScope { opening, capsule: capsule.unbind(), buffer: buffer.unbind(), since })
 }
 
-#[pymethods]
 impl EnteredScope {
     /// The object that a `with` statement hands out.
-    fn scope(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
+    fn object(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
         let buffer = self.buffer.bind(py);
         let allocator = PyAllocator::of_scope(buffer.get().buffer().clone(), self.opening.clone());
         let capsule = capsules::named(py, buffer.as_super().get())?;
@@ -124,17 +125,10 @@ impl EnteredScope {
         let scope = PyScope { opening: self.opening.clone(), buffer: self.buffer.clone_ref(py) };
         Py::new(py, PyClassInitializer::from(allocator).add_subclass(scope))
     }
+}
 
-    /// Whether this thread entered it.
-    fn is_own(&self) -> bool {
-        self.opening.is_own()
-    }
-
-    /// Whether it serves this context.
-    fn is_current(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.capsule.is(&NumPy::get(py)?.current(py)?))
-    }
-
+#[pymethods]
+impl EnteredScope {
     /// Ends the scope, and lets the nearest open one serve, or who served before them all. Where somebody else serves by
     /// now, or this is another context, nothing changes.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -174,5 +168,52 @@ impl Drop for EnteredScope {
         if self.opening.is_open() {
             Python::try_attach(|py| self.close(py).unwrap_or_else(|error| error.write_unraisable(py, None)));
         }
+    }
+}
+
+/// What opens scopes for `with` statements, in any thread and task. It is no Python, as Ctrl-C may come at the beginning of any
+/// function that is: the scope would stay.
+#[pyclass(module = "firsttouch._firsttouch", subclass, frozen, weakref)]
+pub struct Scopes {
+    buffer: Option<Py<PyBuffer>>,
+    entered: Lock<Vec<EnteredScope>>,
+}
+
+#[pymethods]
+impl Scopes {
+    #[new]
+    #[pyo3(signature = (buffer))]
+    fn new(buffer: Option<Py<PyBuffer>>) -> Self {
+        Self { buffer, entered: Lock::new(Vec::new()) }
+    }
+
+    #[getter]
+    fn buffer(&self, py: Python<'_>) -> Option<Py<PyBuffer>> {
+        self.buffer.as_ref().map(|buffer| buffer.clone_ref(py))
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
+        let entered = enter_scope(py, self.buffer(py).map(|buffer| buffer.into_bound(py)))?;
+        let object = entered.object(py)?;
+        self.entered.lock().push(entered);
+        Ok(object)
+    }
+
+    /// Ends the scope that serves here, as tasks may share this; else the last that this thread entered; else the last of all,
+    /// as of a generator that another thread closes.
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let current = NumPy::get(py)?.current(py)?;
+        let last = {
+            let mut entered = self.entered.lock();
+            let here = entered.iter().rposition(|entered| entered.capsule.is(&current));
+            let own = || entered.iter().rposition(|entered| entered.opening.is_own());
+            let at = here.or_else(own).or(entered.len().checked_sub(1));
+            at.map(|at| entered.remove(at))
+        };
+        let Some(last) = last else { return Ok(()) };
+        last.close(py)?;
+        last.settle(py);
+        Ok(())
     }
 }
