@@ -63,8 +63,9 @@ def using_buffer(buffer: Buffer) -> Iterator[Buffer]:
     try:
         home.insert(0, buffer)  # within: Ctrl-C may come right behind
         yield buffer
-    finally:
-        home.remove(buffer)  # of whoever entered, even where a generator ends elsewhere
+    finally:  # of whoever entered, even where a generator ends elsewhere
+        if buffer in home:  # there may have been no memory to enter it
+            home.remove(buffer)
 
 
 class _Scopes(_firsttouch.Scopes):
