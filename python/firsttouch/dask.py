@@ -136,7 +136,8 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
         return type(self), self._given
 
     def __repr__(self) -> str:
-        return f"ArrayMemory({', '.join(repr(each) for each in self._given if each is not None)})"
+        given = zip(("allocator", "limit"), self._given, strict=True)
+        return f"ArrayMemory({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
 
 
 async def dask_setup(server: Any) -> None:

@@ -29,4 +29,5 @@ def test_it_travels_as_text() -> None:
     given = ArrayMemory(ft.limited(ft.pool(), "1 GiB"), limit="auto")
     there = pickle.loads(pickle.dumps(given))
     assert repr(there) == repr(given)
+    assert repr(ArrayMemory(limit="auto")) == "ArrayMemory(limit='auto')"
     assert f"limited({ft.pool()!r}, '1 GiB')" in repr(there)
