@@ -104,8 +104,8 @@ def test_other_peoples_memory_forks_and_a_limit_on_top(shim: Path) -> None:
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
             del arrays
 
-        # A segment there is only as large as asked where more can't be had.
-        room = probe.status("VmSize") + (60 << 20)
+        # There a segment is only as large as asked where more cannot be had; two of them have room.
+        room = probe.status("VmSize") + (120 << 20)
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
         for turn in range(10):
             array = np.ones(50 << 20, np.uint8)

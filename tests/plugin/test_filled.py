@@ -77,8 +77,8 @@ def test_who_depends(tmp_path: Path) -> None:
 
 
 def test_a_pattern_of_ones_own(tmp_path: Path) -> None:
-    suite(tmp_path, test_a="def test_a(): assert np.empty(9, np.uint8)[0] != 0xAB\ndef test_b(): ...")
-    ended = pytest_run(tmp_path, "--firsttouch=filled(on_allocate=0xAB)")
+    suite(tmp_path, test_a="def test_a(): assert np.empty(9, np.uint8)[0] != 171\ndef test_b(): ...")
+    ended = pytest_run(tmp_path, "--firsttouch=filled(on_allocate=171)")
     assert ended.failed == {"test_a"}, ended.said
     assert "filled with 0xab" in ended.messages["test_a"]
 
