@@ -2,6 +2,7 @@
 
 import sys
 import sysconfig
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,27 @@ def test_it_goes_under_run() -> None:
         """,
         prologue=f"PROLOGUE = {PROLOGUE!r}\n",
     )
+
+
+def test_it_goes_after_a_fork(tmp_path: Path) -> None:
+    """In parent and child, though neither takes memory of the pool any more: the fork has ended the thread."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        PROLOGUE
+        + textwrap.dedent("""
+        import os
+
+        start = probe.rss()
+        few, all = fill()
+        most = start + (probe.rss() - start) // 3
+        del all
+        child = os.fork()
+        assert resident_after(most, 30) <= most
+        if child:
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        """)
+    )
+    quiet(execute(sys.executable, "-W", "ignore", "-m", "firsttouch", "run", "-q", str(script)))
 
 
 #: Ways to call a function in a worker that lives on.

@@ -139,6 +139,8 @@ static WATCH: Lock<Watch> = Lock::new(Watch::new());
 static RETURNED: AtomicUsize = AtomicUsize::new(0);
 /// Whether the purger trims.
 static BEGAN: AtomicBool = AtomicBool::new(false);
+/// Whether nothing here needs its thread, as far as the last tick tells.
+static RESTS: AtomicBool = AtomicBool::new(true);
 
 /// What time it is for the watch.
 fn clock() -> Duration {
@@ -155,13 +157,20 @@ pub(super) fn tick() -> bool {
     if watch.is_due(clock()) {
         watch.tick(clock, look, os::resident, || _ = trim());
     }
+    RESTS.store(watch.is_idle, Relaxed);
     watch.is_idle
+}
+
+/// The same, as of the last tick.
+pub(super) fn rests() -> bool {
+    RESTS.load(Relaxed)
 }
 
 /// Lets the purger return, from now on, what glibc's heaps keep for no use. For processes whose `malloc` is glibc's own.
 pub fn begin() {
     if functions().is_some() {
         BEGAN.store(true, Relaxed);
+        RESTS.store(false, Relaxed);
         purger::ensure();
     }
 }

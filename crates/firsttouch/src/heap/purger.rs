@@ -110,7 +110,7 @@ pub fn runs() -> bool {
 
 /// Starts the thread again after a fork, if anything keeps memory.
 pub fn resume() {
-    let idle = PURGER.lock().is_idle();
+    let idle = PURGER.lock().is_idle() && c_library::rests();
     if !idle {
         ensure();
     }
