@@ -22,7 +22,7 @@ end
     @test occursin("budget=0", complaint(() -> limited(pool(), 0)))
     @test occursin("allocator=MallocAllocator()", complaint(() -> limited(malloc, 5)))
     @test occursin("ft\"malloc()\"", complaint(() -> pool("pages()")))
-    for call in (pool, tracked, filled, guarded, stats, trim)
+    for call in (pool, tracked, filled, stats, trim)
         @test occursin("not an allocator", complaint(() -> call(5)))
     end
     for node in (-1, highest_numa_node() + 1, 1.5, "0", nothing, true, big(2)^70)
