@@ -57,5 +57,7 @@ pub fn huge_pages() {
     write(first + 2 * huge, 3 * huge, 1);
     let bytes = looked(&held).runs.bytes();
     let of = |state: PageState| bytes[state as usize];
-    assert_eq!((of(PageState::Zero), of(PageState::Huge)), (huge, 3 * huge), "{bytes:?}");
+    // Before Linux 6.7 no source tells which pages are huge where some may be.
+    let real = of(PageState::Huge) + of(PageState::Real);
+    assert_eq!((of(PageState::Zero), real), (huge, 3 * huge), "{bytes:?}");
 }
