@@ -231,6 +231,8 @@ pub struct Limited {
     read: AtomicU64,
     /// The bytes in use, where they are not the sum of the accounts.
     used: AtomicUsize,
+    /// What an interpreter took beyond the budget, less what was freed, since a request last fitted.
+    overdrawn: AtomicUsize,
     accounts: OnceLock<&'static Accounts>,
     ledger: Arc<Ledger<Noted>>,
     call_sites: Option<CallSites>,
@@ -263,7 +265,8 @@ impl Limited {
         let read = AtomicU64::new(if budget.is_found() { now() } else { u64::MAX });
         let (budget, accounts, refused) = (Mutex::new(budget), OnceLock::new(), AtomicU64::new(0));
         let ledger = Ledger::new();
-        Arc::new(Self { upstream, budget, allowed, read, used, accounts, ledger, call_sites, refused })
+        let overdrawn = AtomicUsize::new(0);
+        Arc::new(Self { upstream, budget, allowed, read, used, overdrawn, accounts, ledger, call_sites, refused })
     }
 
     /// Shares the budget with the other processes of a run. It has served nothing yet.
@@ -330,9 +333,7 @@ impl Limited {
     /// Charges `more` bytes to the budget, or fails. `request` is the whole one.
     fn charge(&self, more: usize, request: Request) -> Result<(), AllocError> {
         let (counter, accounts, asked) = (self.counter(), self.accounts(), request.size());
-        let spare =
-            if request.is_of_interpreter() { SPARE.saturating_sub(asked.saturating_mul(SPARE_PART)) } else { 0 };
-        let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= self.budget().saturating_add(spare));
+        let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= self.budget());
         let is_short = fits(self.used()).is_none();
         if let Some(accounts) = accounts.filter(|_| is_short) {
             accounts.close_gone();
@@ -341,15 +342,25 @@ impl Limited {
             self.read_limits(is_short);
         }
         match counter.fetch_update(Relaxed, Relaxed, fits) {
-            Ok(_) => {
-                accounts.inspect(|accounts| accounts.add(more));
-                Ok(())
+            Ok(_) => self.overdrawn.store(0, Relaxed),
+            Err(_) if request.is_of_interpreter() && self.overdraws(more, asked) => {
+                counter.fetch_add(more, Relaxed);
             }
-            Err(used) => Err(AllocError::new(asked, Limit::Budget { allowed: self.budget(), used })),
+            Err(used) => return Err(AllocError::new(asked, Limit::Budget { allowed: self.budget(), used })),
         }
+        accounts.inspect(|accounts| accounts.add(more));
+        Ok(())
+    }
+
+    /// Whether an interpreter may have so many bytes beyond the budget, which may have become less than what is in use.
+    fn overdraws(&self, more: usize, asked: usize) -> bool {
+        let next = |sum: usize| Some(sum + more).filter(|_| sum + asked.saturating_mul(SPARE_PART) <= SPARE);
+        self.overdrawn.fetch_update(Relaxed, Relaxed, next).is_ok()
     }
 
     fn refund(&self, bytes: usize) {
+        let less = |sum: usize| (sum > 0).then(|| sum.saturating_sub(bytes));
+        let _ = self.overdrawn.fetch_update(Relaxed, Relaxed, less);
         match self.accounts() {
             Some(accounts) => accounts.refund(bytes),
             None => drop(self.used.fetch_sub(bytes, Relaxed)),
