@@ -45,7 +45,7 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
             threads: usize::try_from(threads).ok().filter(|&threads| threads > 0),
         };
         // SAFETY: memory of the caller's, writable where `write` says so (header).
-        let made = unsafe { make_real(job, &mut |_| true) };
+        let made = unsafe { make_real(job) };
         let refused = |error| fail(Status::System, format_args!("cannot touch {}: {}", Bytes(size), Reason::of(error)));
         made.map(|_| ()).map_err(refused)
     })
@@ -78,8 +78,7 @@ unsafe extern "C" fn firsttouch_migrate(
         let policy = Policy::parse(numa).map_err(invalid)?;
         policy.check(&topology).map_err(invalid)?;
         let orders = policy.within(&Outer::now(topology.with_memory())).map_err(refused)?;
-        let sum =
-            migrate((address.addr(), size), &orders, &mut |_| true).map_err(|error| refused(Reason::of(error)))?;
+        let sum = migrate((address.addr(), size), &orders).map_err(|error| refused(Reason::of(error)))?;
         if out.is_null() {
             return Ok(());
         }

@@ -98,7 +98,7 @@ pub fn touch_range(
     let job = Job { address, size, step: os::page_size(), way: if write { Way::Write } else { Way::Read }, threads };
     #[allow(unsafe_code)]
     // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
-    let done = py.detach(|| unsafe { touch::make_real(job, &mut |_| true) });
+    let done = py.detach(|| unsafe { touch::make_real(job) });
     done.map(|done| (done.threads, done.by_kernel)).map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
             "cannot touch {}: a mapped file is shorter now than it was, or its file system or the pool of huge pages \
@@ -142,7 +142,7 @@ pub fn migrate_range(
     {
         let _ = pages.rebind(address, &orders); // the resident pages show whether it worked
     }
-    let done = py.detach(|| migrate((address, nbytes), &orders, &mut |_| true));
+    let done = py.detach(|| migrate((address, nbytes), &orders));
     let sum = done.map_err(|error| refused(Reason::of(error)))?;
     Ok((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string())))
 }

@@ -7,7 +7,7 @@ pub mod call_sites;
 pub mod gil;
 pub mod values;
 
-use firsttouch::pages::touch::{self, GoOn};
+use firsttouch::pages::touch;
 use gil::Once;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -33,17 +33,17 @@ pub fn add(py: Python<'_>, functions: &Bound<'_, PyDict>) -> PyResult<()> {
 }
 
 /// Work that must not be checked for crossing threads: it does not.
-struct Here<'a>(&'a mut dyn FnMut(GoOn<'_>));
+struct Here<'a>(&'a mut dyn FnMut());
 // SAFETY: `detach` calls its closure in the same thread.
 unsafe impl Send for Here<'_> {}
 
 /// Lets other threads of the interpreter run during long work.
-fn around(work: &mut dyn FnMut(GoOn<'_>)) {
+fn around(work: &mut dyn FnMut()) {
     let work = Here(work);
     Python::try_attach(|py| {
         py.detach(|| {
             let Here(work) = { work };
-            work(&mut |_| true);
+            work();
         });
     });
 }

@@ -3,7 +3,6 @@
 use crate::numa::policy::Orders;
 use crate::os::{self, Errno, Mapping, Mode};
 use crate::pages::receipt::Reason;
-use crate::pages::touch::GoOn;
 
 /// Pages queried by one call.
 const BATCH: usize = 8192;
@@ -70,8 +69,8 @@ pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
 /// Migrates the pages of a range according to `orders`.
 ///
 /// # Errors
-/// If the kernel or the container does not permit migration, or `go_on` returns false.
-pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Result<Migration, Errno> {
+/// If the kernel or the container does not permit migration.
+pub fn migrate(range: (usize, usize), orders: &Orders) -> Result<Migration, Errno> {
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
     let targets: Vec<usize> = orders.nodes.iter().collect();
@@ -118,9 +117,6 @@ pub fn migrate(range: (usize, usize), orders: &Orders, go_on: GoOn<'_>) -> Resul
         let after = nodes_of(first, len)?;
         sum.absent += after.iter().filter(|&&node| node < 0).count() * page;
         sum.moved += before.iter().zip(&after).filter(|&(a, b)| a != b && *b >= 0).count() * page;
-        if !go_on(from) {
-            return Err(Errno::INTERRUPTED);
-        }
     }
     sum.stayed = size.saturating_sub(sum.absent + sum.moved + sum.failed);
     Ok(sum)

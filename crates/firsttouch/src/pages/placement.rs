@@ -274,9 +274,8 @@ impl Placement {
             threads: if let Populate::Threads(threads) = self.populate { Some(threads) } else { None },
         };
         // SAFETY: the range was just mapped, and is not unmapped before this returns.
-        match touch::around(|go_on| unsafe { touch::make_real(job, go_on) }) {
+        match touch::around(|| unsafe { touch::make_real(job) }) {
             Ok(done) => (receipt.populate, receipt.threads) = (Outcome::Granted, done.threads),
-            Err(Errno::INTERRUPTED) => receipt.populate = Outcome::Partly(Reason::Interrupted),
             Err(error) => {
                 receipt.populate = Outcome::Refused(Reason::of(error));
                 let failed = AllocError::new(receipt.asked, Limit::Errno(error.0));

@@ -10,9 +10,8 @@ use std::ffi::c_void;
 use std::hint::black_box;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 
 /// How a page is faulted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,31 +46,27 @@ pub struct Done {
     pub by_kernel: bool,
 }
 
-/// Called repeatedly with the bytes done so far; returns whether to continue.
-pub type GoOn<'a> = &'a mut dyn FnMut(usize) -> bool;
 /// Runs long work without blocking other threads of a front.
-pub type Around = fn(&mut dyn FnMut(GoOn<'_>));
+pub type Around = fn(&mut dyn FnMut());
 
 static AROUND: OnceLock<Around> = OnceLock::new();
 
-/// Sets how long work is run: a front releases its interpreter meanwhile and checks for signals.
+/// Sets how long work is run: a front releases its interpreter meanwhile.
 pub fn set_around(around: Around) {
     let _ = AROUND.set(around);
 }
 
 /// Runs `work` in that way.
-pub fn around<T>(mut work: impl FnMut(GoOn<'_>) -> T) -> T {
+pub fn around<T>(mut work: impl FnMut() -> T) -> T {
     let mut result = None;
     if let Some(around) = AROUND.get() {
-        around(&mut |go_on| result = Some(work(go_on)));
+        around(&mut || result = Some(work()));
     }
-    result.unwrap_or_else(|| work(&mut |_| true))
+    result.unwrap_or_else(work)
 }
 
 /// With fewer bytes per thread, another thread costs as much as it gains.
 const PER_THREAD: usize = 16 << 20;
-/// The interval between calls of `go_on`.
-const ASK: Duration = Duration::from_millis(20);
 
 /// The number of threads that suits the size and the processors.
 fn crew(job: &Job) -> usize {
@@ -79,38 +74,25 @@ fn crew(job: &Job) -> usize {
     job.threads.unwrap_or_else(|| most.min(job.size / PER_THREAD)).clamp(1, 1024).min((job.size / job.step).max(1))
 }
 
-/// What the helpers share with the calling thread.
-struct Shared<'a> {
-    pieces: &'a Pieces,
-    /// The number of helpers that have not ended.
-    running: AtomicU32,
-}
-
 /// What a helper does; it needs no memory (`os::help`).
-extern "C" fn help(shared: *mut c_void) -> *mut c_void {
+extern "C" fn help(pieces: *mut c_void) -> *mut c_void {
     // SAFETY: `make_real` passes this, and it outlives the helpers there.
-    let shared: &Shared<'_> = unsafe { &*shared.cast_const().cast() };
-    shared.pieces.work(|| true);
-    shared.running.fetch_sub(1, AcqRel);
-    os::wake(&shared.running);
+    let pieces: &Pieces = unsafe { &*pieces.cast_const().cast() };
+    pieces.work();
     null_mut()
 }
 
-/// Starts `count` helpers, or as many as can be had.
-fn helpers(shared: &Shared<'_>, count: usize) -> Vec<Helper> {
+/// Starts `count` helpers, or as many as can be had. They end before they are dropped.
+fn helpers(pieces: &Pieces, count: usize) -> Vec<Helper> {
     let mut started = Vec::new();
     if started.try_reserve_exact(count).is_err() {
         return started;
     }
     for _ in 0..count {
-        shared.running.fetch_add(1, AcqRel);
-        // SAFETY: what is shared outlives the helpers, which `make_real` drops first.
-        match unsafe { os::help(help, std::ptr::from_ref(shared).cast_mut().cast()) } {
+        // SAFETY: the pieces outlive the helpers, which `make_real` drops first.
+        match unsafe { os::help(help, std::ptr::from_ref(pieces).cast_mut().cast()) } {
             Ok(helper) => started.push(helper),
-            Err(_) => {
-                shared.running.fetch_sub(1, AcqRel);
-                break;
-            }
+            Err(_) => break,
         }
     }
     started
@@ -119,42 +101,21 @@ fn helpers(shared: &Shared<'_>, count: usize) -> Vec<Helper> {
 /// Faults in the pages of a range. Continues with fewer threads if some cannot be started.
 ///
 /// # Errors
-/// [`Errno::INTERRUPTED`] if `go_on` returns false, or the kernel's error if it has no memory.
+/// The kernel's error if it has no memory.
 ///
 /// # Safety
 /// The range is mapped while this runs, and is writable unless the way is `Way::Read`.
-pub unsafe fn make_real(job: Job, go_on: GoOn<'_>) -> Result<Done, Errno> {
+pub unsafe fn make_real(job: Job) -> Result<Done, Errno> {
     let threads = crew(&job);
     let pieces = Pieces::new(job, threads);
-    let mut stopped = false;
-    let mut asked = Instant::now();
-    let mut ask = || {
-        if asked.elapsed() >= ASK {
-            asked = Instant::now();
-            stopped |= !go_on(pieces.done());
-        }
-        !stopped
-    };
-    let shared = Shared { pieces: &pieces, running: AtomicU32::new(0) };
-    let helpers = helpers(&shared, threads - 1);
+    let helpers = helpers(&pieces, threads - 1);
     let threads = helpers.len() + 1; // the calling thread works, too
-    pieces.work(&mut ask);
-    loop {
-        let left = shared.running.load(Acquire);
-        if left == 0 {
-            break;
-        }
-        os::wait(&shared.running, left, Some(ASK));
-        if !ask() {
-            pieces.stop();
-        }
-    }
+    pieces.work();
     drop(helpers);
-    let by_kernel = pieces.outcome();
-    if stopped { Err(Errno::INTERRUPTED) } else { by_kernel.map(|by_kernel| Done { threads, by_kernel }) }
+    pieces.outcome().map(|by_kernel| Done { threads, by_kernel })
 }
 
-/// Bytes that a thread takes at a time, and between two calls of `go_on`.
+/// Bytes that a thread takes at a time.
 const PIECE: usize = 16 << 20;
 
 /// The state shared by the threads.
@@ -162,8 +123,6 @@ struct Pieces {
     job: Job,
     piece: usize,
     next: AtomicUsize,
-    done: AtomicUsize,
-    stop: AtomicBool,
     touches: AtomicBool,
     error: AtomicUsize,
 }
@@ -176,21 +135,13 @@ impl Pieces {
             job,
             piece: PIECE.next_multiple_of(step).min((job.size / threads).max(1).next_multiple_of(step)),
             next: AtomicUsize::new(0),
-            done: AtomicUsize::new(0),
-            stop: AtomicBool::new(false),
             touches: AtomicBool::new(false),
             error: AtomicUsize::new(0),
         }
     }
 
-    /// The bytes that are done.
-    fn done(&self) -> usize {
-        self.done.load(Relaxed)
-    }
-
-    /// Lets every thread stop after its current piece.
-    fn stop(&self) {
-        self.stop.store(true, Relaxed);
+    fn failed(&self) -> bool {
+        self.error.load(Relaxed) != 0
     }
 
     /// Whether the kernel's populate did everything, or its error.
@@ -201,21 +152,16 @@ impl Pieces {
         }
     }
 
-    /// Touches one piece after the other, and calls `between` between two to find out whether to continue.
-    fn work(&self, mut between: impl FnMut() -> bool) {
-        while !self.stop.load(Relaxed) {
+    /// Touches one piece after the other. With an error every thread stops after its current piece; the first one counts.
+    fn work(&self) {
+        while !self.failed() {
             let from = self.next.fetch_add(self.piece, Relaxed);
             if from >= self.job.size {
                 return;
             }
             let len = self.piece.min(self.job.size - from);
             if let Err(error) = self.touch(self.job.address + from, len) {
-                self.error.store(error.0 as usize, Relaxed);
-                self.stop();
-            }
-            self.done.fetch_add(len, Relaxed);
-            if !between() {
-                self.stop();
+                let _ = self.error.compare_exchange(0, error.0 as usize, Relaxed, Relaxed);
             }
         }
     }
@@ -224,7 +170,7 @@ impl Pieces {
         loop {
             match os::populate(address, len, self.job.way == Way::Write) {
                 Ok(()) => return Ok(()),
-                Err(Errno::INTERRUPTED | Errno::AGAIN) if !self.stop.load(Relaxed) => {}
+                Err(Errno::INTERRUPTED | Errno::AGAIN) if !self.failed() => {}
                 // Kernels before 5.14 do not know the advice. Others refuse memory that the touch would fault on.
                 Err(Errno::INVALID | Errno::NO_CALL | Errno::UNSUPPORTED)
                     if os::populate(address, 0, self.job.way == Way::Write).is_err() =>

@@ -14,7 +14,7 @@ fn orders(text: &str) -> Orders {
 }
 
 fn to(held: &Held<'_>, text: &str) -> Migration {
-    let done = migrate((held.address(), held.block.size), &orders(text), &mut |_| true).unwrap();
+    let done = migrate((held.address(), held.block.size), &orders(text)).unwrap();
     assert_eq!((done.failed, done.why_not), (0, None));
     done
 }
