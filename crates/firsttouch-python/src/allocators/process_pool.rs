@@ -3,7 +3,6 @@
 use crate::allocators::allocator::PyAllocator;
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::Allocator;
-use firsttouch::sources::PreloadedPool;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -11,13 +10,10 @@ use std::sync::{Arc, OnceLock};
 /// Requests below this many bytes stay with NumPy.
 static SMALL: AtomicUsize = AtomicUsize::new(SMALL_LIMIT);
 
-/// The process's own pool, made on first use and kept: that of the preloaded library, where there is one.
+/// The process's own pool, made on first use and kept.
 pub fn process_pool() -> &'static Arc<dyn Allocator> {
     static POOL: OnceLock<Arc<dyn Allocator>> = OnceLock::new();
-    POOL.get_or_init(|| match PreloadedPool::find() {
-        Some(pool) => Arc::new(pool),
-        None => Pool::new(Options::default()),
-    })
+    POOL.get_or_init(|| Pool::new(Options::default()))
 }
 
 /// Requests below this many bytes stay with NumPy.
