@@ -10,9 +10,9 @@ from _firsttouch_start import settings, speak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
-    from types import FunctionType, ModuleType
+    from types import ModuleType
     from typing import Any
 
 #: Whether the pool is installed in this process and, if not, why not.
@@ -50,69 +50,37 @@ def load() -> "Any":
 
 def watch() -> None:
     """Wait for the import of NumPy, or install at once if it is imported already."""
-    sys.meta_path.insert(0, _finder)
     numpy = sys.modules.get("numpy")
-    if numpy is not None and not getattr(getattr(numpy, "__spec__", None), "_initializing", False):
+    if numpy is None or getattr(getattr(numpy, "__spec__", None), "_initializing", False):
+        sys.meta_path.insert(0, _finder)
+    else:
         _imported()
 
 
 class _Finder:
-    """Calls `_imported` when the first import of NumPy is complete, without leaving a trace.
+    """Calls `_imported` within the first import of NumPy, and leaves nothing on its modules.
 
-    A finder that finds nothing itself asks the other finders, and gives the loader that they return an `exec_module`
-    that reports back. The loader loses it before the module runs, so the module, its spec and its loader are what they
-    would have been.
+    NumPy looks for this module of its own when all of it that is large is there.
     """
 
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
-        if name != "numpy":
+        if name != "numpy.lib._version" or "numpy._core.multiarray" not in sys.modules:
             return None
-        for finder in list(sys.meta_path):
-            find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
-                continue
-            spec: ModuleSpec | None = find(name, path, target)
-            if spec is not None:
-                _lend(spec.loader)
-                return spec
-        return None
+        import importlib
 
-
-def _lend(loader: "Any") -> None:
-    run = getattr(loader, "exec_module", None)
-    if run is None:
-        return
-
-    def exec_module(module: "ModuleType") -> None:
-        # A loader may serve several modules, and a spec may be found without being loaded.
-        if module.__name__ != "numpy":
-            run(module)
-            return
-        vars(loader).pop("exec_module", None)
-        run(module)
         _imported()
-
-    _hide(exec_module)
-    try:
-        loader.exec_module = exec_module
-    except (AttributeError, TypeError):
-        return  # the loader accepts no attribute: the module loads unnoticed, and the report says so
+        # The import goes on with the finder behind this one in the list, which would be the second one behind it now.
+        spec: ModuleSpec | None = importlib._bootstrap._find_spec(name, path, target)  # type: ignore[attr-defined]
+        return spec
 
 
-def _hide(function: "Callable[..., Any]") -> None:
-    """Set the function's file name to importlib's, so that Python leaves its frame out of tracebacks."""
-    code: FunctionType = function  # type: ignore[assignment]
-    code.__code__ = code.__code__.replace(co_filename="<frozen importlib._bootstrap>")
-
-
-_hide(_Finder.find_spec)
 _finder = _Finder()
 
 
 def _imported() -> None:
-    """Install once the import of NumPy is complete. No failure here may reach the program."""
+    """Install, now that NumPy's core is there. No failure here may reach the program."""
     global _done
     if _done:
         return
@@ -137,9 +105,7 @@ def _install() -> None:
     module.register(budget_made=add_reasons)
     options = settings.load()
     if "allocator" in options:
-        from firsttouch._internal import resolve
-
-        allocator = resolve.parse(options["allocator"])
+        allocator = module.parse(options["allocator"])
         _watch_guards()
     if "limit" in options:
         upstream = module.default_pool() if allocator is None else allocator

@@ -108,58 +108,60 @@ _NUMPYS = _firsttouch.numpy_default()
 _numpy_array = np.array
 
 
-def _made(constructor: _Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any], allocator: object) -> Any:
-    """Return what ``constructor`` returns, on memory of ``allocator``; ``None`` is the current one."""
-    chosen = _current() if allocator is None else checked(allocator, f"{constructor.__name__}()")
-    if chosen is None:
-        return constructor(*arguments, **named)
-    own: BaseException | None
+def _made(constructor: _Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """Return what ``constructor`` returns; a :exc:`MemoryError` of NumPy's is extended by the limit exceeded."""
     failed = _firsttouch.last_failure()
     _firsttouch.take_error()  # of an earlier request whose caller did not take it
-    before = _firsttouch.enter_named(chosen)
+    own: BaseException | None
     try:
         return constructor(*arguments, **named)
     except MemoryError as error:
         own = error.__cause__ or _firsttouch.take_error()
         if own is None:
-            raise _explained(error, failed) from error
-    finally:
-        _firsttouch.leave(before)
+            found = _firsttouch.last_failure()
+            is_ours = found is not None and (found != failed or found[0] == _asked(error))
+            if found is None or not is_ours or _firsttouch.current() == _NUMPYS:
+                raise
+            raise MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}") from error
     raise own
 
 
-def _current() -> Allocator | None:
-    """Return the current allocator if it is one of firsttouch's; otherwise NumPy's functions need no change."""
-    found = _firsttouch.current()
-    return None if found == _NUMPYS or _firsttouch.is_foreign(found) else found
+def _asked(error: MemoryError) -> int | None:
+    """Return the bytes that NumPy requested, which its error keeps as shape and type."""
+    try:
+        shape, dtype = error.args
+        return int(max(1, math.prod(shape)) * dtype.itemsize)
+    except (AttributeError, TypeError, ValueError):
+        return None
 
 
-def _satisfying(constructor: _Constructor, arguments: tuple[Any, ...], named: dict[str, Any], allocator: object) -> Any:
-    """As `_made`, for a constructor that may return its argument; one on another allocator's memory is copied."""
-    if allocator is None:
-        return _made(constructor, arguments, named, None)
-    chosen = checked(allocator, f"{constructor.__name__}()")
-    found = _made(constructor, arguments, named, chosen)
-    if not isinstance(found, np.ndarray) or _firsttouch.accepts(chosen, found):
+def _on(allocator: Allocator, constructor: _Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """Return what ``constructor`` returns, on memory of ``allocator``."""
+    before = _firsttouch.enter(allocator)
+    try:
+        return _made(constructor, arguments, named)
+    finally:
+        _firsttouch.leave(before)
+
+
+def _array_on(
+    allocator: Allocator, constructor: _Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any]
+) -> Any:
+    """As `_on`, for a constructor that may return its argument; one on another allocator's memory is copied."""
+    found = _on(allocator, constructor, arguments, named)
+    if not isinstance(found, np.ndarray) or _firsttouch.accepts(allocator, found):
         return found
-    if _never(named.get("copy")):
+    copy = named.get("copy")
+    try:
+        is_forbidden = copy is not None and not copy
+    except ValueError:  # a mode of NumPy's that has no truth value
+        is_forbidden = False
+    if is_forbidden:
         raise ValueError(
             "Unable to avoid copy while creating an array as requested: "
-            f"its memory does not come from {chosen!r}; give copy=None to allow one"
+            f"its memory does not come from {allocator!r}; give copy=None to allow one"
         )
-    return _made(_copied, (found,), {}, chosen)
-
-
-def _never(copy: object) -> bool:
-    """Return whether `copy` forbids one: NumPy takes its truth value."""
-    try:
-        return copy is not None and not copy
-    except ValueError:  # a mode of NumPy's that has none
-        return False
-
-
-def _copied(array: np.ndarray) -> np.ndarray:
-    return _numpy_array(array, copy=True, order="K", subok=True)
+    return _on(allocator, _numpy_array, (found,), {"copy": True, "order": "K", "subok": True})
 
 
 #: Signatures of the functions written in C, which NumPy publishes from 2.4 on.
@@ -172,35 +174,13 @@ _IN_C: dict[str, _Constructor] = {
 
 
 def _signature(constructor: _Constructor) -> inspect.Signature:
-    """Return NumPy's signature with ``allocator=None`` as its last keyword."""
+    """Return NumPy's signature."""
     text = getattr(constructor, "__text_signature__", None)
     try:
         # Compiling NumPy's own signature takes a fraction of the time of inspect, which counts at every import.
-        known = inspect.signature(eval(f"(lambda {text[1:-1]}: ...)") if text else constructor)
+        return inspect.signature(eval(f"(lambda {text[1:-1]}: ...)") if text else constructor)
     except ValueError:
-        known = inspect.signature(_IN_C[constructor.__name__])
-    allocator = inspect.Parameter("allocator", inspect.Parameter.KEYWORD_ONLY, default=None)
-    return known.replace(parameters=[*known.parameters.values(), allocator])
-
-
-# ---- NumPy's MemoryError, extended by the available memory and the limit that was exceeded ---------------------------
-
-
-def _explained(error: MemoryError, before: tuple[int, str, str] | None) -> MemoryError:
-    """Return the error with the reason of the last failure, if that is a new one; `before` was the last one before."""
-    found = _firsttouch.last_failure()
-    if found is None or (found == before and found[0] != _asked(error)):
-        return error
-    return MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}")
-
-
-def _asked(error: MemoryError) -> int | None:
-    """Return the bytes that NumPy requested, which its error keeps as shape and type."""
-    try:
-        shape, dtype = error.args
-        return int(max(1, math.prod(shape)) * dtype.itemsize)
-    except (AttributeError, TypeError, ValueError):
-        return None
+        return inspect.signature(_IN_C[constructor.__name__])
 
 
 # ---- The functions and methods that users see ------------------------------------------------------------------------
@@ -240,42 +220,40 @@ numpy.{name} : Equivalent function of NumPy.
 """
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _make(name: str) -> None:
+    """Make the function and the method of a constructor."""
     numpys = getattr(np, name)  # now: replacing NumPy's functions by these must not recurse for ever
-    work = _satisfying if name == "array" else _made
+    work = _array_on if name == "array" else _on
+
+    def method(self: Allocator, *args: Any, **kwargs: Any) -> Any:
+        return work(self, numpys, args, kwargs)
+
+    # `empty` and `zeros` are native methods, which call this one unless shape and type are plain.
+    native = getattr(Allocator, name, None)
+    call = method if native is None else native
 
     def function(*args: Any, allocator: object = None, **kwargs: Any) -> Any:
-        return work(numpys, args, kwargs, allocator)
+        if allocator is None:
+            return _made(numpys, args, kwargs)
+        given = allocator if isinstance(allocator, Allocator) else checked(allocator, f"{name}()")
+        return call(given, *args, **kwargs)
 
-    function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = "firsttouch", _docstring(name)
-    function.__signature__ = _signature(numpys)  # type: ignore[attr-defined]
-    return function
-
-
-def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Allocator, *args: Any, **kwargs: Any) -> Any:
-        return function(*args, allocator=self, **kwargs)
-
-    takes = inspect.signature(function)
+    known = _signature(numpys)
+    parameters = list(known.parameters.values())
     one = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    rest = [parameter for parameter in takes.parameters.values() if parameter.name != "allocator"]
-    method.__signature__ = takes.replace(parameters=[one, *rest])  # type: ignore[attr-defined]
+    last = inspect.Parameter("allocator", inspect.Parameter.KEYWORD_ONLY, default=None)
+    function.__signature__ = known.replace(parameters=[*parameters, last])  # type: ignore[attr-defined]
+    method.__signature__ = known.replace(parameters=[one, *parameters])  # type: ignore[attr-defined]
+    function.__name__, function.__qualname__, function.__module__ = name, name, "firsttouch"
     method.__name__, method.__qualname__, method.__module__ = name, f"Allocator.{name}", "firsttouch"
+    function.__doc__ = _docstring(name)
     method.__doc__ = f"Return {_TABLE[name].returns}, on this allocator's memory.\n\nAs :func:`firsttouch.{name}`."
-    return method
+    globals()[name] = function
+    if native is None:
+        setattr(Allocator, name, method)
+    else:
+        _firsttouch.register(**{name: method})
 
 
-def _complete() -> None:
-    """Make the functions and the methods."""
-    long = {name: _function(name) for name in _TABLE}
-    # `empty` and `zeros` have a short way in the native module, for plain shapes and types; the rest comes here.
-    _firsttouch.register(empty=long["empty"], zeros=long["zeros"])
-    for name, function in long.items():
-        native = getattr(_firsttouch, name, None)
-        globals()[name] = function if native is None else _firsttouch.documented(native, _docstring(name))
-        if native is None:
-            setattr(Allocator, name, _method(name, function))
-
-
-_complete()
+for _name in _TABLE:
+    _make(_name)

@@ -17,7 +17,7 @@ import dask.config
 from distributed import Worker, WorkerPlugin
 
 import firsttouch
-from firsttouch import _firsttouch, process, sharing
+from firsttouch import process, sharing
 from firsttouch._firsttouch import Allocator
 from firsttouch._internal.resolve import checked
 from firsttouch.custom import AllocatorLike
@@ -63,9 +63,6 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
     replaces the older. A worker that is a thread of the client's process (``LocalCluster(processes=False)``) shares
     the client's memory, whose arrays are served as well until the worker closes.
 
-    Near a threshold of Dask's (0.95 of the first at which a worker spills, pauses or is killed), idle memory is
-    returned.
-
     Examples
     --------
     >>> from firsttouch.dask import ArrayMemory
@@ -110,7 +107,6 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
             raise RuntimeError(f"firsttouch on worker {worker.address} (name {worker.name!r}): {error}") from None
         _before = before
         _served.add(worker)
-        _firsttouch.set_memory_bound(_threshold(worker))
 
     def teardown(self, worker: Worker) -> None:
         """Cease to serve a worker; called by Dask when the worker closes or the plugin is removed.
@@ -126,7 +122,6 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
         _served.remove(worker)
         if _served:
             return
-        _firsttouch.set_memory_bound(None)
         if _before is None:
             firsttouch.uninstall()
         else:
@@ -156,21 +151,9 @@ async def dask_setup(server: Any) -> None:
     await server.plugin_add(plugin=ArrayMemory())
 
 
-def _terminate() -> float | None:
-    """Return the part of its memory limit at which the nanny ends a worker."""
-    found: float | None = dask.config.get("distributed.worker.memory.terminate", None) or None
-    return found
-
-
 def _budget(worker: Worker) -> int:
     """Return the number of bytes that the worker's arrays may use at once."""
     memory: int = worker.memory_manager.memory_limit
     used: int = worker.monitor.get_process_memory()
-    return max(int(memory * (_terminate() or 1.0)) - used, memory // 2)
-
-
-def _threshold(worker: Worker) -> int | None:
-    """Return the memory of the process at which the pools return what is idle, before Dask acts on it."""
-    manager = worker.memory_manager
-    shares = [share for share in (manager.memory_spill_fraction, manager.memory_pause_fraction, _terminate()) if share]
-    return int(manager.memory_limit * min(shares) * 0.95) if manager.memory_limit and shares else None
+    killed_at: float = dask.config.get("distributed.worker.memory.terminate", None) or 1.0
+    return max(int(memory * killed_at) - used, memory // 2)

@@ -313,16 +313,10 @@ def pagemap(a: np.ndarray) -> PageMap:
     (1954, 1952)
 
     """
-    states, nodes = (np.frombuffer(runs, np.intp).reshape(-1, 3).T for runs in _firsttouch.pagemap(a))
-    first, end, state = states
-    counts = (end - first) // mmap.PAGESIZE
-    within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
-    addresses = np.repeat(first, counts) + within * mmap.PAGESIZE
-    first, end, node = np.append(nodes, [[0], [0], [-1]], axis=1)  # the last is for pages before the first run
-    run = np.searchsorted(first[:-1], addresses, "right") - 1
+    first, states, nodes = _firsttouch.pagemap(a)
     return PageMap(
-        np.repeat(state, counts).astype(np.uint8),
-        np.where(addresses < end[run], node[run], -1).astype(np.int16),
-        addresses.astype(np.uintp),
+        np.frombuffer(states, np.uint8),
+        np.frombuffer(nodes, np.int16),
+        np.arange(len(states), dtype=np.uintp) * mmap.PAGESIZE + first,
         mmap.PAGESIZE,
     )

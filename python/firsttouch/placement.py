@@ -91,7 +91,7 @@ class Receipt(NamedTuple):
     """Whether the pages are locked in memory."""
     why_not: tuple[str, ...]
     """A sentence for each request that was not granted."""
-    origin: str = "pages that were mapped as asked"
+    origin: str
     """Whether the memory was recycled or fresh, on which pages, and which rule decided so."""
 
     @property
@@ -243,12 +243,8 @@ def receipt(a: np.ndarray) -> Receipt | None:
     """
     start, _ = _range("receipt()", a)
     owner = _owner(a)
-    allocator = _firsttouch.get_allocator(owner)
-    found = None if allocator is None else _firsttouch.receipt_of(allocator, start)
-    if found is None and (origin := _firsttouch.origin_of(owner.ctypes.data)) is not None:
-        asked, mapped, huge, why = origin
-        return Receipt(asked, mapped, "", "thp" if huge else None, None, False, 0, False, (), why)
-    return None if found is None else Receipt(**{**found, "why_not": tuple(found["why_not"])})
+    found = _firsttouch.receipt_of(_firsttouch.get_allocator(owner), start, owner.ctypes.data)
+    return None if found is None else Receipt(*found)
 
 
 def _range(caller: str, a: object) -> tuple[int, int]:

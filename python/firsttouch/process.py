@@ -7,12 +7,10 @@ import sys
 import warnings
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator, UnsupportedError
+from firsttouch._firsttouch import Allocator, UnsupportedError, get_allocator, is_installed, uninstall
 from firsttouch._internal import notebook
-from firsttouch._internal.resolve import chosen, keep_installed
+from firsttouch._internal.resolve import chosen
 from firsttouch.context import use
 from firsttouch.custom import AllocatorLike
 
@@ -152,8 +150,7 @@ def install(
     Notes
     -----
     Existing arrays stay as they are. Installing again replaces the allocator. What was installed is never dropped, as
-    any code may still have arrays of it: install the same allocator or expression again, rather than a new one each
-    time.
+    any code may still have arrays of it: install the same allocator again, rather than a new one each time.
 
     For arrays NumPy offers no public way to do this: one pointer behind its default memory handler is swapped, after
     everything about it has been checked. For all else ``PyMem_SetAllocator`` wraps Python's own functions, and is never
@@ -173,50 +170,6 @@ def install(
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
     _firsttouch.install(named, arrays_only, trim_c_library)
-    if isinstance(allocator, str) and named is not None:
-        keep_installed(allocator, named)
-
-
-def uninstall() -> None:
-    """Stop serving new arrays of the process; existing arrays are freed by the allocator that created them.
-
-    See Also
-    --------
-    install : Serve every new array of the process.
-
-    Notes
-    -----
-    Never fails, and does nothing where no allocator is installed.
-
-    Examples
-    --------
-    >>> ft.uninstall()
-    >>> ft.is_installed()
-    False
-
-    """
-    _firsttouch.uninstall()
-
-
-def is_installed() -> bool:
-    """Return whether an allocator is installed; :func:`use` around the caller does not count.
-
-    Returns
-    -------
-    bool
-
-    See Also
-    --------
-    install : Serve every new array of the process.
-
-    Examples
-    --------
-    >>> with ft.use():
-    ...     ft.is_installed()
-    False
-
-    """
-    return _firsttouch.is_installed()
 
 
 def arrays_only() -> str | None:
@@ -247,35 +200,6 @@ def serving() -> Allocator | None:
     return contextvars.Context().run(_firsttouch.get_allocator) if is_installed() else None
 
 
-def get_allocator(array: np.ndarray | None = None) -> Allocator | None:
-    """Return the allocator that made an array's memory, or the current one.
-
-    Parameters
-    ----------
-    array : ndarray, optional
-        Array to look up. By default, the allocator that serves new arrays here is returned.
-
-    Returns
-    -------
-    Allocator or None
-        ``None`` if NumPy did not allocate the array's memory: a memory map, or a buffer of another library.
-
-    Raises
-    ------
-    TypeError
-        If `array` is not a NumPy array.
-
-    Examples
-    --------
-    >>> ft.get_allocator(ft.aligned(4096).empty(10))
-    aligned(4096)
-    >>> ft.get_allocator(np.frombuffer(b"text", "u1")) is None
-    True
-
-    """
-    return _firsttouch.get_allocator(array)
-
-
 def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> Stats:
     """Return an allocator's statistics.
 
@@ -298,6 +222,7 @@ def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> S
     See Also
     --------
     measure : Figures of a block of code.
+    tracked : An allocator that counts exactly.
 
     Examples
     --------

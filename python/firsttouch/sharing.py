@@ -307,21 +307,10 @@ def register_with_dask() -> None:
         return
     _is_registered = True
 
-    def serialize(array: Any) -> tuple[dict[str, Any], list[Any]]:
-        """Return a handle or, if there is none, the frames of an ordinary array; nothing is copied."""
-        make, given = array.__reduce_ex__(pickle.HIGHEST_PROTOCOL)[:2]
-        if make is arrive:
-            return {}, [pickle.dumps(given, pickle.HIGHEST_PROTOCOL)]
-        header, frames = protocol.dask_serialize.dispatch(np.ndarray)(np.asarray(array))
-        return {"plain": header}, frames
-
-    def deserialize(header: dict[str, Any], frames: list[Any]) -> Any:
-        if "plain" not in header:
-            return arrive(*pickle.loads(frames[0]))
-        return protocol.dask_deserialize.dispatch(np.ndarray)(header["plain"], frames)
-
-    protocol.dask_serialize.register(SharedArray)(serialize)
-    protocol.dask_deserialize.register(SharedArray)(deserialize)
+    protocol.dask_serialize.register(SharedArray)(
+        lambda array: ({}, [pickle.dumps(array, pickle.HIGHEST_PROTOCOL)]),
+    )
+    protocol.dask_deserialize.register(SharedArray)(lambda _header, frames: pickle.loads(frames[0]))
 
 
 # The grace period at the end of a process: it waits a moment for its handles in flight, whose openers need it alive.

@@ -19,7 +19,7 @@ STACKS = (
     'guarded(side="before")',
     'guarded(keep="8 MiB")',
     "filled(calloc(), on_allocate=None, on_free=0)",
-    "limited(filled(guarded()), '1 TiB')",
+    "tracked(filled(guarded()))",
 )
 
 #: Buffers, outside all scopes.

@@ -8,14 +8,15 @@ MAKERS = {
     "plain": "np.empty(n, 'u1')",
     "pool": "pool.empty(n, 'u1')",
     "used": "used(pool, n)",
-    "used filled": "used(filled, n)",
-    "over filled": "ft.limited(filled, '1 GiB').empty(n, 'u1')",
+    "used tracked": "used(tracked, n)",
+    "tracked": "tracked.empty(n, 'u1')",
+    "over tracked": "ft.limited(tracked, '1 GiB').empty(n, 'u1')",
     "limited": "ft.empty(n, 'u1', allocator='limited(malloc(), 1073741824)')",
     "guarded": "ft.empty(n, 'u1', allocator='guarded()')",
-    "filled": "filled.empty(n, 'u1')",
+    "filled": "ft.empty(n, 'u1', allocator='filled()')",
     "calloc": "ft.calloc().empty(n, 'u1')",
     "used calloc": "used(ft.calloc(), n)",
-    "filled calloc": "ft.empty(n, 'u1', allocator='filled(calloc())')",
+    "tracked calloc": "ft.empty(n, 'u1', allocator='tracked(calloc())')",
     "malloc": "ft.malloc().empty(n, 'u1')",
     "numpy's": "ft.numpy_default().empty(n, 'u1')",
     "used numpy's": "used(ft.numpy_default(), n)",
@@ -35,7 +36,7 @@ from tests.handlers.swapped import swap
 
 gc.freeze()  # what is there by now is not looked at again
 pool = ft.pool()
-filled = ft.filled(ft.pool())
+tracked = ft.tracked(ft.pool())
 
 def used(allocator, n):
     with ft.use(allocator):
@@ -76,7 +77,7 @@ def test_each_block_goes_back_to_who_made_it(one: str) -> None:
 def test_a_block_outlives_its_allocators_last_array() -> None:
     run(
         """
-        for make in (ft.pool, lambda: ft.filled(ft.pool()), lambda: ft.guarded()):
+        for make in (ft.pool, lambda: ft.tracked(ft.pool()), lambda: ft.guarded()):
             for n in (20_000, 3_000_000):
                 allocator = make()
                 ours, plain = allocator.full(n, 7, 'u1'), np.ones(n, 'u1')
@@ -96,8 +97,8 @@ def test_a_block_outlives_its_allocators_last_array() -> None:
 def test_the_allocator_that_is_named_made_the_block() -> None:
     run(
         """
-        for n in (100, 20_000, 3_000_000):
-            one, other = ft.filled(ft.pool()), ft.guarded()
+        for n in (20_000, 3_000_000):
+            one, other = ft.tracked(ft.pool()), ft.guarded()
             a, b = one.empty(n, 'u1'), other.empty(n, 'u1')
             swap(a, b)
             assert (ft.get_allocator(a), ft.get_allocator(b)) == (other, one)

@@ -76,21 +76,6 @@ def test_import_alone_changes_nothing() -> None:
     """) == [False, 0, 0]
 
 
-def test_an_expression_names_what_was_installed_by_it_ever_after() -> None:
-    """It is never dropped: a new one each time would be memory that the process never gets back."""
-    printed = run("""
-        for _ in range(3):
-            ft.install("pool(decay=7.0)")
-            served = ft.get_allocator(np.empty(1 << 20))
-            ft.uninstall()
-            for number in range(100):  # more expressions than are remembered
-                with ft.use(f"pool(decay={number + 10}.5)"):
-                    pass
-            print(ft.get_allocator(ft.empty(1 << 20, allocator="pool(decay=7.0)")) == served)
-    """)
-    assert printed == "True\nTrue\nTrue\n"
-
-
 def test_living_arrays_stay_valid_and_go_back_to_their_pool() -> None:
     pool = ft.pool()
     ft.install(pool, arrays_only=True)
@@ -145,7 +130,7 @@ def test_small_arrays_say_numpy(pool: ft.Allocator) -> None:
     assert ft.get_allocator(np.empty(limit - 1, np.uint8)) == ft.numpy_default()
     assert ft.get_allocator(np.empty(limit, np.uint8)) == pool
     assert ft.get_allocator(pool.empty(3)) == ft.get_allocator(pool.full(3, 1.0)) == ft.numpy_default()
-    assert ft.get_allocator(ft.filled(pool).empty(3)) != ft.numpy_default()  # which fills what it is asked for
+    assert ft.get_allocator(ft.tracked(pool).empty(3)) == ft.numpy_default()
     with ft.use(pool):
         assert ft.get_allocator(np.empty(3)) == ft.numpy_default()
         assert ft.get_allocator(np.empty(())) == ft.numpy_default()

@@ -15,7 +15,7 @@ use firsttouch::size::Bytes;
 use pyo3::exceptions::PyRecursionError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
+use pyo3::types::PyInt;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -46,12 +46,12 @@ impl CustomAllocator {
         let _running = RunningCall::enter(&self.object)?;
         let given = object.bind(py).call_method1("allocate", (size, align, zeroed))?;
         let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
-        if given.is_none() {
-            return Err(PyMemoryError::new_err(format!("{} returned None: it has no memory", call())));
-        }
-        let address = as_address(&given, &call)?;
+        let number = given.cast_exact::<PyInt>().ok().and_then(|given| given.extract().ok());
+        let Some(address) = number.or(given.is_none().then_some(0_usize)) else {
+            return Err(PyTypeError::new_err(format!("{} returned {given}, which is not an address (an int)", call())));
+        };
         if address == 0 {
-            return Err(PyMemoryError::new_err(format!("{} returned 0: it has no memory", call())));
+            return Err(PyMemoryError::new_err(format!("{} returned {given}: it has no memory", call())));
         }
         if !address.is_multiple_of(align) {
             give_back(ReturnedBlock { to: self.object.clone(), address, nbytes: size });
@@ -167,15 +167,6 @@ fn living(candidate: &Bound<'_, PyAny>) -> Option<Arc<CustomAllocator>> {
     // A living allocator keeps its object, so that no other one has its address. Others are not upgraded: to be the last
     // to drop one would run code of Python with the lock held.
     all.iter().filter(|(address, _)| *address == candidate.as_ptr() as usize).find_map(|(_, each)| each.upgrade())
-}
-
-/// The address that a method written in Python returned; an error where that is none, which `call` names.
-pub fn as_address(given: &Bound<'_, PyAny>, call: &impl Fn() -> String) -> PyResult<usize> {
-    if !given.is_instance_of::<PyInt>() || given.is_instance_of::<PyBool>() {
-        let kind = given.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("{} returned {kind}, not an address (an int)", call())));
-    }
-    given.extract().map_err(|_| PyValueError::new_err(format!("{} returned {given}, which is not an address", call())))
 }
 
 thread_local! {

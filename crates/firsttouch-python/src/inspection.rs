@@ -3,10 +3,10 @@
 use crate::numpy::NumPy;
 use crate::python::values::{PyTypeError, out_of_memory};
 use firsttouch::os::{self, page_size};
-use firsttouch::residency::{extent, query, summarize, visit_nodes};
+use firsttouch::residency::{PageState, extent, query, summarize, visit_nodes};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
-use std::collections::{BTreeMap, TryReserveError};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The address of an array's first element, and the pages that its elements lie on.
@@ -43,49 +43,31 @@ pub fn inspect(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Inspected> 
     Ok((address, pages.len() / page_size(), shared, figures, found.nodes, found.nodes_source))
 }
 
-/// Adjacent pages: the first address, the address after the last, and what they have in common.
-type Run = [isize; 3];
-
-/// Appends pages to runs.
-fn push(runs: &mut Vec<Run>, pages: Range<usize>, common: isize) -> Result<(), TryReserveError> {
-    let (start, end) = (pages.start as isize, pages.end as isize);
-    match runs.last_mut() {
-        Some(last) if (last[1], last[2]) == (start, common) => last[1] = end,
-        _ => {
-            runs.try_reserve(1)?;
-            runs.push([start, end, common]);
-        }
-    }
-    Ok(())
-}
-
-/// Runs of an array's pages in one state and, on request, of those whose node is known on one node; `None` without memory for
-/// them.
-fn runs_of(pages: &Range<usize>) -> Option<(Vec<Run>, Vec<Run>)> {
+/// The state of each page and its node, -1 where none is known; `None` without memory for them.
+fn each(pages: &Range<usize>) -> Option<(Vec<u8>, Vec<i16>)> {
     let found = query(pages).runs;
+    let at = |part: &Range<usize>| (part.start - pages.start) / page_size()..(part.end - pages.start) / page_size();
+    let count = pages.len() / page_size();
     let (mut states, mut nodes) = (Vec::new(), Vec::new());
-    found.iter().try_for_each(|run| push(&mut states, run.range.clone(), run.state as isize)).ok()?;
-    let mut pushed = Ok(());
+    states.try_reserve_exact(count).and_then(|()| nodes.try_reserve_exact(count)).ok()?;
+    states.resize(count, PageState::Unknown as u8);
+    nodes.resize(count, -1);
+    found.iter().for_each(|run| states[at(&run.range)].fill(run.state as u8));
     // If the kernel does not tell, no node is known.
-    let _ = visit_nodes(&found, |pages, node| {
-        if node >= 0 && pushed.is_ok() {
-            pushed = push(&mut nodes, pages, node as isize);
-        }
-    });
-    (found.is_complete() && pushed.is_ok()).then_some((states, nodes))
+    let _ = visit_nodes(&found, |part, node| nodes[at(&part)].fill(node.max(-1) as i16));
+    found.is_complete().then_some((states, nodes))
 }
 
-/// The runs as bytes.
-type Pages<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
+/// The first page's address, and of each of an array's pages the state, a byte, and the node, two bytes.
+type PagesOfArray<'py> = (usize, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 
 /// States and nodes of an array's pages.
 #[pyfunction]
-pub fn pagemap<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Pages<'py>> {
+pub fn pagemap<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<PagesOfArray<'py>> {
     let (_, pages) = pages_of(array, "pagemap")?;
-    let found = py.detach(|| runs_of(&pages));
-    let (states, nodes) = found.ok_or_else(|| out_of_memory(py))?;
+    let (states, nodes) = py.detach(|| each(&pages)).ok_or_else(|| out_of_memory(py))?;
     #[allow(unsafe_code)]
-    // SAFETY: any words are valid bytes.
-    let bytes = |runs: &[Run]| PyByteArray::new(py, unsafe { runs.as_flattened().align_to().1 });
-    Ok((bytes(&states), bytes(&nodes)))
+    // SAFETY: any numbers are valid bytes.
+    let nodes = unsafe { nodes.align_to().1 };
+    Ok((pages.start, PyByteArray::new(py, &states), PyByteArray::new(py, nodes)))
 }

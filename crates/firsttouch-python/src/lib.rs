@@ -9,7 +9,7 @@
 //! | [`allocators`] | allocators as objects, their factories, adaptors and expressions, the pool of the process |
 //! | [`custom`] | allocators written in Python |
 //! | [`handlers`] | NumPy's memory handlers (NEP 49) |
-//! | [`arrays`] | `empty` and `zeros` |
+//! | [`arrays`] | the methods `empty` and `zeros` |
 //! | [`scratch`], [`numba`] | scratch buffers and scopes; the same in compiled code |
 //! | [`placement`], [`inspection`], [`sharing`] | pages and nodes, what stands behind an array, memory between processes |
 //! | [`process`], [`faults`] | statistics, forks; what `guarded` finds |
@@ -57,21 +57,18 @@ mod _firsttouch {
     use crate::tools::heaps::{contents_of_mapping, live_begin, live_end};
     #[pymodule_export]
     use crate::{
-        allocators::allocator::{PyAllocator, is_foreign, upstream},
+        allocators::allocator::{PyAllocator, default_pool, numpy_default, upstream},
         allocators::factories::{
-            declared, did_you_mean, evaluate_expression, from_functions, numpy_default, parse_size, policy_argument,
-            size_argument,
+            declared, did_you_mean, from_functions, parse, parse_size, policy_argument, size_argument,
         },
-        allocators::process_pool::default_pool,
-        arrays::{documented, empty, zeros},
         custom::{deliver, own, take_error},
         faults::{overruns, watch_faults},
-        handlers::capsules::{accepts, current, enter, enter_named, get_allocator, leave},
+        handlers::capsules::{accepts, current, enter, get_allocator, leave},
         handlers::front::{arrays_only, install, is_installed, set_small_limit, uninstall},
         inspection::{inspect, pagemap},
         numba::{entry::NumbaBuffers, failure::numba_failure, numba_setup},
-        placement::{current_node, highest_node, migrate_range, numa_nodes, origin_of, receipt_of, touch_range},
-        process::{fail_calls, last_failure, set_memory_bound, shrink_slots, stats, trim, trim_c_library},
+        placement::{current_node, highest_node, migrate_range, numa_nodes, receipt_of, touch_range},
+        process::{fail_calls, last_failure, shrink_slots, stats, trim, trim_c_library},
         python::values::fail_allocation,
         register_callbacks,
         report::{ReportStart, report},

@@ -4,8 +4,8 @@
 #![allow(unsafe_code)] // Safety: NumPy's binary interface 2, whose number is checked before anything is read.
 
 use crate::python::gil::Once;
+use crate::python::symbol;
 use crate::python::values::UnsupportedError;
-use firsttouch::os;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 
 /// The name of every handler's capsule (NEP 49).
 pub const CAPSULE: &CStr = c"mem_handler";
+/// The name of NumPy's default handler.
+pub const NUMPYS_NAME: &str = "default_allocator";
 
 /// NumPy's `PyDataMemAllocator`, whose functions NumPy calls without asking whether they are there.
 #[repr(C)]
@@ -93,8 +95,6 @@ impl RawHandler {
 /// NumPy's flags for an array in C order, aligned and writeable.
 const CARRAY: c_int = 0x0501;
 
-/// `PyArray_Empty` and `PyArray_Zeros`; they take over a reference to the dtype.
-type Make = unsafe extern "C" fn(c_int, *const isize, *mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
 /// `PyArray_DescrConverter`, which gives a new reference.
 type ConvertDtype = unsafe extern "C" fn(*mut ffi::PyObject, *mut *mut ffi::PyObject) -> c_int;
 /// `PyArray_NewFromDescr`; it takes over a reference to the dtype.
@@ -116,11 +116,11 @@ pub struct NumPy {
     default: *mut ffi::PyObject,
     array_type: *mut ffi::PyTypeObject,
     new_from_descr: NewFromDescr,
-    zeros: Make,
-    empty: Make,
     convert_dtype: ConvertDtype,
     /// Where NumPy's library lies in memory.
     library: *const c_void,
+    /// NumPy's own default handler, as first seen.
+    own: OnceLock<(*const RawHandler, Functions)>,
 }
 
 // SAFETY: functions and objects that live as long as the process, used with the GIL held.
@@ -150,6 +150,15 @@ fn room_for_token(py: Python<'_>) -> PyResult<()> {
     Err(PyErr::fetch(py))
 }
 
+/// What stands in a slot of NumPy's table.
+///
+/// # Safety
+/// It is a pointer of this type.
+unsafe fn slot<T: Copy>(table: *const *const c_void, index: usize) -> T {
+    // SAFETY: as demanded.
+    unsafe { table.add(index).cast::<T>().read() }
+}
+
 /// Feature version of NumPy 2.0.
 const FEATURES_2_0: c_uint = 0x12;
 
@@ -169,16 +178,15 @@ impl NumPy {
             UnsupportedError::new_err(format!("firsttouch needs NumPy 2.0 or newer, and could not load it: {error}"))
         })?;
         let capsule = module.getattr("_ARRAY_API")?;
-        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 94, 174, 183, 184, 211
+        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 94, 174, 211
         // and 304 to 306 have these types in all of NumPy's binary interface 2, whose number slot 0 gives and is checked before the rest.
         unsafe {
             let table = ffi::PyCapsule_GetPointer(capsule.as_ptr(), std::ptr::null()).cast::<*const c_void>();
             if table.is_null() {
                 return Err(PyErr::fetch(py));
             }
-            let slot = |index: usize| *table.add(index);
-            let abi: unsafe extern "C" fn() -> c_uint = std::mem::transmute(slot(0));
-            let features: unsafe extern "C" fn() -> c_uint = std::mem::transmute(slot(211));
+            let abi: unsafe extern "C" fn() -> c_uint = slot(table, 0);
+            let features: unsafe extern "C" fn() -> c_uint = slot(table, 211);
             if abi() >> 24 != 2 || features() < FEATURES_2_0 {
                 return Err(UnsupportedError::new_err(format!(
                     "firsttouch knows NumPy's binary interface 2, and this NumPy has {:#x} with features {:#x}",
@@ -187,29 +195,64 @@ impl NumPy {
                 )));
             }
             Ok(Self {
-                library: library_of(slot(0)),
-                array_type: slot(2).cast_mut().cast(),
-                new_from_descr: std::mem::transmute::<*const c_void, NewFromDescr>(slot(94)),
-                zeros: std::mem::transmute::<*const c_void, Make>(slot(183)),
-                empty: std::mem::transmute::<*const c_void, Make>(slot(184)),
-                convert_dtype: std::mem::transmute::<*const c_void, ConvertDtype>(slot(174)),
-                set_handler: std::mem::transmute::<
-                    *const c_void,
-                    unsafe extern "C" fn(*mut ffi::PyObject) -> *mut ffi::PyObject,
-                >(slot(304)),
-                get_handler: std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> *mut ffi::PyObject>(slot(
-                    305,
-                )),
-                default: *slot(306).cast::<*mut ffi::PyObject>(),
+                library: library_of(slot(table, 0)),
+                array_type: slot(table, 2),
+                new_from_descr: slot(table, 94),
+                convert_dtype: slot(table, 174),
+                set_handler: slot(table, 304),
+                get_handler: slot(table, 305),
+                default: *slot::<*const *mut ffi::PyObject>(table, 306),
+                own: OnceLock::new(),
             })
         }
     }
 
-    /// Whether functions are NumPy's own.
-    pub fn owns(&self, functions: &Functions) -> bool {
-        let each =
-            [functions.malloc as *const c_void, functions.calloc as _, functions.realloc as _, functions.free as _];
-        each.into_iter().all(|function| library_of(function) == self.library)
+    /// NumPy's own default handler, whatever stands in its place now.
+    pub fn own_handler(&self, py: Python<'_>) -> PyResult<&(*const RawHandler, Functions)> {
+        if let Some(found) = self.own.get() {
+            return Ok(found);
+        }
+        let found = self.default_handler(py, std::ptr::null())?;
+        Ok(self.own.get_or_init(|| found))
+    }
+
+    /// What stands behind NumPy's default capsule: NumPy's own handler, or `front`.
+    ///
+    /// Fails where it is something else: other functions than those of NumPy's own library, or another version.
+    pub fn default_handler(
+        &self,
+        py: Python<'_>,
+        front: *const RawHandler,
+    ) -> PyResult<(*const RawHandler, Functions)> {
+        let raw = handler_in(&self.default_capsule(py))?.cast_const();
+        // SAFETY: a capsule of this name holds a handler, whose first fields have not changed since NumPy 1.22; `version`
+        // is checked before the functions are believed.
+        let (handler, functions) = unsafe { (&*raw, (*raw).allocator) };
+        let (name, Functions { malloc, calloc, realloc, free, .. }) = (handler.name(), functions);
+        let is_own = |function| library_of(function) == self.library;
+        let are_own = [malloc as *const c_void, calloc as _, realloc as _, free as _].into_iter().all(is_own);
+        if std::ptr::eq(raw, front) || (handler.version == 1 && name == NUMPYS_NAME && are_own) {
+            return Ok((raw, functions));
+        }
+        Err(UnsupportedError::new_err(format!(
+            "NumPy's default memory handler is {name:?}, version {}, where firsttouch expects NumPy's own {NUMPYS_NAME:?}, \
+             version 1: something else stands there, and is left alone",
+            handler.version
+        )))
+    }
+
+    /// Puts the front behind NumPy's default capsule, through which arrays of every thread reach it: one pointer store. NumPy
+    /// offers no other way.
+    ///
+    /// # Safety
+    /// The front lives for ever, passes on what it does not serve to what was behind, and frees each block through the handler
+    /// that made it (law 4).
+    pub unsafe fn put_front(&self, py: Python<'_>, front: *const RawHandler) -> PyResult<()> {
+        // SAFETY: the capsule is NumPy's, and the front does what is asked above.
+        match unsafe { ffi::PyCapsule_SetPointer(self.default_capsule(py).as_ptr(), front.cast_mut().cast()) } {
+            0 => Ok(()),
+            _ => Err(PyErr::fetch(py)),
+        }
     }
 
     /// The capsule of the default handler.
@@ -248,17 +291,6 @@ impl NumPy {
         }
     }
 
-    /// NumPy's own empty or zeroed array in C order, through the current handler.
-    pub fn plain<'py>(&self, shape: &[isize], dtype: &Bound<'py, PyAny>, zeroed: bool) -> PyResult<Bound<'py, PyAny>> {
-        let make = if zeroed { self.zeros } else { self.empty };
-        // SAFETY: the shape is as long as said, and the function takes over the reference to the dtype.
-        unsafe {
-            let dtype_taken = dtype.clone().into_ptr();
-            let array = make(shape.len() as c_int, shape.as_ptr(), dtype_taken, 0);
-            Bound::from_owned_ptr_or_err(dtype.py(), array)
-        }
-    }
-
     /// An array in C order that owns `data` and will give it back through the handler in `capsule`.
     ///
     /// # Safety
@@ -271,8 +303,9 @@ impl NumPy {
         capsule: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (dims, none) = (shape.as_ptr(), std::ptr::null_mut());
-        // SAFETY: as for `plain`; NumPy does not free what it did not allocate, and the array is not shared yet when it
-        // becomes the owner and gets its handler, a reference to which it keeps.
+        // SAFETY: the shape is as long as said, and the function takes over the reference to the dtype. NumPy does not free
+        // what it did not allocate, and the array is not shared yet when it becomes the owner and gets its handler, a reference
+        // to which it keeps.
         unsafe {
             let (nd, dtype_taken) = (shape.len() as c_int, dtype.clone().into_ptr());
             let made =
@@ -317,11 +350,8 @@ type Track = unsafe extern "C" fn(c_uint, usize, usize) -> c_int;
 /// `PyTraceMalloc_Track`, which the stable interface leaves out but every CPython has.
 fn track_function() -> Option<Track> {
     static FOUND: OnceLock<Option<Track>> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        let found = os::symbol(c"PyTraceMalloc_Track")?;
-        // SAFETY: the symbol, where there is one, has had this type since CPython 3.7.
-        Some(unsafe { std::mem::transmute::<*mut c_void, Track>(found.as_ptr()) })
-    })
+    // SAFETY: the symbol, where there is one, has had this type since CPython 3.7.
+    *FOUND.get_or_init(|| unsafe { symbol(c"PyTraceMalloc_Track") })
 }
 
 /// Tells tracemalloc, where it listens, of a block of our constructors that an array owns. NumPy reports what it allocates

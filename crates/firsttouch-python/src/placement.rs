@@ -2,7 +2,7 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::python::values::{PyMemoryError, PyValueError};
-use firsttouch::adaptors::{Filled, Limited, Origin};
+use firsttouch::adaptors::{Filled, Limited, Origin, Tracked};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
@@ -16,7 +16,7 @@ use firsttouch::sources::Pages;
 use firsttouch::why::why;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::PyTuple;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -32,44 +32,40 @@ fn page_name(page: Page) -> Option<String> {
     (page != Page::Base).then(|| page.to_string().trim_matches('\'').to_owned())
 }
 
-fn receipt_dict<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("nbytes", got.asked)?;
-    dict.set_item("mapped", got.bytes)?;
-    dict.set_item("asked", asked.to_string())?;
-    dict.set_item("huge", page_name(got.page))?;
+/// The fields of a receipt, in order.
+type ReceiptFields<'py> =
+    (usize, usize, String, Option<String>, Option<String>, bool, usize, bool, Bound<'py, PyTuple>, String);
+
+fn of_pages<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<ReceiptFields<'py>> {
     let nodes = got.nodes.map(|(mode, nodes)| {
         let name = format!("{mode:?}").to_ascii_lowercase();
         if mode == os::Mode::Local { name } else { format!("{name}:{nodes}") }
     });
-    dict.set_item("numa", nodes)?;
-    dict.set_item("populated", got.populate == receipt::Outcome::Granted)?;
-    dict.set_item("threads", got.threads)?;
-    dict.set_item("locked", got.lock == receipt::Outcome::Granted)?;
-    dict.set_item("why_not", got.why_not())?;
-    Ok(dict)
+    let [populated, locked] = [got.populate, got.lock].map(|outcome| outcome == receipt::Outcome::Granted);
+    let (asked, origin) = (asked.to_string(), "pages that were mapped as asked".to_owned());
+    let (huge, why_not) = (page_name(got.page), PyTuple::new(py, got.why_not())?);
+    Ok((got.asked, got.bytes, asked, huge, nodes, populated, got.threads, locked, why_not, origin))
 }
 
-/// The receipt of the block that contains `address`; `None` if there are no placed pages at the bottom of `allocator`.
+/// The receipt of an array's memory: of the placed pages at `address`, or of a pool's block, which begins at `block`; `None` if
+/// it comes from neither.
 #[pyfunction]
+#[pyo3(signature = (allocator, address, block))]
 pub fn receipt_of<'py>(
     py: Python<'py>,
-    allocator: &PyAllocator,
+    allocator: Option<&PyAllocator>,
     address: usize,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let Some(pages) = allocator.native().and_then(find::<Pages>) else { return Ok(None) };
-    pages.receipt(address).map(|(_, receipt)| receipt_dict(py, pages.placement(), &receipt)).transpose()
-}
-
-/// Bytes asked, bytes of the span, whether huge pages were asked for, and where the memory came from.
-type BlockOrigin = (usize, usize, bool, String);
-
-/// Why the block that begins at `address` lies there; `None` where it is neither a pool's nor of pages.
-#[pyfunction]
-pub fn origin_of(address: usize) -> Option<BlockOrigin> {
-    let found = why(address)?;
-    let huge = matches!(found.origin, Origin::Credit | Origin::Precedent | Origin::Exchanged);
-    Some((found.asked, found.span.1, huge, found.origin.to_string()))
+    block: usize,
+) -> PyResult<Option<ReceiptFields<'py>>> {
+    if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(find::<Pages>)
+        && let Some((_, got)) = pages.receipt(address)
+    {
+        return of_pages(py, pages.placement(), &got).map(Some);
+    }
+    let Some(found) = why(block) else { return Ok(None) };
+    let is_huge = matches!(found.origin, Origin::Credit | Origin::Precedent | Origin::Exchanged);
+    let (huge, origin) = (is_huge.then(|| "thp".to_owned()), found.origin.to_string());
+    Ok(Some((found.asked, found.span.1, String::new(), huge, None, false, 0, false, PyTuple::empty(py), origin)))
 }
 
 // ---- Pages that exist: touched, moved to other nodes ----------------------------------------------
@@ -116,7 +112,7 @@ pub fn touch_range(
 /// The placed pages, if freed blocks return to them at once: a block kept by a pool will serve another array.
 fn whose(native: &Arc<dyn Allocator>) -> Option<&Pages> {
     let any: &dyn Any = native.as_ref();
-    let passes = any.is::<Limited>() || any.is::<Filled>();
+    let passes = any.is::<Tracked>() || any.is::<Limited>() || any.is::<Filled>();
     any.downcast_ref().or_else(|| native.upstream().filter(|_| passes).and_then(whose))
 }
 

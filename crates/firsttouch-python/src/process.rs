@@ -2,8 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: one call that registers a callback with Python.
 
-use crate::allocators::allocator::PyAllocator;
-use crate::allocators::process_pool::{process_pool, small_limit};
+use crate::allocators::allocator::{PyAllocator, process_pool, small_limit};
 use crate::handlers::front::installed;
 use crate::python::values::PyValueError;
 use firsttouch::allocator::Allocator;
@@ -53,13 +52,6 @@ pub fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> usize {
 #[pyfunction]
 pub fn trim_c_library(py: Python<'_>) -> usize {
     py.detach(c_library::trim)
-}
-
-/// Sets the bytes of resident memory at which pools keep nothing idle; `None` for no bound.
-#[pyfunction]
-#[pyo3(signature = (nbytes))]
-pub fn set_memory_bound(nbytes: Option<usize>) {
-    purger::set_bound(nbytes);
 }
 
 /// The last request that failed: bytes asked, the limit's name, and the whole reason.

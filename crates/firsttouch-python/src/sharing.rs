@@ -91,7 +91,6 @@ fn refused(nbytes: usize, error: NotMade) -> PyErr {
         NotMade::File(error) => {
             let why = match error.0 {
                 libc::EMFILE => "each shared array takes a file number, and RLIMIT_NOFILE (ulimit -n) leaves none",
-                libc::ENFILE => "the system has no file number left (fs.file-max)",
                 libc::EFBIG => "it is larger than RLIMIT_FSIZE (ulimit -f) allows",
                 _ => "the system refuses it (memfd_create)",
             };

@@ -11,7 +11,7 @@
 use crate::adaptors::AUTO;
 use crate::allocator::Allocator;
 use crate::description::{Argument, Description, Made, Value, quoted};
-use crate::expression::{self, DEEPEST, did_you_mean};
+use crate::expression::{self, DEEPEST, ParseError, did_you_mean};
 use crate::layout::{MAX_SIZE, checked_align};
 use crate::numa::policy::Policy;
 use crate::numa::topology::Topology;
@@ -44,13 +44,13 @@ pub fn allocator_from_expression(text: &str) -> Result<Arc<dyn Allocator>, Error
 /// # Errors
 /// As for [`allocator_from_expression`].
 pub fn allocator_from(description: &Description) -> Result<Arc<dyn Allocator>, Error> {
-    let spec = Spec::find(&description.name).ok_or_else(|| no_allocator(&description.name, &[]))?;
+    let spec = Spec::find(&description.name).ok_or_else(|| no_allocator(&description.name))?;
     bind(spec, description.arguments())?.make()
 }
 
-/// The error for a name that is neither declared nor in `others`.
-pub fn no_allocator(name: &str, others: &[&str]) -> Error {
-    let mut known: Vec<&str> = spec::all().map(|spec| spec.name).chain(others.iter().copied()).collect();
+/// The error for a name that is not declared.
+fn no_allocator(name: &str) -> Error {
+    let mut known: Vec<&str> = spec::all().map(|spec| spec.name).collect();
     known.sort_unstable_by_key(|name| name.to_lowercase());
     let near = did_you_mean(name, known.iter().copied());
     let name = Value::from(name.to_owned());
@@ -426,9 +426,9 @@ impl Error {
     }
 }
 
-impl From<String> for Error {
-    fn from(message: String) -> Self {
-        Self::Value(message)
+impl From<ParseError> for Error {
+    fn from(error: ParseError) -> Self {
+        Self::Value(error.to_string())
     }
 }
 

@@ -73,3 +73,54 @@ impl fmt::Display for Bytes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Bytes, parse};
+
+    #[test]
+    fn amounts_are_in_the_largest_unit() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1000, "1000 bytes"),
+            (1024, "1 KiB"),
+            (3 << 19, "1.5 MiB"),
+            (80_000_000, "76.29 MiB"),
+            ((64 << 20) + 8, "67108872 bytes"),
+            ((12 << 20) + 4096, "12292 KiB"),
+            ((1 << 20) - 1, "1048575 bytes"),
+            (8 << 30, "8 GiB"),
+            (1 << 62, "4 EiB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn accepts_numbers_with_units() {
+        for (text, bytes) in [
+            ("65536", 65536),
+            ("64 KiB", 65536),
+            ("4 GB ", 4_000_000_000),
+            ("4gib", 4 << 30),
+            ("1.5 MiB", 3 << 19),
+            ("512m", 512 << 20),
+            ("1_000", 1000),
+            ("0", 0),
+            ("10 b", 10),
+            ("2T", 2 << 40),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn rejects_everything_else() {
+        for text in ["lots", "", "-1", "4 GiBB", "1..5 G", ".", "GiB", "1e9", "NaN", "four", "99999999999 TiB"] {
+            let message = parse(text).unwrap_err();
+            assert!(message.contains(&format!("{text:?}")), "{message}");
+        }
+        assert!(parse("lots").unwrap_err().contains("64 KiB"));
+    }
+}

@@ -1,37 +1,16 @@
 """Conversion of arguments to allocators, and the errors for everything else."""
 
 import functools
-from collections.abc import Callable
 from typing import Literal
 
 from _firsttouch_start import hook
-from firsttouch import _allocators, _firsttouch
-from firsttouch._firsttouch import Allocator, FixedBuffer, ScratchBuffer, evaluate_expression
+from firsttouch import _firsttouch
+from firsttouch._firsttouch import Allocator
 from firsttouch.custom import AllocatorLike, OwnAllocator
-
-
-def _refuse_addresses(*_given: object, **_named: object) -> Allocator:
-    """Refuse to make an allocator that would call whatever lies at the addresses in a text."""
-    raise ValueError(
-        "from_functions() cannot be written as text, which must not name addresses of code: "
-        "call firsttouch.allocators.from_functions(), and give the allocator that it returns"
-    )
-
-
-FACTORIES: dict[str, Callable[..., Allocator]] = {
-    "FixedBuffer": FixedBuffer,
-    "ScratchBuffer": ScratchBuffer,
-    "from_functions": _refuse_addresses,
-    "numpy_default": _firsttouch.numpy_default,
-}
-"""The functions that expressions know in addition to the core's allocators, by name."""
 
 _firsttouch.register(budget_made=hook.add_reasons)
 
 _REMEMBERED = 64
-
-_installed: dict[str, Allocator] = {}
-"""The allocators that were installed by their text. They are never dropped, so they need not be made again either."""
 
 
 def parse(text: str) -> Allocator:
@@ -39,7 +18,9 @@ def parse(text: str) -> Allocator:
 
     Raises :exc:`ValueError` or :exc:`TypeError` that show the text and what is wrong with it.
     """
-    return evaluate_expression(text, FACTORIES)
+    if text.strip() in ("numpy_default", "numpy_default()"):  # which the core does not know
+        return _firsttouch.numpy_default()
+    return _firsttouch.parse(text)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
@@ -53,10 +34,9 @@ def checked(allocator: object, caller: str) -> Allocator:
     if isinstance(allocator, Allocator):
         return allocator
     if isinstance(allocator, str):
-        installed = _installed.get(allocator)
-        return _of_text(allocator) if installed is None else installed
+        return _of_text(allocator)
     name = getattr(allocator, "__name__", None)
-    if callable(allocator) and isinstance(name, str) and (name in FACTORIES or hasattr(_allocators, name)):
+    if callable(allocator) and name in (*_firsttouch._allocators.__all__, "numpy_default"):
         raise TypeError(f"{caller} got the function firsttouch.{name}: did you mean firsttouch.{name}()?")
     is_own = isinstance(allocator, OwnAllocator) and not isinstance(allocator, type)
     if is_own and caller == "install()":
@@ -71,11 +51,6 @@ def checked(allocator: object, caller: str) -> Allocator:
     raise TypeError(
         f"{caller} takes an allocator, like firsttouch.pool(), not {type(allocator).__name__}: {allocator!r:.80}"
     )
-
-
-def keep_installed(text: str, allocator: Allocator) -> None:
-    """Let a text name an allocator that was installed, from now on."""
-    _installed.setdefault(text, allocator)
 
 
 def chosen(allocator: AllocatorLike | Literal["process"] | None, caller: str) -> Allocator | None:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -112,31 +113,27 @@ class Guarded(Forking):
         """Return the reports of a test."""
         return reports_of(item, run(item, self._found))  # overruns found before, at import, are not this test's fault
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Report out-of-bounds writes of the setup."""
-        return (yield from self._watched(item, "setup"))
+    @staticmethod
+    def _watched(when: str) -> Any:
+        """Return the hook that reports out-of-bounds writes of one phase."""
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Report out-of-bounds writes of the test."""
-        return (yield from self._watched(item, "call"))
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Report out-of-bounds writes of the teardown."""
-        return (yield from self._watched(item, "teardown"))
-
-    def _watched(self, item: pytest.Item, when: str) -> Generator[None, object, object]:
-        try:
-            result = yield
-        except BaseException:
+        @pytest.hookimpl(wrapper=True)
+        def watched(self: Guarded, item: pytest.Item) -> Generator[None, object, object]:
+            try:
+                result = yield
+            except BaseException:
+                if text := self._found():
+                    item.add_report_section(when, "by firsttouch", text)
+                raise
             if text := self._found():
-                item.add_report_section(when, "by firsttouch", text)
-            raise
-        if text := self._found():
-            pytest.fail(text, pytrace=False)
-        return result
+                pytest.fail(text, pytrace=False)
+            return result
+
+        return watched
+
+    pytest_runtest_setup = _watched("setup")
+    pytest_runtest_call = _watched("call")
+    pytest_runtest_teardown = _watched("teardown")
 
     def _found(self) -> str:
         """Describe the overruns found since the last call."""

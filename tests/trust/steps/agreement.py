@@ -20,8 +20,9 @@ COUNTED = (
     "pool(decay=0)",
     "pool(pages())",
     "pool(numa('local'))",
-    "aligned(4096)",
+    "tracked(pool())",
     "limited(pool(), '2 GiB')",
+    "tracked(pool(pages()))",
 )
 """Allocators that count all blocks of the sizes used here."""
 LEAST = 64 << 10

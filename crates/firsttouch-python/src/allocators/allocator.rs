@@ -1,14 +1,19 @@
-//! Allocators as Python objects, and the levels of a stack of adaptors.
+//! Allocators as Python objects, and the pool of the process.
 
+use crate::handlers::capsules;
+use crate::python::gil::{Once, make_immortal};
 use crate::python::values::{PyRuntimeError, PyTypeError};
 use crate::scratch::scope::Opening;
+use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::owners::{self, keeps_list};
 use firsttouch::scratch::Buffer;
+use firsttouch::sources::PreloadedPool;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// Who allocates.
 enum Maker {
@@ -38,7 +43,7 @@ enum Maker {
 #[pyclass(name = "Allocator", module = "firsttouch", subclass, frozen, weakref)]
 pub struct PyAllocator {
     maker: Maker,
-    /// The capsule of its handler, for constructors that name it.
+    /// The capsule of its handler, once it was used.
     capsule: PyOnceLock<Py<PyAny>>,
     /// Of the object of a scope: new arrays need it to be open.
     opening: Option<Arc<Opening>>,
@@ -165,8 +170,59 @@ pub fn upstream(allocator: &PyAllocator) -> Option<PyAllocator> {
     allocator.native().and_then(|native| native.upstream()).cloned().map(PyAllocator::ours)
 }
 
-/// Whether it stands for another library's memory handler.
+/// Return NumPy's own allocator, to opt out of another one.
+///
+/// Returns
+/// -------
+/// Allocator
+///
+/// Examples
+/// --------
+/// >>> with ft.use(ft.pool()), ft.use(ft.numpy_default()):
+/// ...     ft.get_allocator()
+/// numpy_default()
 #[pyfunction]
-pub fn is_foreign(allocator: &PyAllocator) -> bool {
-    allocator.is_foreign()
+pub fn numpy_default() -> PyAllocator {
+    PyAllocator::numpy()
+}
+
+/// Requests below this many bytes stay with NumPy.
+static SMALL: AtomicUsize = AtomicUsize::new(SMALL_LIMIT);
+
+/// Requests below this many bytes stay with NumPy.
+pub fn small_limit() -> usize {
+    SMALL.load(Relaxed)
+}
+
+/// Changes that, for allocators that were not used yet.
+pub fn change_small_limit(nbytes: usize) {
+    SMALL.store(nbytes, Relaxed);
+}
+
+/// The process's own pool, made on first use and kept: that of the preloaded library, where there is one.
+pub fn process_pool() -> &'static Arc<dyn Allocator> {
+    static POOL: OnceLock<Arc<dyn Allocator>> = OnceLock::new();
+    POOL.get_or_init(|| match PreloadedPool::find() {
+        Some(pool) => Arc::new(pool),
+        None => Pool::new(Options::default()),
+    })
+}
+
+/// The process's own pool: one object, whose capsule all threads share. Without a GIL they would pass the capsule's count of
+/// references from processor to processor with every array; it is never dropped, and counts none.
+#[pyfunction]
+pub fn default_pool(py: Python<'_>) -> PyResult<Py<PyAllocator>> {
+    static ONE: PyOnceLock<Py<PyAllocator>> = PyOnceLock::new();
+    let make = || {
+        let made = Py::new(py, PyAllocator::ours(process_pool().clone()))?;
+        if let Ok(capsule) = capsules::named(py, made.get()) {
+            #[allow(unsafe_code)]
+            // SAFETY: nobody else has it yet, and the collector tracks no capsule that has no references of its own.
+            unsafe {
+                make_immortal(capsule);
+            }
+        }
+        Ok(made)
+    };
+    ONE.get_or_make(py, make).map(|one| one.clone_ref(py))
 }

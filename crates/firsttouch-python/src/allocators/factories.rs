@@ -8,15 +8,17 @@ use crate::python::values::{PyTypeError, PyValueError, UnsupportedError, ensure_
 use crate::python::{call_sites, callback, gil};
 use firsttouch::adaptors::{CallSites, Limited};
 use firsttouch::allocator::{Allocator, find};
-use firsttouch::description::{Argument, Description, Made, Value};
+use firsttouch::description::{Argument, Made, Value};
 use firsttouch::expression;
-use firsttouch::factory::{self, Arguments, Error};
+use firsttouch::factory::{self, Error};
 use firsttouch::size;
 use firsttouch::sources::{Functions, FunctionsTable};
 use firsttouch::spec::{self, DefaultValue, Opt, OptionKind, Spec};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyDict, PyFloat, PyString, PyTuple};
 use std::ffi::CString;
+use std::mem::transmute_copy;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 // ---- Python objects as arguments, and the core's errors as exceptions ---------------------------------------------
@@ -91,8 +93,11 @@ pub fn parse_size(text: &str) -> PyResult<usize> {
 
 /// The canonical text of a NUMA policy of this machine.
 #[pyfunction]
-pub fn policy_argument<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    object(value.py(), &OptionKind::Policy.check(name, &given(value)?, false).map_err(raised)?)
+pub fn policy_argument(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    match OptionKind::Policy.check(name, &given(value)?, false).map_err(raised)? {
+        Value::Text(text) => Ok(text.into_owned()),
+        other => Ok(other.to_string()), // there is no other
+    }
 }
 
 // ---- The functions of the declaration ------------------------------------------------------------------------------
@@ -114,16 +119,13 @@ fn collect<'py>(
     Ok((objects, call))
 }
 
-/// Makes what is bound, on the object that is given as its upstream.
-fn make(py: Python<'_>, mut bound: Arguments, on: Option<&Bound<'_, PyAny>>) -> PyResult<Result<PyAllocator, Error>> {
-    if let Some(object) = on {
-        bound.stand_on(upstream(object, &bound.caller())?);
-    }
-    let made = bound.make();
-    if made.as_ref().is_ok_and(|made| find::<Limited>(made).is_some()) {
+/// What the core made, as an object.
+fn made(py: Python<'_>, made: Result<Arc<dyn Allocator>, Error>) -> PyResult<PyAllocator> {
+    let made = made.map_err(raised)?;
+    if find::<Limited>(&made).is_some() {
         callback(py, "budget_made")?.call0()?; // NumPy's own errors explain refusals by a budget from now on
     }
-    Ok(made.map(PyAllocator::ours))
+    Ok(PyAllocator::ours(made))
 }
 
 /// What an option takes, in the stub and in a docstring.
@@ -230,9 +232,11 @@ fn functions<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
             let py = by_place.py();
             ensure_memory(py)?;
             let (objects, call) = collect(by_place, by_name)?;
-            let bound = factory::bind(spec, &call).map_err(raised)?;
-            let on = bound.upstream_at().map(|at| &objects[at]);
-            make(py, bound, on)?.map_err(raised)
+            let mut bound = factory::bind(spec, &call).map_err(raised)?;
+            if let Some(at) = bound.upstream_at() {
+                bound.stand_on(upstream(&objects[at], &bound.caller())?);
+            }
+            made(py, bound.make())
         })?;
         function.setattr("__module__", "firsttouch")?;
         module.add(spec.name, function)?;
@@ -254,20 +258,13 @@ pub fn declared() -> Vec<Row> {
     rows
 }
 
-// ---- Expressions: the core parses them and creates what it knows; Python creates the rest -------------------------
+// ---- Expressions, and what only Python has --------------------------------------------------------------------------
 
-/// The text of an expression, and the functions, by name, that create what the core does not know.
-struct Evaluation<'a, 'py> {
-    text: &'a str,
-    others: &'a Bound<'py, PyDict>,
-}
-
-/// The allocator that `text` describes; `others` are the functions that the core does not know, by their names.
+/// The allocator that `text` describes.
 #[pyfunction]
-pub fn evaluate_expression<'py>(text: &str, others: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-    ensure_memory(others.py())?;
-    let parsed = expression::parse(text).map_err(|error| raised(error.into()))?;
-    Evaluation { text: text.trim(), others }.call(&parsed)
+pub fn parse(py: Python<'_>, text: &str) -> PyResult<PyAllocator> {
+    ensure_memory(py)?;
+    made(py, factory::allocator_from_expression(text))
 }
 
 /// `" (did you mean pool?)"`, or nothing where none of the known words is near.
@@ -277,106 +274,74 @@ pub fn did_you_mean(word: &Bound<'_, PyString>, known: Vec<String>) -> String {
     expression::did_you_mean(&word.to_string_lossy(), known.iter().map(String::as_str))
 }
 
-impl<'py> Evaluation<'_, 'py> {
-    fn raised(&self, error: Error) -> PyErr {
-        raised(error.within(self.text))
-    }
-
-    fn call(&self, description: &Description) -> PyResult<Bound<'py, PyAny>> {
-        let (py, call) = (self.others.py(), description.arguments());
-        if let Some(spec) = Spec::find(&description.name) {
-            let bound = factory::bind(spec, call).map_err(|error| self.raised(error))?;
-            let on = bound.upstream_at().map(|at| self.object(&call[at].value)).transpose()?;
-            let made = make(py, bound, on.as_ref())?.map_err(|error| self.raised(error))?;
-            return Ok(Bound::new(py, made)?.into_any());
-        }
-        let Some(other) = self.others.get_item(description.name.as_ref())? else {
-            let names: Vec<String> = self.others.keys().extract()?;
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            return Err(self.raised(factory::no_allocator(&description.name, &names)));
-        };
-        let (mut by_place, by_name) = (Vec::new(), PyDict::new(py));
-        for Argument { name, value } in call {
-            let object = self.object(value)?;
-            match name {
-                Some(name) => by_name.set_item(name.as_ref(), object)?,
-                None => by_place.push(object),
-            }
-        }
-        other.call(PyTuple::new(py, by_place)?, Some(&by_name))
-    }
-
-    fn object(&self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-        match value {
-            Value::Allocator(description) => self.call(description),
-            other => object(self.others.py(), other),
-        }
-    }
-}
-
-/// A value as an object.
-fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Flag(value) => PyBool::new(py, *value).to_owned().into_any(),
-        Value::Integer(value) => value.into_pyobject(py)?.into_any(),
-        Value::Float(value) => PyFloat::new(py, *value).into_any(),
-        Value::Text(value) => PyString::new(py, value).into_any(),
-        _ => py.None().into_bound(py), // a parsed value is no other
-    })
-}
-
-// ---- What only Python has -------------------------------------------------------------------------------------------
-
-/// The address of a C function or of its context.
-fn address(name: &str, object: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let value = given(object)?;
-    match &value {
-        Value::Integer(number) => usize::try_from(*number).map_err(|_| {
-            PyValueError::new_err(format!("{name}={} is not an address: give 0 to 2**64 - 1", value.shown()))
-        }),
-        _ => Err(PyTypeError::new_err(format!(
-            "{name}={}: give an address, as from ctypes.cast(function, ctypes.c_void_p).value",
-            value.shown()
-        ))),
-    }
-}
-
-/// The C function at an address, which must not be null.
-fn function<T: Copy>(name: &str, object: &Bound<'_, PyAny>) -> PyResult<T> {
-    const { assert!(size_of::<T>() == size_of::<usize>()) };
-    let address = address(name, object)?;
-    if address == 0 {
-        return Err(PyValueError::new_err(format!("{name}=0 is not the address of a function")));
-    }
-    // SAFETY: a function pointer is an address; that a function of this type is there is what
-    // `from_functions` demands of the program, as ctypes does.
-    Ok(unsafe { std::mem::transmute_copy::<usize, T>(&address) })
-}
-
+/// Return an allocator that calls C functions, given by their addresses.
+///
+/// The functions have the signatures of NEP 49. Sizes are ``size_t``.
+///
+/// Parameters
+/// ----------
+/// malloc : int
+///     Address of ``void *malloc(void *context, size_t size)``.
+/// free : int
+///     Address of ``void free(void *context, void *block, size_t size)``.
+/// calloc : int, optional
+///     Address of ``void *calloc(void *context, size_t count, size_t size)``. By default, memory from `malloc` is
+///     cleared.
+/// context : int, optional
+///     First argument of every call.
+///
+/// Returns
+/// -------
+/// Allocator
+///
+/// Raises
+/// ------
+/// TypeError, ValueError, OverflowError
+///     If an argument is not an address.
+///
+/// See Also
+/// --------
+/// firsttouch.custom.OwnAllocator : Allocators written in Python.
+///
+/// Notes
+/// -----
+/// The functions are called from any thread, without the GIL. The caller keeps them alive: a :mod:`ctypes` callback
+/// ends with its Python object.
+///
+/// Examples
+/// --------
+/// >>> import ctypes
+/// >>> libc = ctypes.CDLL(None)
+/// >>> hook = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+/// >>> allocate = hook(lambda context, size: None)  # always out of memory
+/// >>> release = ctypes.cast(libc.free, ctypes.c_void_p).value
+/// >>> a = ft.allocators.from_functions(malloc=ctypes.cast(allocate, ctypes.c_void_p).value, free=release)
+/// >>> try:
+/// ...     a.empty(1000)
+/// ... except MemoryError as error:
+/// ...     print(error)
+/// Unable to allocate 7.81 KiB ...
 #[pyfunction]
-#[pyo3(signature = (*, malloc, free, calloc=None, context=None))]
+#[pyo3(signature = (*, malloc, free, calloc=None, context=0))]
 pub fn from_functions(
-    malloc: &Bound<'_, PyAny>,
-    free: &Bound<'_, PyAny>,
-    calloc: Option<&Bound<'_, PyAny>>,
-    context: Option<&Bound<'_, PyAny>>,
+    py: Python<'_>,
+    malloc: NonZeroUsize,
+    free: NonZeroUsize,
+    calloc: Option<NonZeroUsize>,
+    context: usize,
 ) -> PyResult<PyAllocator> {
-    ensure_memory(malloc.py())?;
-    let context = context.map_or(Ok(0), |context| address("context", context))?;
-    let table = FunctionsTable {
-        malloc: function("malloc", malloc)?,
-        calloc: calloc.map(|address| function("calloc", address)).transpose()?,
-        free: function("free", free)?,
-        context: std::ptr::with_exposed_provenance_mut(context),
-    };
-    // SAFETY: the functions keep malloc's contract in any thread, and stay loaded: the docstring of `from_functions`
-    // demands it of the program.
-    Ok(PyAllocator::ours(unsafe { Functions::with_free_inside(table, gil::aside) }))
-}
-
-#[pyfunction]
-pub fn numpy_default() -> PyAllocator {
-    PyAllocator::numpy()
+    ensure_memory(py)?;
+    // SAFETY: function pointers are addresses, and not null; that functions of these types are there, keep malloc's contract
+    // in any thread and stay loaded is what the docstring demands of the program, as ctypes does.
+    unsafe {
+        let table = FunctionsTable {
+            malloc: transmute_copy(&malloc),
+            calloc: calloc.map(|calloc| transmute_copy(&calloc)),
+            free: transmute_copy(&free),
+            context: std::ptr::with_exposed_provenance_mut(context),
+        };
+        Ok(PyAllocator::ours(Functions::with_free_inside(table, gil::aside)))
+    }
 }
 
 /// Adds the functions of the declaration to the module.

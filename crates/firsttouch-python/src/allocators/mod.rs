@@ -2,4 +2,3 @@
 
 pub mod allocator;
 pub mod factories;
-pub mod process_pool;

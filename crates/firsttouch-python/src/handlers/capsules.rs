@@ -2,23 +2,20 @@
 
 #![allow(unsafe_code)] // Safety: capsules own their handlers and are kept by the arrays made through them.
 
-use crate::allocators::allocator::PyAllocator;
-use crate::allocators::process_pool::{process_pool, small_limit};
-use crate::handlers::door;
+use crate::allocators::allocator::{PyAllocator, process_pool, small_limit};
 use crate::handlers::front::{ensure_front, installed};
 use crate::handlers::handler::{Handler, Kind};
 use crate::handlers::raw;
 use crate::numpy::{CAPSULE, NumPy, OWNDATA, handler_in};
-use crate::python::gil::{Once, make_immortal};
+use crate::python::gil::Once;
 use crate::python::values::{PyTypeError, ensure_memory};
 use crate::scratch::scope::Opening;
 use firsttouch::allocator::Allocator;
-use firsttouch::owners::{self, Owner, keeps_list};
+use firsttouch::owners::{self, Owner};
 use firsttouch::scratch::Buffer;
 use firsttouch::sync::first::First;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -65,8 +62,8 @@ fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, 
         return Err(PyTypeError::new_err(format!("{} cannot be used from here", allocator.expression())));
     }
     ensure_front(py);
-    let next = door::numpys_functions(py)?;
-    let handler = ONE.get_or_make(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next));
+    let &(_, next) = NumPy::get(py)?.own_handler(py)?;
+    let handler = ONE.get_or_make(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next, None));
     // SAFETY: this handler lives for ever, so the capsule needs no destructor.
     unsafe {
         let raw = handler.raw().cast_mut();
@@ -79,55 +76,21 @@ pub fn small(allocator: &dyn Allocator) -> usize {
     if allocator.small_limit() > 0 { small_limit() } else { 0 }
 }
 
-/// The same for a constructor that names an allocator: adaptors count, bound or guard what they are asked for.
-fn small_if_named(allocator: &dyn Allocator) -> usize {
-    if keeps_list(allocator) { 0 } else { small(allocator) }
-}
-
-fn of_native<'py>(py: Python<'py>, native: &Arc<dyn Allocator>, small: usize) -> PyResult<Bound<'py, PyAny>> {
-    ensure_memory(py)?;
-    around(py, Handler::new(Kind::Context, native.clone(), small, door::numpys_functions(py)?))
-}
-
-/// The capsule of the process's own pool, one for all threads. Without a GIL they would pass its count of references from
-/// processor to processor with every array; it is never dropped, and counts none.
-fn of_process_pool(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    static SHARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let make = || {
-        let capsule = of_native(py, process_pool(), small(process_pool().as_ref()))?;
-        // SAFETY: nobody else has it yet, and the collector tracks no capsule that has no references of its own.
-        unsafe { make_immortal(&capsule) };
-        Ok(capsule.unbind())
-    };
-    let capsule = SHARED.get_or_make(py, make)?.bind(py);
-    if let Some(handler) = handler(capsule)? {
-        handler.set_small(small(process_pool().as_ref())); // it may have been changed, for a measurement
-    }
-    Ok(capsule.clone())
-}
-
-/// For constructors that name an allocator.
+/// For a context, or for constructors that name the allocator.
 pub fn named<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
     allocator.ensure_open()?;
     let made = allocator.capsule().get_or_make(py, || {
+        ensure_memory(py)?;
         let made = match allocator.native() {
             None => numpys(py, allocator),
-            Some(native) if Arc::ptr_eq(native, process_pool()) => of_process_pool(py),
-            Some(native) => of_native(py, native, small_if_named(native.as_ref())),
+            Some(native) => {
+                let &(_, next) = NumPy::get(py)?.own_handler(py)?;
+                around(py, Handler::new(Kind::Context, native.clone(), small(native.as_ref()), next, None))
+            }
         };
         made.map(Bound::unbind)
     })?;
     Ok(made.bind(py))
-}
-
-/// For a context.
-fn of_context<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
-    ensure_memory(py)?;
-    match allocator.native() {
-        None => numpys(py, allocator),
-        Some(native) if Arc::ptr_eq(native, process_pool()) => of_process_pool(py),
-        Some(native) => of_native(py, native, small(native.as_ref())),
-    }
 }
 
 /// For a scope: arrays below NumPy's own small limit stay with NumPy, which keeps a few of them itself.
@@ -138,8 +101,9 @@ pub fn of_scope<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = before.py();
     ensure_memory(py)?;
-    let (next, before) = (door::numpys_functions(py)?, before.clone().unbind());
-    around(py, Handler::of_scope(buffer.clone(), opening.clone(), NUMPYS_SMALL, next, before))
+    let &(_, next) = NumPy::get(py)?.own_handler(py)?;
+    let scope = Some((opening.clone(), before.clone().unbind()));
+    around(py, Handler::new(Kind::Scope, buffer.clone(), NUMPYS_SMALL, next, scope))
 }
 
 /// The handler in a capsule, if it is one of ours and serves from an allocator.
@@ -195,16 +159,10 @@ fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
 /// Lets `allocator` serve the current context; what served it before, to be put back.
 #[pyfunction]
 pub fn enter<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
-    NumPy::get(py)?.set_current(&of_context(py, allocator)?)
-}
-
-/// The same for the time of one constructor that names the allocator.
-#[pyfunction]
-pub fn enter_named<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
     NumPy::get(py)?.set_current(named(py, allocator)?)
 }
 
-/// Puts back what `enter` or `enter_named` returned; where that was a scope that ended meanwhile, what is around it.
+/// Puts back what `enter` returned; where that was a scope that ended meanwhile, what is around it.
 #[pyfunction]
 pub fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
     NumPy::get(before.py())?.set_current(&nearest_open(before.clone())?).map(|_| ())
@@ -222,19 +180,41 @@ pub fn current(py: Python<'_>) -> PyResult<PyAllocator> {
 }
 
 fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
-    let raw = handler_in(capsule)?;
+    let (py, raw) = (capsule.py(), handler_in(capsule)?);
+    let is_numpys = || NumPy::get(py)?.own_handler(py).map(|own| std::ptr::eq(own.0, raw));
     // SAFETY: the capsule lives as long as the reference and keeps its handler.
     match unsafe { Handler::from_raw(raw) } {
         Some(handler) if handler.kind != Kind::NumPy => Ok(PyAllocator::ours(handler.allocator().clone())),
         Some(_) => Ok(PyAllocator::numpy()),
-        None if door::is_numpys(capsule.py(), raw) => Ok(PyAllocator::numpy()),
+        None if is_numpys().unwrap_or(false) => Ok(PyAllocator::numpy()),
         // SAFETY: as above.
         None => Ok(PyAllocator::foreign(unsafe { (*raw).name() })),
     }
 }
 
-/// The allocator of new arrays in this context, or the one that made `array`'s memory; nothing where NumPy did not
-/// allocate it.
+/// Return the allocator that made an array's memory, or the current one.
+///
+/// Parameters
+/// ----------
+/// array : ndarray, optional
+///     Array to look up. By default, the allocator that serves new arrays here is returned.
+///
+/// Returns
+/// -------
+/// Allocator or None
+///     ``None`` if NumPy did not allocate the array's memory: a memory map, or a buffer of another library.
+///
+/// Raises
+/// ------
+/// TypeError
+///     If `array` is not a NumPy array.
+///
+/// Examples
+/// --------
+/// >>> ft.get_allocator(ft.aligned(4096).empty(10))
+/// aligned(4096)
+/// >>> ft.get_allocator(np.frombuffer(b"text", "u1")) is None
+/// True
 #[pyfunction]
 #[pyo3(signature = (array=None))]
 pub fn get_allocator(py: Python<'_>, array: Option<&Bound<'_, PyAny>>) -> PyResult<Option<PyAllocator>> {
@@ -301,7 +281,7 @@ pub fn accepts(py: Python<'_>, allocator: &PyAllocator, array: &Bound<'_, PyAny>
         return Ok(true);
     }
     let Some(made) = of_array(py, numpy, array)? else { return Ok(false) };
-    let small = allocator.native().map_or(0, |native| small_if_named(native.as_ref()));
+    let small = allocator.native().map_or(0, |native| small(native.as_ref()));
     let is_left_to_numpy = || PyResult::Ok(array.getattr("nbytes")?.extract::<usize>()? < small);
     Ok(made == *allocator || (made == PyAllocator::numpy() && is_left_to_numpy()?))
 }

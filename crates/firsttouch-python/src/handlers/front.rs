@@ -3,13 +3,12 @@
 
 #![allow(unsafe_code)] // Safety: one handler that lives for ever; a block's owner is told by its address (law 4).
 
-use crate::allocators::allocator::PyAllocator;
-use crate::allocators::process_pool::{change_small_limit, process_pool};
+use crate::allocators::allocator::{PyAllocator, change_small_limit, process_pool};
 use crate::custom::stands_on_python;
 use crate::handlers::capsules::small;
-use crate::handlers::door;
 use crate::handlers::handler::{Handler, Kind};
 use crate::handlers::raw;
+use crate::numpy::NumPy;
 use crate::python::values::{PyTypeError, ensure_memory};
 use firsttouch::allocator::Allocator;
 use firsttouch::heap::c_library;
@@ -43,18 +42,20 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
     if let Some(front) = FRONT.get() {
         return Ok(front);
     }
-    door::numpys_functions(py)?; // outside the lock, as it may import NumPy
+    let numpy = NumPy::get(py)?; // outside the lock, as it may import NumPy
+    let &(_, behind) = numpy.own_handler(py)?;
     let _lock = WATCHERS.lock();
     if let Some(front) = FRONT.get() {
         return Ok(front);
     }
-    let (_, behind) = door::behind(py, None)?;
+    numpy.default_handler(py, std::ptr::null())?;
     if let Some(now) = raised_for() {
         firsttouch::glibc::begin_to_raise(now);
     }
-    let front: &'static Handler = Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind));
+    let front: &'static Handler =
+        Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind, None));
     // SAFETY: the handler was leaked, passes on what it does not serve, and finds the maker of each block by its address.
-    unsafe { door::put(py, front)? };
+    unsafe { numpy.put_front(py, front.raw())? };
     let _ = FRONT.set(front);
     Ok(front)
 }
@@ -100,7 +101,7 @@ fn for_ever(allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
 fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize, arrays_only: bool) -> PyResult<()> {
     let front = stand(py)?;
     let _lock = WATCHERS.lock();
-    door::behind(py, Some(front))?; // another library may have replaced it since
+    NumPy::get(py)?.default_handler(py, front.raw())?; // another library may have replaced it since
     let raw = match small {
         _ if arrays_only => Err("install(arrays_only=True) asked for it"),
         0 => Err("the installed allocator serves requests of every size, of which CPython makes too many"),
@@ -191,7 +192,21 @@ pub fn install(
     Ok(())
 }
 
-/// Leaves all requests to NumPy and CPython from now on.
+/// Stop serving new arrays of the process; existing arrays are freed by the allocator that created them.
+///
+/// See Also
+/// --------
+/// install : Serve every new array of the process.
+///
+/// Notes
+/// -----
+/// Never fails, and does nothing where no allocator is installed.
+///
+/// Examples
+/// --------
+/// >>> ft.uninstall()
+/// >>> ft.is_installed()
+/// False
 #[pyfunction]
 pub fn uninstall() {
     let _lock = WATCHERS.lock();
@@ -201,6 +216,21 @@ pub fn uninstall() {
     }
 }
 
+/// Return whether an allocator is installed; :func:`use` around the caller does not count.
+///
+/// Returns
+/// -------
+/// bool
+///
+/// See Also
+/// --------
+/// install : Serve every new array of the process.
+///
+/// Examples
+/// --------
+/// >>> with ft.use():
+/// ...     ft.is_installed()
+/// False
 #[pyfunction]
 pub fn is_installed() -> bool {
     installed().is_some()

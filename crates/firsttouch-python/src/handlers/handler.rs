@@ -8,7 +8,7 @@
 
 use crate::allocators::allocator::register_owner;
 use crate::handlers::{capsules, front, observed, raw};
-use crate::numpy::{Functions, RawHandler};
+use crate::numpy::{Functions, NUMPYS_NAME, RawHandler};
 use crate::scratch::scope::Opening;
 use firsttouch::address_map;
 use firsttouch::allocator::{Allocator, Request};
@@ -16,6 +16,7 @@ use firsttouch::glibc;
 use firsttouch::owners::{self, Owner};
 use firsttouch::scratch::Buffer;
 use firsttouch::sync::lock::Lock;
+use firsttouch_trace::recorder;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::ffi::{c_char, c_void};
@@ -24,9 +25,6 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// The name of NumPy's default handler. The front carries it too: there are programs, NumPy's own tests among them, that
-/// know the default by its name.
-pub const NUMPYS_NAME: &str = "default_allocator";
 const NAME: &str = "firsttouch";
 
 /// Whom a handler serves.
@@ -72,28 +70,14 @@ unsafe impl Sync for Handler {}
 unsafe impl Send for Handler {}
 
 impl Handler {
-    /// A handler that serves from `allocator`; requests below `small` bytes and foreign addresses go to `next`.
-    pub fn new(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
-        Self::make(kind, allocator, small, next, None)
-    }
-
-    /// The handler of a scope, which knows what served before it.
-    pub fn of_scope(
-        buffer: Arc<Buffer>,
-        opening: Arc<Opening>,
-        small: usize,
-        next: Functions,
-        before: Py<PyAny>,
-    ) -> Box<Self> {
-        Self::make(Kind::Scope, buffer, small, next, Some((opening, Lock::new(before))))
-    }
-
-    fn make(
+    /// A handler that serves from `allocator`; requests below `small` bytes and foreign addresses go to `next`. That of a
+    /// scope knows whom it serves, and the capsule of what served before.
+    pub fn new(
         kind: Kind,
         allocator: Arc<dyn Allocator>,
         small: usize,
         next: Functions,
-        scope: Option<(Arc<Opening>, Lock<Py<PyAny>>)>,
+        scope: Option<(Arc<Opening>, Py<PyAny>)>,
     ) -> Box<Self> {
         if kind != Kind::Scope {
             register_owner(&allocator); // a buffer is registered once
@@ -101,6 +85,7 @@ impl Handler {
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
         let buffer = any.downcast::<Buffer>().ok();
         let mut name = [0; 127];
+        // There are programs, NumPy's own tests among them, that know the default by its name.
         let text = if matches!(kind, Kind::Front | Kind::NumPy) { NUMPYS_NAME } else { NAME };
         name.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from as c_char);
         let mut handler = Box::new(Self {
@@ -114,7 +99,7 @@ impl Handler {
             next,
             charge: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
             buffer,
-            scope,
+            scope: scope.map(|(opening, before)| (opening, Lock::new(before))),
             kind,
             observed: AtomicBool::new(false),
         });
@@ -195,11 +180,11 @@ impl Handler {
 
     /// Serves a request that does not go on at once.
     fn serve(&self, request: Request) -> *mut c_void {
-        if self.observed.load(Relaxed) {
-            observed::requested(request, || self.take(request))
-        } else {
-            self.take(request)
+        if !self.observed.load(Relaxed) {
+            return self.take(request);
         }
+        let block = observed::gave(observed::once(|| self.take(request)), request.size(), true);
+        observed::record(block, request.size(), request.is_zeroed(), true)
     }
 
     /// The same, of which profiles and traces were told, if they are.
@@ -218,13 +203,10 @@ impl Handler {
                 let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
                 let block = give(&**self.allocator(), request); // observed as a whole
                 glibc::allocated(block as usize, request.size(), self.kind == Kind::Front);
-                if self.kind == Kind::Raw {
-                    observed::gave_buffer(block, request.size());
-                }
-                block
+                if self.kind == Kind::Raw { observed::gave(block, request.size(), false) } else { block }
             }
             (_, Some((opening, before))) if !opening.serves() => self.pass_on(before, request),
-            _ => observed::allocate(request.size(), || give(&**self.allocator(), request)),
+            _ => observed::gave(give(&**self.allocator(), request), request.size(), true),
         }
     }
 
@@ -281,17 +263,18 @@ impl Handler {
     }
 
     fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+        let old = address.as_ptr() as usize;
         match self.kind {
-            Kind::Front => followed(address, size, resize),
-            Kind::Raw => observed::resize_buffer(address, size, || followed(address, size, resize)),
-            _ => observed::resize(address, size, || guarded(resize)),
+            Kind::Front => followed(address, size, resize), // observed as a whole
+            Kind::Raw => observed::resized(old, size, false, || followed(address, size, resize)),
+            _ => observed::resized(old, size, true, || guarded(resize)),
         }
     }
 }
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the handler any more, and the box was made by `make`: what `replace` was called for lives for ever.
+        // SAFETY: nobody uses the handler any more, and the box was made by `new`: what `replace` was called for lives for ever.
         unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
     }
 }
@@ -378,11 +361,12 @@ unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: us
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
-        if handler.observed.load(Relaxed) {
-            observed::released(pointer, size, || handler.free(address, size));
-        } else {
-            handler.free(address, size);
+        if !handler.observed.load(Relaxed) {
+            return handler.free(address, size);
         }
+        recorder::on_free(pointer as usize, size);
+        observed::freed(pointer);
+        observed::once(|| handler.free(address, size));
     }
 }
 
@@ -391,10 +375,16 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return malloc(ctx, size) };
-        if handler.observed.load(Relaxed) {
-            observed::resized(pointer, size, || handler.realloc(address, size))
-        } else {
-            handler.realloc(address, size)
+        if !handler.observed.load(Relaxed) {
+            return handler.realloc(address, size);
+        }
+        let resize = || {
+            let resize = || observed::once(|| handler.realloc(address, size));
+            observed::resized(pointer as usize, size, true, resize)
+        };
+        match recorder::is_recording() {
+            true => observed::record_resize(pointer, usize::MAX, size, true, resize),
+            false => resize(),
         }
     }
 }
@@ -410,7 +400,7 @@ impl Handler {
             Kind::Front => glibc::freed(pointer as usize, size),
             Kind::Raw => {
                 glibc::freed(pointer as usize, owners::left_behind(address));
-                observed::freed_buffer(pointer);
+                observed::freed(pointer);
             }
             _ => observed::freed(pointer),
         }

@@ -1,5 +1,5 @@
-//! The door for what is no array: CPython's allocator of the raw domain, to which `bytes`, `bytearray`, the buffers of
-//! lists, dictionaries and strings come once they are too large for CPython's own arenas.
+//! The front for what is no array, in the place of CPython's allocator of the raw domain, to which `bytes`, `bytearray`, the
+//! buffers of lists, dictionaries and strings come once they are too large for CPython's own arenas.
 //!
 //! CPython lets an extension wrap this allocator at any time, and threads call it meanwhile, without the GIL and in any
 //! interpreter of the process. So:
@@ -12,15 +12,16 @@
 //!   blocks: then nothing is wrapped.
 //! - They call no Python.
 //!
-//! Arrays of NumPy 2.5 and newer would come this way, too. They keep their own door (`door.rs`): behind this one, NumPy would
+//! Arrays of NumPy 2.5 and newer would come this way, too. They keep NumPy's default capsule: behind this one, NumPy would
 //! advise huge pages on blocks of ours, and traces and profiles would miss its small arrays.
 
 #![allow(unsafe_code)] // Safety: CPython's documented structure, checked before it is wrapped; blocks go to their makers.
 
-use crate::allocators::process_pool::process_pool;
+use crate::allocators::allocator::process_pool;
 use crate::handlers::handler::{self, Handler, Kind};
 use crate::handlers::observed;
 use crate::numpy::{Functions, library_of};
+use crate::python::symbol;
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::address_map;
 use firsttouch::os;
@@ -79,7 +80,10 @@ pub fn stand(py: Python<'_>) -> Result<&'static Handler, &'static str> {
     if let Some(front) = front() {
         return Ok(front);
     }
-    let (get, set) = exchange().ok_or("this Python has no PyMem_SetAllocator")?;
+    // SAFETY: they have had these types since CPython 3.5.
+    let found: (Option<Exchange>, Option<Exchange>) =
+        unsafe { (symbol(c"PyMem_GetAllocator"), symbol(c"PyMem_SetAllocator")) };
+    let (Some(get), Some(set)) = found else { return Err("this Python has no PyMem_SetAllocator") };
     let mut own = RawDomain { ctx: null_mut(), malloc: None, calloc: None, realloc: None, free: None };
     // SAFETY: CPython's own functions, with a structure of theirs.
     unsafe { get(RAW, &mut own) };
@@ -99,7 +103,7 @@ pub fn stand(py: Python<'_>) -> Result<&'static Handler, &'static str> {
     let version = py.version_info();
     IS_MALLOC.store((version.major, version.minor) <= LAST_ON_MALLOC, Relaxed);
     let behind = Functions { ctx, malloc, calloc, realloc, free: free_behind };
-    let front: &'static Handler = Box::leak(Handler::new(Kind::Raw, process_pool().clone(), usize::MAX, behind));
+    let front: &'static Handler = Box::leak(Handler::new(Kind::Raw, process_pool().clone(), usize::MAX, behind, None));
     FRONT.store(std::ptr::from_ref(front).cast_mut(), Release);
     let mut ours = RawDomain {
         ctx: null_mut(),
@@ -111,15 +115,6 @@ pub fn stand(py: Python<'_>) -> Result<&'static Handler, &'static str> {
     // SAFETY: the functions may be called by any thread from now on, beside those that were there, with either's context.
     unsafe { set(RAW, &mut ours) };
     Ok(front)
-}
-
-/// CPython's functions, which the stable interface leaves out.
-fn exchange() -> Option<(Exchange, Exchange)> {
-    let (get, set) = (os::symbol(c"PyMem_GetAllocator")?, os::symbol(c"PyMem_SetAllocator")?);
-    // SAFETY: the symbols have had these types since CPython 3.5.
-    unsafe {
-        Some((transmute::<*mut c_void, Exchange>(get.as_ptr()), transmute::<*mut c_void, Exchange>(set.as_ptr())))
-    }
 }
 
 thread_local! {
@@ -147,22 +142,19 @@ fn ctx() -> *mut c_void {
 
 unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the handler's own context.
-    let block = unsafe { handler::malloc(ctx(), size) };
-    if recorder::is_recording() { observed::record_buffer(block, size, false) } else { block }
+    observed::record(unsafe { handler::malloc(ctx(), size) }, size, false, false)
 }
 
 unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c_void {
     // SAFETY: as above.
-    let block = unsafe { handler::calloc(ctx(), count, size) };
-    let total = count.saturating_mul(size);
-    if recorder::is_recording() { observed::record_buffer(block, total, true) } else { block }
+    observed::record(unsafe { handler::calloc(ctx(), count, size) }, count.saturating_mul(size), true, false)
 }
 
 unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
     // SAFETY: a live block of ours or of CPython's own function.
     unsafe {
-        if recorder::is_recording() {
-            observed::record_free(pointer, used(pointer));
+        if recorder::is_recording() && !passes() {
+            recorder::on_free(pointer as usize, used(pointer));
         }
         if address_map::is_foreign(pointer as usize) {
             return free_behind(null_mut(), pointer, 0);
@@ -219,7 +211,7 @@ unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) 
     // SAFETY: as for `free`.
     unsafe {
         if recorder::is_recording() {
-            return observed::record_resize(pointer, used(pointer), size, || resize(pointer, size));
+            return observed::record_resize(pointer, used(pointer), size, false, || resize(pointer, size));
         }
         resize(pointer, size)
     }

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // Safety: frames are walked with the GIL held.
 
 use crate::python::gil::is_attached;
+use crate::python::symbol;
 use firsttouch::heap::purger;
-use firsttouch::os;
 use firsttouch::sync::lock::Lock;
 use firsttouch_trace::live;
 use pyo3::ffi;
@@ -12,10 +12,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::collections::HashMap;
-use std::ffi::{c_int, c_void};
-use std::mem::transmute;
+use std::ffi::c_int;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 
 /// Frames that are looked at: a program reaches an array of xarray's through some thirty.
 const DEPTH: usize = 100;
@@ -30,21 +29,13 @@ enum Code {
     Program,
 }
 
-/// A file of Python code, by its number.
-#[derive(Clone, Copy)]
-struct File {
-    number: usize,
-    code: Code,
-}
+/// A line of a file.
+type Place = (&'static str, i32);
 
-/// A line of a file, by the file's number.
-type Place = (usize, i32);
-
-/// Files and lines by name, not by code object: a program may make those without end.
+/// Files and lines by name, not by code object: a program may make those without end. Names stay for ever.
 #[derive(Default)]
 struct SeenCode {
-    files: HashMap<Arc<str>, File>,
-    names: Vec<Arc<str>>,
+    files: HashMap<&'static str, Code>,
     /// Numbers of sites from 1 on, by the program's line.
     numbers: HashMap<Place, u64>,
     /// The program's line, and the first one of a library through which it made a request.
@@ -122,22 +113,20 @@ fn file_name(py: Python<'_>) -> &Bound<'_, PyString> {
     intern!(py, "co_filename")
 }
 
-/// The file of a code object; `None` where there is no memory for its name.
-fn file(code: &Bound<'_, PyAny>) -> Option<File> {
+/// The file of a code object, and whose code it has; `None` where there is no memory for its name.
+fn file(code: &Bound<'_, PyAny>) -> Option<(&'static str, Code)> {
     let folders = Folders::get(code.py()); // before the lock, as it runs Python
     let name = code.getattr(file_name(code.py())).ok()?;
     let name = name.cast::<PyString>().ok()?.to_string_lossy();
     let mut seen = SEEN.lock();
-    let seen = seen.get_or_insert_default();
-    if let Some(&found) = seen.files.get(&*name) {
-        return Some(found);
+    let files = &mut seen.get_or_insert_default().files;
+    if let Some((&name, &code)) = files.get_key_value(&*name) {
+        return Some((name, code));
     }
-    seen.files.try_reserve(1).and_then(|()| seen.names.try_reserve(1)).ok()?;
-    let file = File { number: seen.names.len(), code: folders.code(&name) };
-    let name: Arc<str> = name.as_ref().into();
-    seen.names.push(name.clone());
-    seen.files.insert(name, file);
-    Some(file)
+    files.try_reserve(1).ok()?;
+    let (code, name) = (folders.code(&name), &*name.into_owned().leak());
+    files.insert(name, code);
+    Some((name, code))
 }
 
 /// The number of the program's line that asks: the nearest one that is neither in an installed package nor in the standard
@@ -185,29 +174,20 @@ impl Drop for NoneCollected {
     }
 }
 
-type LastInstruction = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int;
-type Back = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyObject;
-
 /// CPython's functions for frames that are public, but not in the limited API.
 struct Frames {
     /// The offset of the last instruction in its code object.
-    last_instruction: LastInstruction,
+    last_instruction: unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int,
     /// A new reference to the caller's frame, or null.
-    back: Back,
+    back: unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyObject,
 }
 
 impl Frames {
     fn get() -> Option<&'static Self> {
         static FOUND: OnceLock<Option<Frames>> = OnceLock::new();
-        let look = || {
-            let [last, back] = [os::symbol(c"PyFrame_GetLasti")?, os::symbol(c"PyFrame_GetBack")?];
-            // SAFETY: they have these types from CPython 3.11 on.
-            Some(unsafe {
-                Self {
-                    last_instruction: transmute::<*mut c_void, LastInstruction>(last.as_ptr()),
-                    back: transmute::<*mut c_void, Back>(back.as_ptr()),
-                }
-            })
+        // SAFETY: they have these types from CPython 3.11 on.
+        let look = || unsafe {
+            Some(Self { last_instruction: symbol(c"PyFrame_GetLasti")?, back: symbol(c"PyFrame_GetBack")? })
         };
         FOUND.get_or_init(look).as_ref()
     }
@@ -273,9 +253,9 @@ fn find(frames: &Frames, top: &Bound<'_, PyAny>) -> u64 {
         let site = match known(instruction) {
             Some(site) => site,
             None => {
-                let Some(file) = file(&code) else { break };
-                let is_program = file.code == Code::Program;
-                let site = if is_program { note(place_in(file, &frame), library(frames, top)) } else { 0 };
+                let Some((file, whose)) = file(&code) else { break };
+                let is_program = whose == Code::Program;
+                let site = if is_program { note((file, line_of(&frame)), library(frames, top)) } else { 0 };
                 remember(instruction, site, code);
                 site
             }
@@ -292,20 +272,19 @@ fn library(frames: &Frames, top: &Bound<'_, PyAny>) -> Option<Place> {
     for frame in frames.from(top) {
         // SAFETY: the frame lives.
         let (code, _) = unsafe { frames.instruction(top.py(), frame.as_ptr().cast()) };
-        let file = file(&code)?;
-        match file.code {
-            Code::Hidden => {}
-            Code::Library => return Some(place_in(file, &frame)),
-            Code::Program => return None,
+        match file(&code)? {
+            (_, Code::Hidden) => {}
+            (file, Code::Library) => return Some((file, line_of(&frame))),
+            (_, Code::Program) => return None,
         }
     }
     None
 }
 
 /// The line that a frame is at.
-fn place_in(file: File, frame: &Bound<'_, PyAny>) -> Place {
+fn line_of(frame: &Bound<'_, PyAny>) -> i32 {
     // SAFETY: the frame lives.
-    (file.number, unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) })
+    unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) }
 }
 
 fn note(program: Place, library: Option<Place>) -> u64 {
@@ -325,7 +304,7 @@ fn note(program: Place, library: Option<Place>) -> u64 {
 
 /// A line of the program.
 pub struct Site {
-    pub file: String,
+    pub file: &'static str,
     pub line: i32,
     /// The line of a library through which it made its first request, as `package/file.py:12`; empty where it made it
     /// itself.
@@ -338,8 +317,8 @@ pub fn place(site: u64) -> Option<Site> {
     let seen = SEEN.lock();
     let seen = seen.as_ref()?;
     let &((file, line), library) = seen.sites.get((site as usize).checked_sub(1)?)?;
-    let library = library.and_then(|(file, line)| Some(format!("{}:{line}", folders.short(seen.names.get(file)?))));
-    Some(Site { file: seen.names.get(file)?.to_string(), line, library: library.unwrap_or_default() })
+    let library = library.map_or_else(String::new, |(file, line)| format!("{}:{line}", folders.short(file)));
+    Some(Site { file, line, library })
 }
 
 /// The same as text, for messages of the core, in any thread.

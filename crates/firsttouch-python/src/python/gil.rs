@@ -7,14 +7,13 @@
 
 #![allow(unsafe_code)] // Safety: each place says what the interpreter promises.
 
+use crate::python::symbol;
 use crate::python::values::PyRuntimeError;
-use firsttouch::os;
 use pyo3::ffi::{self, PyThreadState};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyTypeMethods, PyWeakrefReference};
-use std::ffi::c_void;
 use std::sync::OnceLock;
 
 /// A value that is made at its first use. Two threads may both make one, and one of the two stays.
@@ -85,10 +84,11 @@ pub fn is_attached() -> bool {
     static CURRENT: OnceLock<Option<(Current, bool)>> = OnceLock::new();
     let current = CURRENT.get_or_init(|| {
         // The one is CPython's since 3.13, the other was before. Before 3.12 the state is that of whichever thread holds the GIL.
-        let of_thread = os::symbol(c"PyThreadState_GetUnchecked").map(|found| (found, true));
-        let (found, is_own) = of_thread.or_else(|| Some((os::symbol(c"_PyThreadState_UncheckedGet")?, false)))?;
         // SAFETY: both have this type.
-        Some((unsafe { std::mem::transmute::<*mut c_void, Current>(found.as_ptr()) }, is_own))
+        unsafe {
+            let of_thread = symbol(c"PyThreadState_GetUnchecked").map(|found| (found, true));
+            of_thread.or_else(|| Some((symbol(c"_PyThreadState_UncheckedGet")?, false)))
+        }
     });
     let Some((current, is_own)) = current else { return false };
     // SAFETY: reads a pointer, and has no preconditions.

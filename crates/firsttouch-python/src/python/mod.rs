@@ -7,11 +7,14 @@ pub mod call_sites;
 pub mod gil;
 pub mod values;
 
+use firsttouch::os;
 use firsttouch::pages::touch;
 use gil::Once;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
+use std::ffi::CStr;
+use std::mem::transmute_copy;
 use values::PyRuntimeError;
 
 /// Functions of the Python package that this module calls, registered once when the package is imported. The module imports
@@ -32,6 +35,16 @@ pub fn add(py: Python<'_>, functions: &Bound<'_, PyDict>) -> PyResult<()> {
     CALLBACKS.get_or_make(py, || Ok(PyDict::new(py).unbind()))?.bind(py).update(functions.as_mapping())
 }
 
+/// A function of CPython's that its stable interface leaves out, if this Python has it.
+///
+/// # Safety
+/// It has this type.
+pub unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<usize>()) };
+    // SAFETY: as demanded; a function pointer is an address.
+    os::symbol(name).map(|found| unsafe { transmute_copy(&found) })
+}
+
 /// Work that must not be checked for crossing threads: it does not.
 struct Here<'a>(&'a mut dyn FnMut());
 // SAFETY: `detach` calls its closure in the same thread.
@@ -50,5 +63,6 @@ fn around(work: &mut dyn FnMut()) {
 
 pub fn begin(py: Python<'_>) -> PyResult<()> {
     touch::set_around(around);
+    values::begin(py)?;
     gil::look_up(py)
 }

@@ -4,7 +4,9 @@
 
 use firsttouch::reserve::{WithReserve, inject, is_ready};
 use pyo3::exceptions;
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple};
 use pyo3::{PyErrArguments, create_exception, ffi};
 
 create_exception!(
@@ -52,6 +54,22 @@ pub fn out_of_memory(py: Python<'_>) -> PyErr {
     // SAFETY: sets an error.
     unsafe { ffi::PyErr_NoMemory() };
     PyErr::fetch(py)
+}
+
+/// What PyO3 panics with where CPython has no memory for a small object, a number or a text.
+const NO_OBJECT: &str = "PyObject pointer is null";
+
+/// Has such panics raised as `MemoryError`: PyO3 makes a `PanicException` of each, and its class now makes that of these.
+pub fn begin(py: Python<'_>) -> PyResult<()> {
+    let make = |given: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyAny>> {
+        let py = given.py();
+        if given.get_item(1)?.cast::<PyString>()?.to_str()? == NO_OBJECT {
+            return Ok(out_of_memory(py).into_value(py).into_any());
+        }
+        let made = py.get_type::<exceptions::PyBaseException>().call_method1("__new__", given)?;
+        Ok(made.unbind())
+    };
+    py.get_type::<PanicException>().setattr("__new__", PyCFunction::new_closure(py, None, None, make)?)
 }
 
 /// The native module's own memory: the C library's, and the reserve's where that fails.

@@ -1,8 +1,7 @@
 //! Buffers as Python objects: an allocator whose memory scopes share. One kind grows, the other has a fixed size.
 
-use crate::allocators::allocator::{PyAllocator, register_owner};
+use crate::allocators::allocator::{PyAllocator, process_pool, register_owner};
 use crate::allocators::factories::{self, bytes};
-use crate::allocators::process_pool::process_pool;
 use crate::numba::cursor::Cursor;
 use crate::python::values::{PyMemoryError, PyValueError, ensure_memory};
 use crate::scratch::storage::{self, Storage};

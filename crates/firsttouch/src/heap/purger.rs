@@ -6,9 +6,6 @@
 //!
 //! It calls no foreign code, which may wait for other threads, call this library, or fork. What is kept over an upstream that
 //! runs any goes as the program requests more, or when it is trimmed.
-//!
-//! A bound on this process's memory may be enforced from outside, such as by a cluster's scheduler ([`set_bound`]); near it,
-//! idle memory is purged.
 
 use crate::heap::c_library;
 use crate::sync::lock::{Lock, Padded, Word};
@@ -16,7 +13,7 @@ use crate::{fork, os};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::{Duration, Instant};
 
 /// Time between two ticks.
@@ -294,24 +291,4 @@ impl<P: Purgeable, const N: usize> Purgeable for [P; N] {
         // SAFETY: as demanded.
         self.iter().for_each(|each| unsafe { each.release() });
     }
-}
-
-/// Bytes of resident memory; `usize::MAX` without a bound.
-static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
-
-/// Sets the bytes of resident memory at which pools keep nothing idle. They begin to purge before, as memory gets
-/// scarce.
-pub fn set_bound(bytes: Option<usize>) {
-    BOUND.store(bytes.unwrap_or(usize::MAX), Relaxed);
-}
-
-/// Bytes that this process may still take, as far as the machine, the container and the bound allow.
-pub(crate) fn headroom() -> usize {
-    os::headroom().min(left_of_bound().unwrap_or(usize::MAX))
-}
-
-/// Bytes that the bound leaves, if there is one.
-pub(crate) fn left_of_bound() -> Option<usize> {
-    let bound = BOUND.load(Relaxed);
-    (bound != usize::MAX).then(|| bound.saturating_sub(os::resident()))
 }

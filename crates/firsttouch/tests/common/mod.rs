@@ -16,5 +16,4 @@ pub mod patience;
 pub mod pattern;
 pub mod process;
 pub mod reentrant;
-pub mod tracked;
 pub mod wild;

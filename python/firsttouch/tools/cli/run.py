@@ -138,9 +138,7 @@ def _of_python(given: Any, found: Program, settings: dict[str, Any]) -> Callable
     if not given.all:
         return lambda: program.start(words, settings)
     _check(words[0])
-    if any(option in settings for option in _OF_PYTHON):  # which the start-up hook obeys, and reports on
-        return lambda: program.become(words[0], words, _preloaded({"quiet": True}, program.environment(settings)))
-    return lambda: program.become(words[0], words, _preloaded(settings, _without_ours()))
+    return lambda: program.become(words[0], words, _preloaded(settings, program.environment(settings)))
 
 
 def _of_other(found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn]:
@@ -150,11 +148,8 @@ def _of_other(found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn
         if option in settings:
             raise BadUsageError(f"run: --{option} is for Python programs, and {path} is not one")
     _check(path)
-    return lambda: program.become(path, found.words, _preloaded(settings, _without_ours()))
-
-
-def _without_ours() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != VARIABLE}
+    outer = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    return lambda: program.become(path, found.words, _preloaded(settings, outer))
 
 
 #: Where options for every run stand: those of the variable precede those of the file, and the command line's all.

@@ -10,8 +10,6 @@ import sys
 import traceback
 from typing import Any
 
-from firsttouch import _firsttouch
-
 
 def touch(nbytes: int) -> None:
     """Touch that much memory once, outside the allocator under test, and free it.
@@ -32,11 +30,10 @@ def touch(nbytes: int) -> None:
 
 
 def main() -> None:
-    """Install the expression behind our parent's number, if there is one; then reply until standard input ends."""
-    _firsttouch.end_with(int(sys.argv[1]))
+    """Install the expression on the command line, if there is one; then reply until standard input ends."""
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # output of an experiment must not reach the pipe
-    for expression in sys.argv[2:]:
+    for expression in sys.argv[1:]:
         import firsttouch
 
         firsttouch.install(expression, trim_c_library=True)  # as `firsttouch run` does

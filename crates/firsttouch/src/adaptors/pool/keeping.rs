@@ -6,7 +6,6 @@ use super::policy::{self, ASK_MIN, IDLE_SPACE, WORTH_A_SEARCH};
 use super::shard::Shard;
 use crate::allocator::Allocator;
 use crate::heap::Heap;
-use crate::heap::purger;
 use crate::heap::purging;
 use crate::heap::segment::ticks_since;
 use crate::os;
@@ -78,20 +77,18 @@ impl Pool {
         if self.options.is_automatic() { held.saturating_sub(allowed()) } else { 0 }
     }
 
-    /// Bytes by which idle memory exceeds what the machine, the container or an outer bound have left, if that may be
-    /// little. The kernel's OOM killer does not wait for the background purger.
+    /// Bytes by which idle memory exceeds what the machine or the container have left, if that may be little. The kernel's
+    /// OOM killer does not wait for the background purger.
     fn shortage(&self, fresh: usize, held: usize, idle: usize) -> usize {
         let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
         if unasked < ASK_MIN {
             return 0;
         }
         self.unasked.store(0, Relaxed);
-        let by_bound = purger::left_of_bound().map_or(0, |left| idle.saturating_sub(left));
         if held < self.total / 2 {
-            return by_bound;
+            return 0;
         }
-        let left = os::headroom().saturating_sub(self.total / 16);
-        idle.saturating_sub(left).max(by_bound)
+        idle.saturating_sub(os::headroom().saturating_sub(self.total / 16))
     }
 
     /// Queries whether the process has a bound on its address space.

@@ -19,7 +19,6 @@
 
 use crate::heap;
 use crate::heap::growing::Span;
-use crate::heap::purger;
 use crate::heap::segment::{Fresh, PageKind, huge_page};
 use crate::layout::round_down;
 use crate::os;
@@ -112,9 +111,9 @@ pub(super) fn allowed(active: usize) -> usize {
     active + active / KEPT_PART + SLACK
 }
 
-/// Bytes that may be idle now: at most what the machine, the container or an outer bound have left.
+/// Bytes that may be idle now: at most what the machine or the container have left.
 pub(super) fn idle_limit(max_idle: usize, idle: usize) -> usize {
-    if idle < ASK_MIN { max_idle } else { max_idle.min(purger::headroom()) }
+    if idle < ASK_MIN { max_idle } else { max_idle.min(os::headroom()) }
 }
 
 /// Idle bytes beyond those that could not be purged from which on it is worth while to look for more.

@@ -1,0 +1,102 @@
+//! The C library's `calloc`: every block is zeroed, whether or not that was requested, and lazily if it is large. At multiples
+//! of an alignment, too, for which each request is enlarged.
+
+use super::listed::{Library, Listed};
+use crate::allocator::{Description, Request};
+use crate::factory::{Arguments, Error};
+use crate::layout::{LayoutError, checked_align};
+use crate::os;
+use crate::spec::{DefaultValue, Made, OptionKind, Spec, opt};
+use crate::sync::first::First;
+use std::sync::Arc;
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[
+    Spec {
+        name: "aligned",
+        summary: "an allocator of lazily zeroed memory at multiples of `alignment`.",
+        options: &[opt(
+            "alignment",
+            OptionKind::Alignment,
+            DefaultValue::Required,
+            "Alignment in bytes, a power of two up to 1 GiB. Text such as ``\"4 KiB\"`` is accepted.",
+        )],
+        positional: 1,
+        notes: "",
+        example: "\
+>>> ft.aligned(4096).empty(100).ctypes.data % 4096  # as O_DIRECT needs it
+0",
+    },
+    Spec {
+        name: "calloc",
+        summary: "an allocator on the C library's ``calloc``: every array reads zero, ``empty`` included.",
+        options: &[],
+        positional: 0,
+        notes: "",
+        example: "\
+>>> ft.calloc().empty(4)
+array([0., 0., 0., 0.])",
+    },
+];
+
+/// The C library's `calloc` has no state, so there is only one.
+pub fn make(arguments: &Arguments) -> Made {
+    match arguments.number("alignment") {
+        Some(align) => Ok(Calloc::aligned(align).map_err(|error| Error::Value(error.to_string()))?),
+        None => Ok(Calloc::get()),
+    }
+}
+
+/// See the module.
+pub type Calloc = Listed<LibcCalloc>;
+
+/// calloc(3), which aligns to 16 bytes; and the alignment of all blocks, if one was requested.
+pub struct LibcCalloc(Option<usize>);
+
+impl Calloc {
+    /// Creates an instance, which knows its own blocks.
+    pub fn new() -> Arc<Self> {
+        Self::on(LibcCalloc(None))
+    }
+
+    /// Creates one whose blocks lie at multiples of `align` bytes.
+    ///
+    /// # Errors
+    /// If `align` is not a power of two up to 1 GiB.
+    pub fn aligned(align: usize) -> Result<Arc<Self>, LayoutError> {
+        Ok(Self::on(LibcCalloc(Some(checked_align(align)?))))
+    }
+
+    /// Returns the process's instance.
+    pub fn get() -> Arc<Self> {
+        static ONE: First<Arc<Calloc>> = First::new();
+        ONE.get_or_make(Self::new).clone()
+    }
+}
+
+// SAFETY: calloc and free do.
+unsafe impl Library for LibcCalloc {
+    const ALIGNS: bool = false;
+
+    fn describe(&self) -> Description {
+        self.0.map_or_else(|| Description::of("calloc"), |align| Description::of("aligned").with(align))
+    }
+
+    fn alignment(&self) -> usize {
+        self.0.unwrap_or(1)
+    }
+
+    fn take(&self, request: Request) -> (*mut u8, bool) {
+        (os::c_calloc(request.size()).cast(), true)
+    }
+
+    unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
+        // SAFETY: as demanded.
+        unsafe { os::c_free(raw.cast()) }
+    }
+
+    unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+        // SAFETY: as demanded.
+        unsafe { os::c_usable(raw.cast()) }
+    }
+}
