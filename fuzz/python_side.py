@@ -74,7 +74,7 @@ def open_handle(text: str) -> None:
 def make_allocator(text: str) -> None:
     """Expressions, as a string in place of an allocator."""
     try:
-        made = ft.tracked(text)
+        made = ft.filled(text)
     except (ValueError, TypeError, MemoryError, ft.process.UnsupportedError):
         return
     assert repr(made)

@@ -32,7 +32,7 @@ from benchmarks.measuring import (
 from firsttouch.tools import preload
 from firsttouch.tools.measuring import contenders
 from firsttouch.tools.measuring.contenders import HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
-from firsttouch.tools.measuring.processes import Files, Run, once
+from firsttouch.tools.measuring.processes import Run, once
 from firsttouch.tools.measuring.report import Table
 
 DEFAULT, POOL, AGAIN = contenders.DEFAULT, contenders.PRELOADED, Contender("the pool again", {}, install=True)
@@ -94,7 +94,7 @@ def _environment(contender: Contender) -> dict[str, str]:
 
 
 def _once(made: Program, contender: Contender) -> Run:
-    return once(made.command, _environment(contender), Files(made.stdin, os.devnull, os.devnull))
+    return once(made.command, _environment(contender), made.stdin, os.devnull, os.devnull)
 
 
 def _rounds(made: Program, everyone: Sequence[Contender], rounds: int, shuffle: random.Random) -> dict[str, list[Run]]:

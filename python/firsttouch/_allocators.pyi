@@ -67,6 +67,3 @@ def pool(
     decay: float | None = 1.0,
 ) -> Allocator:
     """Return a pool, which keeps freed blocks and reuses the most recently freed."""
-
-def tracked(upstream: AllocatorLike | None = None) -> Allocator:
-    """Return an allocator that counts its blocks and bytes, with their peak and total, for :func:`stats`."""

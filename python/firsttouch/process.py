@@ -222,7 +222,6 @@ def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> S
     See Also
     --------
     measure : Figures of a block of code.
-    tracked : An allocator that counts exactly.
 
     Examples
     --------

@@ -27,7 +27,7 @@ print(ft.get_allocator(), float(array.sum()) == 11 * (1 << 20))
     [
         ([], POOL),
         (["--allocator", "pages"], "pages()"),
-        (["--allocator=tracked(limited(pool, '4 GiB'))"], f"tracked(limited({POOL}, '4 GiB'))"),
+        (["--allocator=filled(limited(pool, '4 GiB'))"], f"filled(limited({POOL}, '4 GiB'))"),
         (["--allocator", "filled(malloc, on_free=0)"], "filled(malloc(), on_free=0)"),
         (["--limit=1GiB", "--allocator", "pool(decay=5)"], f"limited({ft.pool(decay=5)!r}, '1 GiB')"),
         (["--limit", "AUTO", "--allocator", "ft.mimalloc"], "limited(mimalloc(), 'auto', at_most="),

@@ -66,6 +66,6 @@ def test_workers_are_pooled_and_report(
     own = [report["pool"]["allocations"] for report in workers if report["pool"]]
     assert 4 * 20 <= sum(own) < 2000
     # The same output as under python, and with a file for one process, that one's alone.
-    plain, ours = python(*words), firsttouch("run", "-q", "--json", "one.json", "--allocator=tracked(pages)", *words)
+    plain, ours = python(*words), firsttouch("run", "-q", "--json", "one.json", "--allocator=filled(pages)", *words)
     assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout.replace("False", "True"), plain.stderr, 0)
     assert json.loads((tmp_path / "one.json").read_text())["main_process"]

@@ -101,10 +101,6 @@ TREES: dict[str, tuple[dict[str, str], str]] = {
         "/usr/lib/libjemalloc.so.2 replaces malloc",
     ),
     "overcommit": ({"proc/sys/vm/overcommit_memory": "2\n"}, "overcommit is strict"),
-    "a host": (
-        {"sys/bus/virtio/devices/v/device": "0x0005\n", "sys/bus/virtio/devices/v/features": "011001" + "0" * 58},
-        "reusing memory saves more here",
-    ),
 }
 
 

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from firsttouch.tools import preload
-from firsttouch.tools.compare.comparison import FEWEST, MOST, Outcome, Row, compare
-from firsttouch.tools.compare.report import Advice, judged
-from firsttouch.tools.compare.trial import difference as first_difference
-from firsttouch.tools.compare.trial import told
+from firsttouch.tools.comparison import FEWEST, MOST, Outcome, Row, compare
+from firsttouch.tools.comparison import difference as first_difference
 from firsttouch.tools.measuring import contenders as candidates
 from firsttouch.tools.measuring.contenders import TUNED, Contender
 from firsttouch.tools.measuring.processes import Run
 from firsttouch.tools.measuring.statistics import Estimate, difference, estimate
+from firsttouch.tools.verdict import Advice, judged
 
 QUIET = Estimate(1.0, 0.995, 1.005)
 OURS = ("pool()", "mimalloc()", "guarded()")
@@ -155,15 +154,15 @@ class Pretended:
         self.seconds, self.later, self.now, self.said = seconds, later, 0.0, list[str]()
         monkeypatch.setattr("time.monotonic", lambda: self.now)
 
-    def first(self) -> Run:
-        self.now += 3 * self.seconds  # nothing is cached yet
-        return Run(self.seconds, self.seconds, 0, 0, 0, 0)
-
-    def run(self, contender: object, check: bool = False) -> tuple[Run, tuple[str | None, None, None]]:
-        lasted = self.seconds * (1 if check else self.later)
+    def run(self, contender: Contender, judged: Row | None = None) -> Run:
+        if self.now == 0:  # nothing is cached yet
+            self.now += 3 * self.seconds
+            return Run(self.seconds, self.seconds, 0, 0, 0, 0)
+        lasted = self.seconds * (1 if judged else self.later)
         self.now += lasted
-        is_left_out = check and contender == Contender("fails")
-        return Run(lasted, lasted, 0, 0, 0, 0), ("it is left out" if is_left_out else None, None, None)
+        if judged and contender == Contender("fails"):
+            judged.failure = "it is left out"
+        return Run(lasted, lasted, 0, 0, 0, 0)
 
     def say(self, text: str) -> None:
         self.said.append(text)
@@ -232,25 +231,21 @@ def test_settings_of_the_callers_reach_nobody(monkeypatch: pytest.MonkeyPatch) -
 # --- The first line in which two outputs differ.
 
 
-def words(folder: Path, first: bytes, second: bytes) -> str | None:
-    (folder / "a").write_bytes(first)
-    (folder / "b").write_bytes(second)
-    found = first_difference(folder / "a", folder / "b")
-    return None if found is None else "line {} is {} here and {} there".format(*found)
-
-
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        (b"same\none\n", b"same\ntwo\n", r"line 2 is 'one\n' here and 'two\n' there"),
-        (b"", b"two\n", r"line 1 is missing here and 'two\n' there"),
-        (b"one\ntwo\n", b"one\n", r"line 2 is 'two\n' here and missing there"),
-        (b"\xff\n", b"\xfe\n", r"line 1 is '\\xff\n' here and '\\xfe\n' there"),
-        (b"one\n", b"one", r"line 1 is 'one\n' here and 'one' there"),
+        (b"same\none\n", b"same\ntwo\n", r"line 2 is 'two\n' instead of 'one\n'"),
+        (b"", b"two\n", r"line 1 is 'two\n' instead of missing"),
+        (b"one\ntwo\n", b"one\n", r"line 2 is missing instead of 'two\n'"),
+        (b"\xff\n", b"\xfe\n", r"line 1 is '\\xfe\n' instead of '\\xff\n'"),
+        (b"same\n", b"same\n", None),
+        (b"one\n", b"one", r"line 1 is 'one' instead of 'one\n'"),
     ],
 )
-def test_the_first_line_that_differs(tmp_path: Path, first: bytes, second: bytes, said: str) -> None:
-    assert words(tmp_path, first, second) == said
+def test_the_first_line_that_differs(tmp_path: Path, first: bytes, second: bytes, said: str | None) -> None:
+    (tmp_path / "a").write_bytes(first)
+    (tmp_path / "b").write_bytes(second)
+    assert first_difference(tmp_path / "a", tmp_path / "b") == said
 
 
 # --- Whether firsttouch served a program, according to the reports of its processes.
@@ -285,8 +280,9 @@ def test_reports(tmp_path: Path, reports: list[Any], failure: str | None, remark
     for number, report in enumerate(reports):
         text = report if isinstance(report, str) else json.dumps(report)
         (tmp_path / f"{number}.json").write_text(text)
-    failed, remarked, left = told(tmp_path, python=True)
-    assert failed == failure
-    assert left == (34 if any(isinstance(report, dict) and report["pooled"] for report in reports) else None)
-    assert (remarked is None) == (remark is None)
-    assert (remark or "") in (remarked or "")
+    row = Row(candidates.POOL)
+    row.judge(tmp_path, python=True)
+    assert row.failure == failure
+    assert row.left == (34 if any(isinstance(report, dict) and report["pooled"] for report in reports) else None)
+    assert (row.remark is None) == (remark is None)
+    assert (remark or "") in (row.remark or "")

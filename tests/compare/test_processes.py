@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firsttouch.tools.measuring.processes import Files, Run, once
+from firsttouch.tools.measuring.processes import Run, once
 from tests import programs
 
 from .conftest import alive
@@ -21,7 +21,7 @@ from .conftest import alive
 
 
 def run(folder: Path, *command: str) -> Run:
-    return once(command, dict(os.environ), Files(os.devnull, str(folder / "out"), str(folder / "err")))
+    return once(command, dict(os.environ), os.devnull, str(folder / "out"), str(folder / "err"))
 
 
 def test_time_memory_and_faults_are_the_programs_own(tmp_path: Path) -> None:

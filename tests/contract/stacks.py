@@ -19,7 +19,7 @@ STACKS = (
     'guarded(side="before")',
     'guarded(keep="8 MiB")',
     "filled(calloc(), on_allocate=None, on_free=0)",
-    "tracked(filled(guarded()))",
+    "limited(filled(guarded()), '1 TiB')",
 )
 
 #: Buffers, outside all scopes.

@@ -23,7 +23,6 @@ ALLOCATORS: dict[str, Callable[[], ft.Allocator]] = {
     "pool": ft.pool,
     "calloc": ft.calloc,
     "aligned": lambda: ft.aligned(4096),
-    "tracked": lambda: ft.tracked(ft.malloc()),
     "scratch": lambda: ft.FixedBuffer("64 MiB"),
 }
 

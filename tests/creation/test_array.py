@@ -91,5 +91,5 @@ def test_objects_that_bring_an_array_of_their_own() -> None:
     found = ft.aligned(4096).array(brings)
     assert found.tolist() == brings.own.tolist()
     assert found.ctypes.data % 4096 == 0
-    own = ft.tracked(ft.malloc()).array(brings)
+    own = ft.malloc().array(brings)
     assert not np.shares_memory(own, brings.own)

@@ -128,7 +128,7 @@ class Cut:
         """Keeps all of it."""
 
 
-@pytest.mark.parametrize("below", ["pool()", "pages()", "calloc()", "limited(pages(), '1 GiB')", "tracked(pool())"])
+@pytest.mark.parametrize("below", ["pool()", "pages()", "calloc()", "limited(pages(), '1 GiB')", "filled(pool())"])
 def test_blocks_may_lie_in_an_array_of_any_allocator(below: str) -> None:
     own = Cut(ft.zeros(100_000, "u1", allocator=below))
     array = ft.empty(20_000, "u1", allocator=own)
@@ -156,7 +156,7 @@ class Raises:
         """Never called."""
 
 
-@pytest.mark.parametrize("around", [ft.pool, ft.tracked, lambda own: ft.limited(own, "1 GiB")])
+@pytest.mark.parametrize("around", [ft.pool, ft.filled, lambda own: ft.limited(own, "1 GiB")])
 def test_an_allocator_is_what_it_is_not_what_its_repr_reads(around: Callable[[Any], ft.Allocator]) -> None:
     own = Raises(ValueError("called"))
     with pytest.raises(ValueError, match="called"):
@@ -183,7 +183,7 @@ def test_under_use_what_is_raised_is_the_cause_of_numpys_error(what: BaseExcepti
 
 
 @pytest.mark.parametrize("inner", ["empty", "ones"])
-@pytest.mark.parametrize("around", [lambda own: own, ft.pool, ft.tracked])
+@pytest.mark.parametrize("around", [lambda own: own, ft.pool, ft.filled])
 def test_recursion_without_end_is_an_error(inner: str, around: Callable[[Any], Any]) -> None:
     class Endless:
         asked = 0

@@ -18,7 +18,7 @@ PLAIN = repr(ft.pool())
         ("  ft.pool ( ) ", PLAIN),
         ("numpy_default", "numpy_default()"),
         ("limited('pool()', '4 GiB')", f"limited({PLAIN}, '4 GiB')"),
-        ("filled(tracked(malloc))", "filled(tracked(malloc()))"),
+        ("filled(pool(malloc))", "filled(pool(malloc()))"),
     ],
 )
 def test_what_a_text_makes(text: str, shown: str) -> None:
@@ -33,7 +33,7 @@ def test_what_a_text_makes(text: str, shown: str) -> None:
         ("limited(" * 3000 + "malloc" + ", 1)" * 3000, ValueError, "nested too deeply"),
         ("pool(max_idle=-1)", ValueError, "max_idle=-1 is not a number of bytes"),
         ("pool(decai=3)", TypeError, "pool() takes no decai (did you mean decay?): it takes upstream, max_idle, "),
-        ("tracked(numpy_default)", ValueError, "no allocator 'numpy_default' in 'tracked(numpy_default)'"),
+        ("filled(numpy_default)", ValueError, "no allocator 'numpy_default' in 'filled(numpy_default)'"),
         ("aligned(calloc)", TypeError, "alignment=calloc() is an Allocator: give "),
         ("limited(3, 4)", TypeError, "limited() takes an allocator"),
     ],
@@ -45,7 +45,7 @@ def test_what_is_no_expression(text: str, kind: type[Exception], said: str) -> N
     assert len(str(error.value)) < 700
 
 
-@pytest.mark.parametrize("text", ["from_functions", "tracked(ft.from_functions(malloc=1, free=2))"])
+@pytest.mark.parametrize("text", ["from_functions", "filled(ft.from_functions(malloc=1, free=2))"])
 def test_text_names_no_addresses_of_code(text: str) -> None:
     for make in (resolve.parse, ft.install, lambda text: ft.zeros(9, allocator=text)):
         with pytest.raises(ValueError, match="no allocator 'from_functions' in "):
@@ -69,7 +69,7 @@ def test_texts_wherever_an_allocator_is_taken() -> None:
     assert ft.stats("pool(decay=2)").mapped >= 0
     assert ft.trim("pool(decay=2)") >= 0
     assert ft.empty(3, allocator="aligned(4096)").ctypes.data % 4096 == 0
-    assert repr(ft.tracked("malloc")) == "tracked(malloc())"
+    assert repr(ft.filled("malloc")) == "filled(malloc())"
 
 
 @pytest.mark.parametrize("whole", [4096, "4 KiB", np.int64(4096), np.uint8(64)], ids=repr)

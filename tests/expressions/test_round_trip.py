@@ -30,7 +30,6 @@ def over(upstreams: st.SearchStrategy[ft.Allocator]) -> st.SearchStrategy[ft.All
     times = st.none() | st.floats(0, 1e9)
     return st.one_of(
         st.builds(ft.pool, upstreams, max_idle=st.none() | sizes, decay=times),
-        st.builds(ft.tracked, upstreams),
         st.builds(ft.limited, upstreams, sizes),
         st.builds(ft.filled, upstreams, on_allocate=bytes_or_none, on_free=bytes_or_none),
     )

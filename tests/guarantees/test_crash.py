@@ -10,7 +10,7 @@ pytestmark = pytest.mark.quick
 def test_freeing_an_array_needs_no_memory() -> None:
     run("""
         import resource
-        for text in ("pool(decay=None)", "mimalloc()", "jemalloc()", "tracked()", "guarded()", "filled(on_free=1)"):
+        for text in ("pool(decay=None)", "mimalloc()", "jemalloc()", "guarded()", "filled(on_free=1)"):
             ft.install(text)
             arrays = [np.ones(20_000 + 4099 * n, np.uint8) for n in range(150)]
             before = resource.getrlimit(resource.RLIMIT_AS)

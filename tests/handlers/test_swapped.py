@@ -8,15 +8,14 @@ MAKERS = {
     "plain": "np.empty(n, 'u1')",
     "pool": "pool.empty(n, 'u1')",
     "used": "used(pool, n)",
-    "used tracked": "used(tracked, n)",
-    "tracked": "tracked.empty(n, 'u1')",
-    "over tracked": "ft.limited(tracked, '1 GiB').empty(n, 'u1')",
+    "used filled": "used(filled, n)",
+    "over filled": "ft.limited(filled, '1 GiB').empty(n, 'u1')",
     "limited": "ft.empty(n, 'u1', allocator='limited(malloc(), 1073741824)')",
     "guarded": "ft.empty(n, 'u1', allocator='guarded()')",
-    "filled": "ft.empty(n, 'u1', allocator='filled()')",
+    "filled": "filled.empty(n, 'u1')",
     "calloc": "ft.calloc().empty(n, 'u1')",
     "used calloc": "used(ft.calloc(), n)",
-    "tracked calloc": "ft.empty(n, 'u1', allocator='tracked(calloc())')",
+    "filled calloc": "ft.empty(n, 'u1', allocator='filled(calloc())')",
     "malloc": "ft.malloc().empty(n, 'u1')",
     "numpy's": "ft.numpy_default().empty(n, 'u1')",
     "used numpy's": "used(ft.numpy_default(), n)",
@@ -36,7 +35,7 @@ from tests.handlers.swapped import swap
 
 gc.freeze()  # what is there by now is not looked at again
 pool = ft.pool()
-tracked = ft.tracked(ft.pool())
+filled = ft.filled(ft.pool())
 
 def used(allocator, n):
     with ft.use(allocator):
@@ -77,7 +76,7 @@ def test_each_block_goes_back_to_who_made_it(one: str) -> None:
 def test_a_block_outlives_its_allocators_last_array() -> None:
     run(
         """
-        for make in (ft.pool, lambda: ft.tracked(ft.pool()), lambda: ft.guarded()):
+        for make in (ft.pool, lambda: ft.filled(ft.pool()), lambda: ft.guarded()):
             for n in (20_000, 3_000_000):
                 allocator = make()
                 ours, plain = allocator.full(n, 7, 'u1'), np.ones(n, 'u1')
@@ -97,8 +96,8 @@ def test_a_block_outlives_its_allocators_last_array() -> None:
 def test_the_allocator_that_is_named_made_the_block() -> None:
     run(
         """
-        for n in (20_000, 3_000_000):
-            one, other = ft.tracked(ft.pool()), ft.guarded()
+        for n in (100, 20_000, 3_000_000):
+            one, other = ft.filled(ft.pool()), ft.guarded()
             a, b = one.empty(n, 'u1'), other.empty(n, 'u1')
             swap(a, b)
             assert (ft.get_allocator(a), ft.get_allocator(b)) == (other, one)

@@ -17,7 +17,7 @@ SERVED = {
     "limited": 'limited(pool(), "1 GiB")',
     "pages": "pages()",
     "malloc": "malloc()",
-    "tracked": "tracked(malloc())",
+    "filled": "filled(malloc())",
 }
 
 

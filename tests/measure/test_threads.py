@@ -86,7 +86,7 @@ def test_installed_and_not_in_one_program() -> None:
         assert m.arrays == 6, m
         del kept, late
         again, _ = figures()
-        ft.install("tracked(pool())")
+        ft.install("filled(pool())")
         adapted, _ = figures()
         print(json.dumps([plain, installed, again, adapted]))
     """)

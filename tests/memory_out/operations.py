@@ -11,7 +11,6 @@ import firsttouch as ft
 NO_OPERATIONS = {"Allocator", "SharedArrayError", "UnsupportedError", "__version__"}
 
 POOL = ft.pool()
-TRACKED = ft.tracked(ft.pool())
 GUARDED = ft.guarded()
 LIMITED = ft.limited(ft.pool(), 1 << 30)
 FILLED = ft.filled(ft.pool())
@@ -121,12 +120,10 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "stats str": lambda: type(str(ft.stats(POOL))),
     "topology": lambda: type(ft.placement.topology()),
     "touch": lambda: type(ft.touch(ARRAY)),
-    "tracked": lambda: ft.tracked(POOL),
-    "tracked zeros": lambda: TRACKED.zeros(3000),
     "trim": lambda: type(ft.trim()),
     "uninstall": ft.uninstall,
     "use": lambda: _within(ft.use(POOL)),
-    "use tracked": lambda: _within(ft.use(TRACKED)),
+    "use filled": lambda: _within(ft.use(FILLED)),
     "using_buffer": lambda: _alone(ft.buffers.using_buffer(BUFFER)),
     "zeros": lambda: ft.zeros(30000, "u1", allocator=POOL),
     "zeros_like": lambda: ft.zeros_like(ARRAY, allocator=POOL),

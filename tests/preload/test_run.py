@@ -223,6 +223,13 @@ print(a.sum(), len(data))
     assert run("--all", "-q", "-c", "print(1)").stderr == ""
 
 
+def test_an_allocator_of_the_arrays_beside_the_preloaded_pool() -> None:
+    code = "import numpy as np, firsttouch as ft; print(ft.get_allocator(np.empty(10**6)))"
+    done = run("--all", "--allocator", "mimalloc", "-c", code)
+    assert (done.returncode, done.stdout) == (0, "mimalloc()\n")
+    assert done.stderr.count("firsttouch, process ") == 1
+
+
 def test_a_folder_of_a_command_s_name_is_not_run(tmp_path: Path) -> None:
     (tmp_path / "echo").mkdir()
     assert run("-q", "echo", "a word", cwd=tmp_path).stdout == "a word\n"

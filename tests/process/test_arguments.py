@@ -58,9 +58,9 @@ def test_more_levels_than_a_stack_has_room_for() -> None:
 
     def pile_up() -> None:
         while len(levels) < 1000:
-            levels.append(ft.tracked(levels[-1]))
+            levels.append(ft.filled(levels[-1]))
 
-    with pytest.raises(ValueError, match=r"tracked\(\) stands on more than \d+ other allocators"):
+    with pytest.raises(ValueError, match=r"filled\(\) stands on more than \d+ other allocators"):
         pile_up()
     allocator = levels[-1]
     assert allocator.zeros(1000).sum() == 0

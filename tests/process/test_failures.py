@@ -64,7 +64,7 @@ def test_what_a_buffer_serves_at_the_second_attempt_is_no_failure() -> None:
     assert ft.last_failure() == before
 
 
-@pytest.mark.parametrize("expression", ["limited(pool(), '1 GiB')", "tracked(pool())"])
+@pytest.mark.parametrize("expression", ["limited(pool(), '1 GiB')", "filled(pool())"])
 def test_code_that_has_run_is_not_kept(expression: str) -> None:
     code = compile("array = np.empty(1 << 20, np.uint8)", "<cell>", "exec")
     with ft.use(expression):

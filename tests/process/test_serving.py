@@ -130,7 +130,7 @@ def test_small_arrays_say_numpy(pool: ft.Allocator) -> None:
     assert ft.get_allocator(np.empty(limit - 1, np.uint8)) == ft.numpy_default()
     assert ft.get_allocator(np.empty(limit, np.uint8)) == pool
     assert ft.get_allocator(pool.empty(3)) == ft.get_allocator(pool.full(3, 1.0)) == ft.numpy_default()
-    assert ft.get_allocator(ft.tracked(pool).empty(3)) == ft.numpy_default()
+    assert ft.get_allocator(ft.filled(pool).empty(3)) != ft.numpy_default()  # which fills what it is asked for
     with ft.use(pool):
         assert ft.get_allocator(np.empty(3)) == ft.numpy_default()
         assert ft.get_allocator(np.empty(())) == ft.numpy_default()

@@ -151,12 +151,12 @@ def test_a_scope_that_nobody_ever_leaves() -> None:
 
 
 def test_a_buffer_on_an_array_that_an_adaptor_knows() -> None:
-    tracked = ft.tracked(ft.pool())
-    storage = tracked.zeros(1 << 20, "u1")
+    limited = ft.limited(ft.pool(), "1 GiB")
+    storage = limited.zeros(1 << 20, "u1")
     buffer = ft.FixedBuffer(storage)
     first = buffer.full(1000, 3, "u1")
     assert np.shares_memory(first, storage)
     del first
-    other = tracked.full(1 << 20, 9, "u1")
+    other = limited.full(1 << 20, 9, "u1")
     storage[:] = 1
     assert (other == 9).all()

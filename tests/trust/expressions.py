@@ -37,7 +37,6 @@ SOURCES = (
     "numpy_default()",
 )
 ADAPTORS = (
-    "tracked({})",
     "limited({}, '2 GiB')",
     "filled(guarded(), on_free=3)",
     "limited(guarded(side='before', keep='1 MiB'), '1 GiB')",
@@ -64,7 +63,7 @@ def expression(random: Random, installable: bool = False, refusing: bool = False
 
 def stacked(allocator: Any, random: Random) -> Any:
     """Return an adaptor on an allocator that is an object."""
-    adaptor = random.choice((ft.tracked, ft.pool, ft.filled))
+    adaptor = random.choice((ft.pool, ft.filled))
     return adaptor(allocator)
 
 

@@ -70,7 +70,7 @@ typedef struct firsttouch_allocator firsttouch_allocator;
 /* Creates the allocator that an expression describes, as on firsttouch's command line:
  *
  *     pool()                            pool(max_idle="1 GiB", decay=10)
- *     pages(huge="thp", populate=True)  limited(tracked(pool()), "4 GiB")
+ *     pages(huge="thp", populate=True)  limited(pool(), "4 GiB")
  *     guarded(side="before")            mimalloc()  jemalloc()  malloc()  calloc()  aligned(4096)
  *
  * The reference of allocators has all of them, with their options. */

@@ -12,13 +12,9 @@ use firsttouch::sync::first::First;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 
-/// `firsttouch_allocator`.
-pub struct Handle {
-    allocator: Arc<dyn Allocator>,
-    references: AtomicUsize,
-}
+/// `firsttouch_allocator`: what the pointer of an `Arc` leads to, whose count is that of the references.
+pub struct Handle(Arc<dyn Allocator>);
 
 /// The pool that null stands for.
 fn default_pool() -> &'static Arc<Pool> {
@@ -33,7 +29,7 @@ fn default_pool() -> &'static Arc<Pool> {
 pub unsafe fn behind<'a>(handle: *const Handle) -> &'a dyn Allocator {
     // SAFETY: null or a live handle, as the header demands of C programs for every function that takes one.
     match unsafe { handle.as_ref() } {
-        Some(handle) => &*handle.allocator,
+        Some(handle) => &*handle.0,
         None => &**default_pool(),
     }
 }
@@ -45,7 +41,7 @@ pub unsafe fn behind<'a>(handle: *const Handle) -> &'a dyn Allocator {
 pub unsafe fn shared(handle: *const Handle) -> Arc<dyn Allocator> {
     // SAFETY: null or a live handle, as the header demands of C programs for every function that takes one.
     match unsafe { handle.as_ref() } {
-        Some(handle) => handle.allocator.clone(),
+        Some(handle) => handle.0.clone(),
         None => default_pool().clone(),
     }
 }
@@ -76,9 +72,8 @@ unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<dyn 
         if owners::keeps_list(&*allocator) {
             owners::enter(allocator.clone());
         }
-        let handle = Box::new(Handle { allocator, references: AtomicUsize::new(1) });
         // SAFETY: not null, so it can be written.
-        unsafe { out.write(Box::into_raw(handle)) };
+        unsafe { out.write(Arc::into_raw(Arc::new(Handle(allocator))).cast_mut()) };
         Ok(())
     })
 }
@@ -126,9 +121,9 @@ unsafe extern "C" fn firsttouch_parse_over(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_retain(handle: *mut Handle) -> *mut Handle {
-    // SAFETY: null, or a living handle (header).
-    if let Some(handle) = unsafe { handle.as_ref() } {
-        handle.references.fetch_add(1, Relaxed);
+    if !handle.is_null() {
+        // SAFETY: a living handle (header).
+        unsafe { Arc::increment_strong_count(handle.cast_const()) };
     }
     handle
 }
@@ -136,15 +131,11 @@ unsafe extern "C" fn firsttouch_retain(handle: *mut Handle) -> *mut Handle {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_release(handle: *mut Handle) {
     protect((), || {
-        // SAFETY: null, or a living handle, one of whose references is given up here (`firsttouch_release` in the
-        // header).
-        unsafe {
-            if handle.is_null() || (*handle).references.fetch_sub(1, AcqRel) > 1 {
-                return;
-            }
-            drop(Box::from_raw(handle));
+        if !handle.is_null() {
+            // SAFETY: a living handle, one of whose references is given up here (header).
+            drop(unsafe { Arc::from_raw(handle.cast_const()) });
+            owners::sweep();
         }
-        owners::sweep();
     });
 }
 

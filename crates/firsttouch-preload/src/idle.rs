@@ -39,14 +39,7 @@ pub fn restart(pool: &Pool) {
 /// Before an allocation, because a free must not start a thread: allows one if it is wanted.
 pub fn before_allocation(pool: &Pool) {
     if !MAY_RUN.load(Relaxed) && pool.taken_again() > BEFORE.load(Relaxed) + LITTLE {
-        allow_thread();
-    }
-}
-
-/// Allows a thread from the next allocation on: the program has one of ours anyway, or would have.
-pub fn allow_thread() {
-    if !NEVER.load(Relaxed) {
-        MAY_RUN.store(true, Relaxed);
+        MAY_RUN.store(!NEVER.load(Relaxed), Relaxed);
     }
 }
 

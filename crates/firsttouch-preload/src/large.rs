@@ -1,14 +1,13 @@
-//! What the pool serves: requests of the program, and of other copies of the core in this process.
+//! What the pool serves.
 
 use crate::next::{self, keeping_errno, out_of_memory};
 use crate::{calls, idle, life, report};
 use firsttouch::adaptors::Pool;
 use firsttouch::address_map::{self, Holder};
-use firsttouch::sources::Table;
-use firsttouch::{AllocError, Allocator, Block, Request, Stats, glibc, heap};
+use firsttouch::{Allocator, Block, Request, glibc, heap};
 use libc::c_void;
 use std::io::Write;
-use std::ptr::{NonNull, null, null_mut};
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -52,21 +51,13 @@ pub fn in_pool<T>(body: impl FnOnce() -> T) -> Option<T> {
 #[cold]
 #[inline(never)]
 pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> {
-    allocate_by(Pool::allocate, size, align, zeroed).inspect(|&block| glibc::allocated(block as usize, size, false))
-}
-
-/// The same, by one of the pool's ways to allocate.
-pub fn allocate_by(
-    by: fn(&Pool, Request) -> Result<Block, AllocError>,
-    size: usize,
-    align: usize,
-    zeroed: bool,
-) -> Option<*mut c_void> {
     let pool = pool().filter(|_| !life::is_forking())?;
     idle::before_allocation(pool);
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
-    let block = in_pool(|| by(pool, request.aligned(align).ok()?).ok())??;
-    Some(block.address.as_ptr().cast())
+    let block = in_pool(|| pool.allocate(request.aligned(align).ok()?).ok())??;
+    let address = block.address.as_ptr();
+    glibc::allocated(address as usize, size, false);
+    Some(address.cast())
 }
 
 /// malloc(3) of a large block. Like all that the common path ends with it is C's, whose calls need no frame of their own.
@@ -221,50 +212,6 @@ pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {
 /// Gives back all that is idle; bytes given back.
 pub fn trim() -> usize {
     pool().map_or(0, |pool| in_pool(|| pool.trim() + pool.trim_parts()).unwrap_or(0))
-}
-
-// What other copies of the core in this process use of the pool: see `sources/preloaded.rs` there.
-
-static TABLE: Table = Table {
-    allocate: allocate_array,
-    resize_in_place,
-    trim: trim_pool,
-    stats,
-    plainly: glibc::faulted,
-    leave_report: report::leave,
-};
-
-/// The table; null where this library stands aside.
-#[unsafe(no_mangle)]
-pub extern "C" fn firsttouch_preload_table_v1() -> *const Table {
-    if pool().is_some() { &raw const TABLE } else { null() }
-}
-
-/// Who asks by the table allocates arrays, and has a background purger.
-extern "C" fn allocate_array(size: usize, align: usize, zeroed: bool) -> *mut u8 {
-    idle::allow_thread();
-    let block = allocate_by(Pool::allocate_array, size, align, zeroed).unwrap_or(null_mut());
-    glibc::allocated(block as usize, size, true);
-    block.cast()
-}
-
-unsafe extern "C" fn resize_in_place(block: *mut u8, size: usize) -> bool {
-    let Some((pool, block)) = pool().zip(NonNull::new(block)) else { return false };
-    if life::is_forking() || !pool.is_block(block) {
-        return false;
-    }
-    // SAFETY: a live block of the pool's, as `sources/preloaded.rs` of the Python module's copy passes it on.
-    in_pool(|| unsafe { pool.resize_in_place(block, size) }) == Some(true)
-}
-
-extern "C" fn trim_pool() -> usize {
-    if life::is_forking() { 0 } else { trim() }
-}
-
-unsafe extern "C" fn stats(to: *mut Stats, size: usize) {
-    let stats = pool().and_then(|pool| in_pool(|| pool.stats())).unwrap_or_default();
-    // SAFETY: the caller has room for `size` bytes.
-    unsafe { to.cast::<u8>().copy_from_nonoverlapping((&raw const stats).cast(), size.min(size_of::<Stats>())) };
 }
 
 // A program that frees what it may not: it ends with a message, as under the C library.

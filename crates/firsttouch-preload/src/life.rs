@@ -86,13 +86,13 @@ pub fn watch_outside() {
 
 extern "C" fn begin_fork() {
     if !is_inside() {
-        set_forking(true);
+        FORKING.store(this_thread(), Relaxed);
     }
 }
 
 extern "C" fn end_fork() {
     if !is_inside() {
-        set_forking(false);
+        FORKING.store(0, Relaxed);
     }
 }
 
@@ -104,7 +104,7 @@ extern "C" fn give_deferred() {
 
 extern "C" fn begin_anew() {
     if is_inside() {
-        abandon();
+        ABANDONED.store(true, Relaxed);
     }
     if let Some(pool) = large::pool() {
         idle::restart(pool);
@@ -140,11 +140,6 @@ pub unsafe fn defer(block: NonNull<u8>) {
         unsafe { block.cast::<*mut u8>().write(head) };
         Some(block.as_ptr())
     });
-}
-
-/// This thread holds all locks now, or gives them up.
-pub fn set_forking(forking: bool) {
-    FORKING.store(if forking { this_thread() } else { 0 }, Relaxed);
 }
 
 /// Calls `give` with each block that was kept, once the locks are free.
@@ -189,9 +184,4 @@ pub fn within<T>(body: impl FnOnce() -> T) -> Option<T> {
 /// Whether this process leaves the pool alone.
 pub fn is_abandoned() -> bool {
     ABANDONED.load(Relaxed)
-}
-
-/// Leaves it alone from now on.
-pub fn abandon() {
-    ABANDONED.store(true, Relaxed);
 }

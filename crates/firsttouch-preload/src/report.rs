@@ -96,15 +96,10 @@ pub fn leave_to_parent() {
         asked.process = std::process::id();
         (asked.screen, asked.output) = (None, None);
         if !asked.reporting.json.as_ref().is_some_and(Pattern::has_process) {
-            leave();
+            ASKED.store(null_mut(), Relaxed);
         }
     }
     WRITER.store(0, Release);
-}
-
-/// Leaves the report to another library of this process, which reports on the same pool.
-pub extern "C" fn leave() {
-    ASKED.store(null_mut(), Relaxed);
 }
 
 /// Writes the report at the end, if one was asked for; not where a signal handler ends the program in the middle of a call of

@@ -2,7 +2,7 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::python::values::{PyMemoryError, PyValueError};
-use firsttouch::adaptors::{Filled, Limited, Origin, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Origin};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::numa::policy::{Outer, Policy};
 use firsttouch::numa::topology::Topology;
@@ -112,7 +112,7 @@ pub fn touch_range(
 /// The placed pages, if freed blocks return to them at once: a block kept by a pool will serve another array.
 fn whose(native: &Arc<dyn Allocator>) -> Option<&Pages> {
     let any: &dyn Any = native.as_ref();
-    let passes = any.is::<Tracked>() || any.is::<Limited>() || any.is::<Filled>();
+    let passes = any.is::<Limited>() || any.is::<Filled>();
     any.downcast_ref().or_else(|| native.upstream().filter(|_| passes).and_then(whose))
 }
 

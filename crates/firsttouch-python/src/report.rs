@@ -7,22 +7,16 @@ use firsttouch::gain::Fresh;
 use firsttouch::heap::c_library;
 use firsttouch::os::{self, Usage};
 use firsttouch::report::{Failure, Report, Served};
-use firsttouch::sources::PreloadedPool;
-use firsttouch::{Allocator, Stats, failure, glibc};
+use firsttouch::{Stats, failure, glibc};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-/// The preloaded library's pool, where that serves the process.
-fn preloaded(allocator: Option<&PyAllocator>) -> Option<PreloadedPool> {
-    PreloadedPool::find().filter(|_| allocator.is_none())
-}
 
 fn totals(allocator: Option<&PyAllocator>) -> (Stats, Fresh) {
     let stats = match allocator {
         None => serving().stats(),
         Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
     };
-    (stats, preloaded(allocator).map_or_else(|| glibc::faulted(), PreloadedPool::plainly))
+    (stats, glibc::faulted())
 }
 
 /// What this process has used since `start`, which is as the launcher and the hook count it: the fields of [`Usage`].
@@ -62,7 +56,7 @@ impl ReportStart {
     }
 }
 
-/// The report as text and as JSON. Where the preloaded library serves the process, too, it then writes none.
+/// The report as text and as JSON.
 #[pyfunction]
 #[pyo3(signature = (facts, start, pooled, allocator=None))]
 pub fn report(
@@ -75,14 +69,7 @@ pub fn report(
         let found = facts.get_item(name)?.filter(|value| !value.is_none());
         found.map(|value| value.extract().map_err(Into::into)).transpose()
     }
-    let preloaded = preloaded(allocator);
-    let serves_blocks = pooled && arrays_only().is_none();
-    let pooled = pooled || preloaded.is_some();
-    let (now, plainly) = match preloaded {
-        Some(pool) => (pool.stats(), pool.plainly()),
-        None if pooled => totals(allocator),
-        None => <(Stats, Fresh)>::default(),
-    };
+    let (now, plainly) = if pooled { totals(allocator) } else { <(Stats, Fresh)>::default() };
     let last_failure = failure::last().zip(failure::last_reason());
     let last_failure = last_failure.filter(|(_, reason)| pooled && start.failure.as_ref() != Some(reason));
     let report = Report {
@@ -97,7 +84,7 @@ pub fn report(
         resident: os::resident_and_peak(),
         allocator: allocator.map(|allocator| allocator.expression()),
         c_library: (c_library::returned() - start.returned, c_library::free()),
-        served: if preloaded.is_some() || serves_blocks { Served::Blocks } else { Served::Arrays },
+        served: if pooled && arrays_only().is_none() { Served::Blocks } else { Served::Arrays },
         from: small_limit(),
         pool: pooled.then(|| now.since(&start.stats)),
         plainly: plainly.since(start.plainly),
@@ -106,10 +93,7 @@ pub fn report(
             asked: error.asked,
             limit: error.limit_name().to_owned(),
         }),
-        elsewhere: fact(facts, "elsewhere")?.filter(|_| preloaded.is_none()).unwrap_or_default(),
+        elsewhere: fact(facts, "elsewhere")?.unwrap_or_default(),
     };
-    if let Some(pool) = preloaded {
-        pool.leave_report();
-    }
     Ok(report.text_and_json())
 }

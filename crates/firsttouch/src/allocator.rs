@@ -221,11 +221,6 @@ pub unsafe trait Allocator: Any + Send + Sync {
         self.upstream().is_none_or(|upstream| upstream.calls_out())
     }
 
-    /// The alignment in bytes of every block, whatever less its request asks for.
-    fn alignment(&self) -> usize {
-        self.upstream().map_or(1, |upstream| upstream.alignment())
-    }
-
     /// The size in bytes below which requests are better served by the program's own allocator.
     fn small_limit(&self) -> usize {
         self.upstream().map_or(0, |upstream| upstream.small_limit())

@@ -11,7 +11,7 @@
 use crate::adaptors::AUTO;
 use crate::allocator::Allocator;
 use crate::description::{Argument, Description, Made, Value, quoted};
-use crate::expression::{self, DEEPEST, ParseError, did_you_mean};
+use crate::expression::{self, DEEPEST, did_you_mean};
 use crate::layout::{MAX_SIZE, checked_align};
 use crate::numa::policy::Policy;
 use crate::numa::topology::Topology;
@@ -426,9 +426,9 @@ impl Error {
     }
 }
 
-impl From<ParseError> for Error {
-    fn from(error: ParseError) -> Self {
-        Self::Value(error.to_string())
+impl From<String> for Error {
+    fn from(message: String) -> Self {
+        Self::Value(message)
     }
 }
 

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 /// Bytes that were taken fresh from the system.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C)] // copies of this library hand it to each other
 pub struct Fresh {
     /// On base pages.
     pub small: u64,

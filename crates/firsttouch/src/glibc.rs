@@ -245,7 +245,7 @@ pub fn resized(old: (usize, usize), new: (usize, usize)) {
 }
 
 /// Bytes that glibc would have taken fresh from the system for all blocks so far, as far as this simulation tells.
-pub extern "C" fn faulted() -> Fresh {
+pub fn faulted() -> Fresh {
     Fresh { small: FAULTED.load(Relaxed), huge: FAULTED_HUGE.load(Relaxed) }
 }
 

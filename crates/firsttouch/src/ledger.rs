@@ -99,7 +99,7 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         (old, new): (T, T),
     ) -> (Result<Block, AllocError>, bool) {
         self.leave(address);
-        // SAFETY: as for `Allocator::reallocate`, a live block (`limited` and `tracked`, which pass theirs on).
+        // SAFETY: as for `Allocator::reallocate`, a live block (`limited`, which passes its own on).
         match unsafe { upstream.reallocate(address, request) } {
             Ok(block) => (Ok(block), self.enter(block.address, request.size(), new).is_ok()),
             Err(error) => (Err(error), self.enter(address, request.size(), old).is_ok()),

@@ -2,7 +2,7 @@
 
 /// The statistics of an allocator, in bytes unless stated otherwise. The names are those of jemalloc where it has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)] // other copies of this library read it, up to their own size: see `sources/preloaded.rs`
+#[repr(C)] // the C interface hands it out
 pub struct Stats {
     /// Requested by live blocks.
     pub in_use: usize,

@@ -8,7 +8,7 @@ use common::held::{Held, check_apart};
 #[cfg(unix)]
 use common::process::threads_called;
 use common::process::{settles, within};
-use firsttouch::adaptors::{Filled, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::allocator::find;
 use firsttouch::heap::purger;
 use firsttouch::os::{Call, fail_after, injected};
@@ -77,7 +77,7 @@ fn allocators() -> Vec<Arc<dyn Allocator>> {
 
 fn adaptors() -> Vec<Arc<dyn Allocator>> {
     let guarded = Guarded::new(GuardedOptions { keep: 1 << 20, ..Default::default() });
-    let over = Pool::over(Tracked::new(Pages::new(true)), Options::default());
+    let over = Pool::over(Limited::new(Pages::new(true), 1 << 40), Options::default());
     vec![Filled::new(guarded, Some(1), Some(2)), over]
 }
 

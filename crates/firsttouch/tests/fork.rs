@@ -7,7 +7,7 @@ use common::alone::alone;
 use common::forked::fork;
 use common::held::Held;
 use common::process::{resident, settles, threads_called, within};
-use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::heap::purger;
 use firsttouch::os::huge_page_size;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages};
@@ -102,7 +102,7 @@ fn sources_and_compositions_in_a_storm() {
             Pages::new(true),
             Calloc::aligned(64).unwrap(),
             Pool::over(Arc::new(Malloc), options),
-            Pool::over(Tracked::new(Pages::new(true)), Options::default()),
+            Pool::over(Limited::new(Pages::new(true), 1 << 40), Options::default()),
             Pool::over(Filled::new(Calloc::aligned(4096).unwrap(), Some(1), Some(2)), options),
             Pool::over(Filled::new(guarded, Some(1), Some(2)), options),
         ];
@@ -225,7 +225,7 @@ fn adaptors_in_a_hurry() {
         let guarded = Guarded::new(GuardedOptions::default());
         let stacks: [Arc<dyn Allocator>; 4] = [
             Pool::over(Arc::new(Malloc), Options::default()),
-            Tracked::new(Limited::new(Arc::new(Malloc), 1 << 30)),
+            Limited::new(Arc::new(Malloc), 1 << 30),
             Filled::new(Arc::new(Malloc), None, None),
             guarded.clone(),
         ];

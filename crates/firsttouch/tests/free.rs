@@ -9,7 +9,7 @@ use common::held::Held;
 #[cfg(unix)]
 use common::process::{threads_called, within};
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::os::{Call, fail_after, injected};
 use firsttouch::sources::{Guarded, GuardedOptions, Pages};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -72,12 +72,11 @@ fn frees(allocator: &dyn Allocator) -> (usize, bool) {
 #[test]
 fn a_free_calls_nobody() {
     alone("a_free_calls_nobody", || {
-        let pools: [Arc<dyn Allocator>; 5] = [
+        let pools: [Arc<dyn Allocator>; 4] = [
             Pool::new(FOREVER),
-            Tracked::new(Pool::new(FOREVER)),
             Limited::new(Pool::new(FOREVER), 1 << 40),
             Filled::new(Pool::new(FOREVER), Some(1), Some(2)),
-            Pool::over(Tracked::new(Pages::new(true)), FOREVER),
+            Pool::over(Limited::new(Pages::new(true), 1 << 40), FOREVER),
         ];
         for pool in pools {
             for round in 0..3 {

@@ -10,7 +10,7 @@
 #![allow(unsafe_code)] // Safety: passes requests on or refuses them; blocks go back to whoever gave them.
 
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Filled, Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::allocator::Request;
 use firsttouch::os::page_size;
 use firsttouch::pages::placement::{Placement, Populate};
@@ -110,7 +110,7 @@ fn allocators() {
     let placement = Placement { populate: Populate::Threads(1), ..Placement::default() };
     let options = GuardedOptions { side: Side::Before, keep: 8 << 20 };
     let buffer = |upstream| Buffer::growing(upstream, BufferOptions::default()).unwrap();
-    let all: [(&str, Arc<dyn Allocator>); 15] = [
+    let all: [(&str, Arc<dyn Allocator>); 13] = [
         ("malloc", Arc::new(Malloc)),
         ("calloc", Calloc::new()),
         ("aligned", Calloc::aligned(4096).unwrap()),
@@ -118,8 +118,6 @@ fn allocators() {
         ("placed pages", Pages::placed(placement)),
         ("pool", pool()),
         ("pool over malloc", Pool::over(Arc::new(Malloc), Options::default())),
-        ("tracked", Tracked::new(Arc::new(Malloc))),
-        ("tracked pool", Tracked::new(pool())),
         ("limited", Limited::new(pool(), 1 << 30)),
         ("guarded", Guarded::new(GuardedOptions::default())),
         ("guarded before", Guarded::new(options)),

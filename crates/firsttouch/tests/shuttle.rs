@@ -8,7 +8,7 @@
 mod common;
 
 use common::held::Held;
-use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool};
 use firsttouch::fork;
 use firsttouch::heap::purger;
 use firsttouch::os::{Call, fail_after};
@@ -161,7 +161,7 @@ fn two_threads_on_pages() {
 #[test]
 fn two_threads_on_a_pool_over_a_budget() {
     schedules(400, || {
-        let limited = Limited::new(Tracked::new(Pages::new(false)), 1 << 40);
+        let limited = Limited::new(Pages::new(false), 1 << 40);
         play(Pool::over(limited.clone(), options(true)), 2);
         assert_eq!(limited.used(), 0);
     });

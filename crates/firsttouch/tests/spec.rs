@@ -41,7 +41,6 @@ fn what_a_text_makes() {
         ("limited(pool(), '4 GiB')", format!("limited({POOL}, '4 GiB')")),
         ("limited(budget=10)", format!("limited({POOL}, 10)")),
         ("limited('pool()', 10)", format!("limited({POOL}, 10)")),
-        ("tracked", "tracked()".into()),
         ("guarded", "guarded()".into()),
         ("guarded(side='before', keep='1 MiB')", "guarded(side='before', keep='1 MiB')".into()),
         ("filled", "filled()".into()),
@@ -99,11 +98,11 @@ fn values_that_are_wrong() {
         (
             "mimaloc",
             "no allocator 'mimaloc' (did you mean mimalloc?) in 'mimaloc': there are aligned, calloc, filled, guarded, \
-             jemalloc, limited, malloc, mimalloc, numa, pages, pool, tracked",
+             jemalloc, limited, malloc, mimalloc, numa, pages, pool",
         ),
         ("pool(pags())", "no allocator 'pags' (did you mean pages?) in 'pool(pags())': there are "),
         ("from_functions(malloc=1, free=1)", "no allocator 'from_functions' in "),
-        ("tracked('nope')", "no allocator 'nope' in 'nope'"),
+        ("filled('nope')", "no allocator 'nope' in 'nope'"),
         ("aligned(0)", "alignment=0: give a power of two from 1 byte to 1 GiB"),
         ("aligned(3)", "alignment=3: give a power of two"),
         ("aligned('2 GiB')", "alignment='2 GiB': give a power of two"),
@@ -242,8 +241,8 @@ fn page_sizes_as_people_write_them() {
 /// Each level once, however many there are: 40 levels took minutes where each looked at all below twice.
 #[test]
 fn the_text_of_nested_allocators() {
-    let text = format!("{}malloc(){}", "tracked(pool(".repeat(20), "))".repeat(20));
+    let text = format!("{}malloc(){}", "filled(pool(".repeat(20), "))".repeat(20));
     assert_eq!(made(&text).expression(), text);
-    let usual = made("limited(tracked(pool(pages(huge='thp'))), 64)");
-    assert_eq!(usual.expression(), "limited(tracked(), 64)");
+    let usual = made("limited(filled(pool(pages(huge='thp'))), 64)");
+    assert_eq!(usual.expression(), "limited(filled(), 64)");
 }

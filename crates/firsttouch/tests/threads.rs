@@ -4,7 +4,7 @@ mod common;
 
 use common::held::Held;
 use common::process::settles;
-use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool};
 use firsttouch::os::current_processor;
 use firsttouch::sources::{Guarded, GuardedOptions, Malloc, Pages};
 use firsttouch::{Allocator, Request};
@@ -109,9 +109,9 @@ fn pages() {
 
 #[test]
 fn a_pool_over_a_budget() {
-    let tracked = Tracked::new(Pool::over(Limited::new(Arc::new(Malloc), 1 << 40), Options::default()));
-    storm(&*tracked, 2.0);
-    let stats = tracked.stats();
+    let pool = Pool::over(Limited::new(Arc::new(Malloc), 1 << 40), Options::default());
+    storm(&*pool, 2.0);
+    let stats = pool.stats();
     assert_eq!((stats.blocks, stats.in_use), (0, 0));
 }
 

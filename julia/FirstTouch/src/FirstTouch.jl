@@ -29,7 +29,7 @@ using firsttouch_jll
 export AbstractArrayAllocator, UndefAllocator, MallocAllocator, CallocAllocator, MemAlign, malloc, calloc
 export NumaAllocator, numa, current_numa_node, highest_numa_node
 export SafeByteCalculator
-export Allocator, AllocationError, @ft_str, pool, pages, limited, tracked, guarded, filled
+export Allocator, AllocationError, @ft_str, pool, pages, limited, guarded, filled
 export SlabBuffer, AllocBuffer, CheckedBuffer, @no_escape, @alloc, @alloc_ptr, default_buffer, with_buffer
 export inspect, receipt, touch!, migrate!, stats, trim
 

@@ -168,9 +168,6 @@ pages(; options...) = made("pages", nothing; options...)
 "    limited(upstream, budget)\n\nFails requests beyond a budget: `limited(pool(), \"4 GiB\")`."
 limited(upstream, budget; options...) = made("limited", upstream; budget = budget, options...)
 
-"    tracked([upstream])\n\nCounts blocks and bytes, for [`stats`](@ref)."
-tracked(upstream = nothing; options...) = made("tracked", upstream; options...)
-
 """
     guarded(; side = :after, keep = 0)
 

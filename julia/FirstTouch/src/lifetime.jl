@@ -20,7 +20,7 @@ What the finalizer of an array's memory belongs to: the array, and since Julia 1
 # Examples
 
 ```jldoctest
-julia> p = tracked(pool());
+julia> p = pool();
 
 julia> A = Vector{Int}(p, 1000);
 

@@ -23,7 +23,7 @@ end
 
 @testset "adaptors share their upstream" begin
     p = pool()
-    A = Vector{UInt8}(tracked(p), 10^6)
+    A = Vector{UInt8}(filled(p), 10^6)
     @test stats(p).blocks == 1
     B = Vector{UInt8}(limited(p, "1 GiB"), 1000)
     @test stats(p).blocks == 2

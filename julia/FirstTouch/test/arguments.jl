@@ -22,7 +22,7 @@ end
     @test occursin("budget=0", complaint(() -> limited(pool(), 0)))
     @test occursin("allocator=MallocAllocator()", complaint(() -> limited(malloc, 5)))
     @test occursin("ft\"malloc()\"", complaint(() -> pool("pages()")))
-    for call in (pool, tracked, filled, stats, trim)
+    for call in (pool, filled, stats, trim)
         @test occursin("not an allocator", complaint(() -> call(5)))
     end
     for node in (-1, highest_numa_node() + 1, 1.5, "0", nothing, true, big(2)^70)
@@ -53,7 +53,7 @@ end
     @test occursin("thp", repr(pages(huge = "thp")))
     @test occursin("bind:0", repr(pages(numa = 0))) && occursin("local", repr(pages(numa = :local)))
     @test occursin("1000000000", repr(limited(pool(), 1e9)))
-    @test stats(numa(0)).blocks >= 0 && tracked(numa(0)) isa Allocator
+    @test stats(numa(0)).blocks >= 0 && filled(numa(0)) isa Allocator
     @test sizeof(AllocBuffer(Int32(100)).buf) == 100
     @test SlabBuffer{0x1000}() isa SlabBuffer{4096}
 end

@@ -1,6 +1,6 @@
 # Arrays on every allocator, in every form of the constructor.
 const SOURCES = (malloc, calloc, MallocAllocator(), CallocAllocator(), UndefAllocator(), MemAlign(), MemAlign(2^16),
-                 numa(0), NumaAllocator(0), pool(), pages(), tracked(pool()), limited(pool(), "1 GiB"), guarded(),
+                 numa(0), NumaAllocator(0), pool(), pages(), limited(pool(), "1 GiB"), guarded(),
                  filled(pool()), ft"jemalloc()")
 
 @testset "$(repr(allocator))" for allocator in SOURCES

@@ -5,7 +5,7 @@ fits(text) = all(line -> length(line) <= 80, split(text, '\n'))
 p = pool()
 B = Vector{Int}(p, 1000)
 slab, fixed = SlabBuffer(), AllocBuffer(Vector{Int}(p, 1000))
-deep = limited(tracked(pool(pages(huge = "thp", populate = true, numa = 0), max_idle = "1 GiB")), "4 GiB")
+deep = limited(filled(pool(pages(huge = "thp", populate = true, numa = 0), max_idle = "1 GiB")), "4 GiB")
 for value in (p, malloc, calloc, MemAlign(2^16), numa(0), slab, fixed, CheckedBuffer(), default_buffer(),
               MallocAllocator{FirstTouch.WideningByteCalculator}())
     @test fits(on_terminal(value)) && !occursin("Ptr", on_terminal(value))

@@ -4,7 +4,7 @@ blocks(allocator) = (GC.gc(); GC.gc(); stats(allocator).blocks)
 make(allocator, n) = fill!(Vector{Int}(allocator, n), n)
 
 @testset "returned when garbage" begin
-    p = tracked(pool())
+    p = pool()
     @noinline drop() = (make(p, 1000); nothing)
     drop()
     @test blocks(p) == 0
@@ -13,7 +13,7 @@ make(allocator, n) = fill!(Vector{Int}(allocator, n), n)
 end
 
 @testset "reshapes, views and closures keep it" begin
-    p = tracked(guarded())
+    p = guarded()
     @noinline users() = [reshape(make(p, 600), 20, 30), view(make(p, 500), 3:400), reinterpret(Float64, make(p, 100)),
                          vec(reshape(make(p, 64), 8, 8)), transpose(make(p, 50))]
     @noinline closures() = (A = make(p, 700); () -> sum(A))
@@ -29,7 +29,7 @@ end
     @noinline orphan() = make(pool(), 1000)
     kept = [orphan() for _ in 1:200]
     GC.gc()
-    others = [tracked(pool()) for _ in 1:200] # where the released ones lay, if they were released
+    others = [pool() for _ in 1:200] # where the released ones lay, if they were released
     @test all(A -> sum(A) == 10^6, kept)
     foreach(A -> finalize(FirstTouch.lifetime(A)), kept)
     @test all(p -> stats(p).blocks == 0, others)
@@ -54,7 +54,7 @@ end
 end
 
 VERSION >= v"1.11-" && @testset "the memory outlives its array" begin
-    p = tracked(pool())
+    p = pool()
     alone = Memory{Int}(p, 100)
     @test alone isa Memory{Int} && length(alone) == 100 && stats(p).blocks == 1
     finalize(alone)
@@ -70,7 +70,7 @@ VERSION >= v"1.11-" && @testset "the memory outlives its array" begin
 end
 
 @testset "100,000 arrays, with collections in other tasks" begin
-    p = tracked(pool())
+    p = pool()
     before = FirstTouch.live[]
     done = Ref(false)
     collector = @async while !done[]
@@ -97,7 +97,7 @@ end
 end
 
 @testset "in $(Threads.nthreads()) threads" begin
-    p = tracked(pool())
+    p = pool()
     wrong = Threads.Atomic{Int}(0)
     create(n) = (A = Vector{Int}(p, 1 + n % 1000); A .= n; A[end] == n || Threads.atomic_add!(wrong, 1))
     Threads.@threads for _ in 1:4
@@ -109,7 +109,7 @@ end
 end
 
 @testset "collected in time, also after requests that failed" begin
-    p = tracked(pool())
+    p = pool()
     before = FirstTouch.live[]
     for bytes in (typemax(Int), 2^50, 2^62)
         @test_throws AllocationError Vector{UInt8}(p, bytes)

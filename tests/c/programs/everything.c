@@ -53,7 +53,7 @@ static const char *const EXPRESSIONS[] = {
     "aligned(4096)",
     "pages()",
     "pages(huge=\"thp\", populate=True)",
-    "limited(tracked(pool()), \"1 GiB\")",
+    "limited(filled(pool()), \"1 GiB\")",
     "guarded(side=\"before\", keep=\"1 MiB\")",
     "filled(pool())",
 };
@@ -170,7 +170,7 @@ static void check_scratch(void) {
     CHECK(firsttouch_scratch_create(NULL, storage, SIZE_MAX, &scratch) == FIRSTTOUCH_INVALID);
     CHECK(firsttouch_scratch_create(NULL, NULL, 0, NULL) == FIRSTTOUCH_INVALID);
     firsttouch_allocator *upstream;
-    CHECK(firsttouch_parse("tracked(pool())", &upstream) == FIRSTTOUCH_OK);
+    CHECK(firsttouch_parse("limited(pool(), '1 GiB')", &upstream) == FIRSTTOUCH_OK);
     CHECK(firsttouch_scratch_create(upstream, NULL, 1 << 20, &scratch) == FIRSTTOUCH_OK);
     CHECK(firsttouch_scratch_alloc(scratch, 4096, 5000000));
     firsttouch_stats stats;

@@ -10,7 +10,7 @@ static void *hoard[1 << 16];
 int main(void) {
     static const char *const expressions[] = {
         "pool()",
-        "limited(tracked(pool()), '1 GiB')",
+        "limited(filled(pool()), '1 GiB')",
         "guarded()",
         "pages(populate=True)",
         "pool(malloc())",

@@ -44,7 +44,7 @@ static void work(const firsttouch::allocator &allocator, unsigned seed) {
 }
 
 int main() {
-    for (const char *expression : {"pool()", "tracked(pool())", "pool(malloc())", "filled(pool(), on_free=221)"}) {
+    for (const char *expression : {"pool()", "limited(pool(), '1 TiB')", "pool(malloc())", "filled(pool(), on_free=221)"}) {
         firsttouch::allocator allocator{expression};
         std::vector<std::thread> threads;
         for (unsigned n = 0; n < 4; n++) threads.emplace_back([&, n] { work(allocator, n + 1); });
@@ -68,7 +68,7 @@ int main() {
     } catch (const firsttouch::error &error) {
         wrong += error.status() != FIRSTTOUCH_EXPRESSION || !std::strstr(error.what(), "pool");
     }
-    firsttouch::allocator counted("tracked(malloc())");
+    firsttouch::allocator counted("aligned(64)");
     {
         firsttouch::memory_resource first(counted), second(std::move(first));
         wrong += !first.is_equal(second);

@@ -20,9 +20,8 @@ COUNTED = (
     "pool(decay=0)",
     "pool(pages())",
     "pool(numa('local'))",
-    "tracked(pool())",
+    "aligned(4096)",
     "limited(pool(), '2 GiB')",
-    "tracked(pool(pages()))",
 )
 """Allocators that count all blocks of the sizes used here."""
 LEAST = 64 << 10

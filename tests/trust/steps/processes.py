@@ -128,7 +128,7 @@ class Together:
 
         def handler(_number: int, _frame: FrameType | None) -> None:
             try:
-                a = ft.empty(50_000, "u1", allocator=random.choice(("pool()", "tracked(malloc())", None)))
+                a = ft.empty(50_000, "u1", allocator=random.choice(("pool()", "calloc()", None)))
                 with ft.scratch() as scope, ft.use("pool()"):
                     scope.empty(500)
                     a[:] = np.ones(50_000, "u1")

@@ -8,7 +8,6 @@ use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::owners::{self, keeps_list};
 use firsttouch::scratch::Buffer;
-use firsttouch::sources::PreloadedPool;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::any::Any;
@@ -199,13 +198,10 @@ pub fn change_small_limit(nbytes: usize) {
     SMALL.store(nbytes, Relaxed);
 }
 
-/// The process's own pool, made on first use and kept: that of the preloaded library, where there is one.
+/// The process's own pool, made on first use and kept.
 pub fn process_pool() -> &'static Arc<dyn Allocator> {
     static POOL: OnceLock<Arc<dyn Allocator>> = OnceLock::new();
-    POOL.get_or_init(|| match PreloadedPool::find() {
-        Some(pool) => Arc::new(pool),
-        None => Pool::new(Options::default()),
-    })
+    POOL.get_or_init(|| Pool::new(Options::default()))
 }
 
 /// The process's own pool: one object, whose capsule all threads share. Without a GIL they would pass the capsule's count of

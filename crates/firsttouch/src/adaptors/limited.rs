@@ -84,7 +84,7 @@ pub fn make(arguments: &Arguments) -> Made {
         Some(bytes) => Budget::from(bytes),
         None => Budget::found(at_most),
     };
-    Ok(Limited::with_call_sites(upstream, budget, CALL_SITES.get().copied()))
+    Ok(Limited::new(upstream, budget))
 }
 
 /// The word that stands for [`Budget::found`] in expressions.
@@ -105,7 +105,8 @@ const SPARE_PART: usize = 32;
 pub struct Budget {
     /// The number that was given, or the most that may be found.
     given: usize,
-    found: Option<[Option<Found>; 4]>,
+    is_found: bool,
+    found: [Option<Found>; 4],
 }
 
 /// A bound.
@@ -120,7 +121,7 @@ struct Found {
 
 impl From<usize> for Budget {
     fn from(bytes: usize) -> Self {
-        Self { given: bytes, found: None }
+        Self { given: bytes, is_found: false, found: [None; 4] }
     }
 }
 
@@ -128,38 +129,33 @@ impl Budget {
     /// What the machine, the memory cgroup with all its ancestors, `RLIMIT_AS` and `RLIMIT_DATA` leave now, less a
     /// reserve, and at most `at_most`.
     pub fn found(at_most: Option<usize>) -> Self {
-        Self::found_by(at_most.unwrap_or(usize::MAX), os::memory_bounds(), 0)
-    }
-
-    fn found_by(given: usize, bounds: [Option<MemoryBound>; 4], ours: usize) -> Self {
-        Self { given, found: Some([None; 4]) }.read_again(bounds, ours)
+        let unread = Self { is_found: true, ..Self::from(at_most.unwrap_or(usize::MAX)) };
+        unread.read_again(os::memory_bounds(), 0)
     }
 
     /// The same budget, where limits have changed meanwhile, or what others use, who do not have `ours`.
-    fn read_again(self, now: [Option<MemoryBound>; 4], ours: usize) -> Self {
-        let again = |(old, now): (Option<Found>, Option<MemoryBound>)| match (old, now) {
-            (old, Some(now)) => Some(Found::new(now, old, ours)),
-            // Files that tell of it may no longer be read, where the program has changed its root.
-            (Some(old), None) if matches!(old.bound.whose, Bound::Machine | Bound::Group) => Some(old),
-            (_, None) => None,
-        };
-        let all = |found: [Option<Found>; 4]| std::array::from_fn(|at| again((found[at], now[at])));
-        Self { found: self.found.map(all), ..self }
+    fn read_again(mut self, now: [Option<MemoryBound>; 4], ours: usize) -> Self {
+        if !self.is_found {
+            return self;
+        }
+        for (found, now) in self.found.iter_mut().zip(now) {
+            *found = match now {
+                Some(now) => Some(Found::new(now, *found, ours)),
+                // Files that tell of it may no longer be read, where the program has changed its root.
+                None => found.filter(|old| is_shared(old.bound)),
+            };
+        }
+        self
     }
 
     fn tightest(&self) -> Option<Found> {
-        self.found.iter().flatten().flatten().min_by_key(|found| found.left()).copied()
+        self.found.into_iter().flatten().min_by_key(Found::left)
     }
 
     /// The bytes that may be in use at a time.
     pub fn bytes(&self) -> usize {
-        let left = self.tightest().map_or(usize::MAX, |found| found.left());
-        if self.is_found() { left.min(self.given).max(1) } else { self.given }
-    }
-
-    /// Whether it was found, not given.
-    pub fn is_found(&self) -> bool {
-        self.found.is_some()
+        let least = usize::from(self.is_found);
+        self.tightest().map_or(usize::MAX, |found| found.left()).min(self.given).max(least)
     }
 }
 
@@ -168,14 +164,18 @@ impl Found {
         let used = now.used.saturating_sub(ours);
         let at_start = old.map_or(used, |old| old.at_start);
         // Address space that others take is not told from what the budget's upstream keeps mapped.
-        let is_shared = matches!(now.whose, Bound::Machine | Bound::Group);
-        let bound = MemoryBound { used: if is_shared { used.max(at_start) } else { at_start }, ..now };
+        let bound = MemoryBound { used: if is_shared(now) { used.max(at_start) } else { at_start }, ..now };
         Self { bound, at_start, reserve: old.map_or_else(|| reserve(bound), |old| old.reserve) }
     }
 
     fn left(&self) -> usize {
         self.bound.limit.saturating_sub(self.bound.used).saturating_sub(self.reserve)
     }
+}
+
+/// Whether other processes use of it, too.
+fn is_shared(bound: MemoryBound) -> bool {
+    matches!(bound.whose, Bound::Machine | Bound::Group)
 }
 
 /// Milliseconds until limits, and what others use of them, are read again. That takes a tenth of one.
@@ -235,7 +235,6 @@ pub struct Limited {
     overdrawn: AtomicUsize,
     accounts: OnceLock<&'static Accounts>,
     ledger: Arc<Ledger<Noted>>,
-    call_sites: Option<CallSites>,
     refused: AtomicU64,
 }
 
@@ -251,34 +250,24 @@ struct Noted {
 impl Limited {
     /// Allows at most `budget` live bytes of `upstream` at once. A budget of 0 serves nothing.
     pub fn new(upstream: Arc<dyn Allocator>, budget: impl Into<Budget>) -> Arc<Self> {
-        Self::with_call_sites(upstream, budget, None)
-    }
-
-    /// The same, with the lines that make large blocks, for the messages of refused requests.
-    pub fn with_call_sites(
-        upstream: Arc<dyn Allocator>,
-        budget: impl Into<Budget>,
-        call_sites: Option<CallSites>,
-    ) -> Arc<Self> {
         let budget = budget.into();
-        let (used, allowed) = (AtomicUsize::new(0), AtomicUsize::new(budget.bytes()));
-        let read = AtomicU64::new(if budget.is_found() { now() } else { u64::MAX });
-        let (budget, accounts, refused) = (Mutex::new(budget), OnceLock::new(), AtomicU64::new(0));
-        let ledger = Ledger::new();
-        let overdrawn = AtomicUsize::new(0);
-        Arc::new(Self { upstream, budget, allowed, read, used, overdrawn, accounts, ledger, call_sites, refused })
+        Arc::new(Self {
+            upstream,
+            allowed: AtomicUsize::new(budget.bytes()),
+            read: AtomicU64::new(if budget.is_found { now() } else { u64::MAX }),
+            budget: Mutex::new(budget),
+            used: AtomicUsize::new(0),
+            overdrawn: AtomicUsize::new(0),
+            accounts: OnceLock::new(),
+            ledger: Ledger::new(),
+            refused: AtomicU64::new(0),
+        })
     }
 
     /// Shares the budget with the other processes of a run. It has served nothing yet.
     pub fn join(&self, accounts: &'static Accounts) {
         let _ = self.accounts.set(accounts);
-        let (bounds, ours) = (os::memory_bounds(), self.ours());
-        if let Ok(mut budget) = self.budget.try_lock()
-            && budget.is_found()
-        {
-            *budget = Budget::found_by(budget.given, bounds, ours);
-            self.allowed.store(budget.bytes(), Relaxed);
-        }
+        self.read_limits(|budget| Budget { found: [None; 4], ..budget });
     }
 
     /// Notes that this process ends by itself, so that its account explains nothing.
@@ -296,15 +285,18 @@ impl Limited {
     /// Reads the limits behind a budget that was found, and what others use of them: a container's may change while it runs.
     /// Without need, they are read once in [`READ_AGAIN`].
     #[cold]
-    fn read_limits(&self, is_needed: bool) {
+    fn read_limits_if_due(&self, is_needed: bool) {
         let (last, now) = (self.read.load(Relaxed), now());
-        let is_early = now < last.saturating_add(READ_AGAIN) && !is_needed;
-        if is_early || self.read.compare_exchange(last, now, Relaxed, Relaxed).is_err() {
-            return;
+        let is_due = is_needed || now >= last.saturating_add(READ_AGAIN);
+        if is_due && self.read.compare_exchange(last, now, Relaxed, Relaxed).is_ok() {
+            self.read_limits(|budget| budget);
         }
+    }
+
+    fn read_limits(&self, before: impl FnOnce(Budget) -> Budget) {
         let (bounds, ours) = (os::memory_bounds(), self.ours());
         if let Ok(mut budget) = self.budget.try_lock() {
-            *budget = budget.read_again(bounds, ours);
+            *budget = before(*budget).read_again(bounds, ours);
             self.allowed.store(budget.bytes(), Relaxed);
         }
     }
@@ -339,7 +331,7 @@ impl Limited {
             accounts.close_gone();
         }
         if self.read.load(Relaxed) != u64::MAX && (is_short || more >= FROM) {
-            self.read_limits(is_short);
+            self.read_limits_if_due(is_short);
         }
         match counter.fetch_update(Relaxed, Relaxed, fits) {
             Ok(_) => self.overdrawn.store(0, Relaxed),
@@ -379,7 +371,7 @@ impl Limited {
             let (allowed, used) = (self.budget(), accounts.used());
             accounts.write(allowed, served >= FROM, || {
                 accounts.close_gone();
-                let listed = listed(&self.ledger, self.call_sites);
+                let listed = listed(&self.ledger);
                 format!("{}, of {} that limited() allows{}{listed}", Bytes(used), Bytes(allowed), self.found())
             });
         }
@@ -399,12 +391,12 @@ impl Limited {
     #[cold]
     fn explain(&self, error: AllocError) {
         self.refused.fetch_add(1, Relaxed);
-        let listed = listed(&self.ledger, self.call_sites);
+        let listed = listed(&self.ledger);
         failure::explain(error, format!("{error}{}{listed}", self.found()));
     }
 
     fn note(&self, asked: usize) -> Noted {
-        let sites = self.call_sites.filter(|_| asked >= FROM);
+        let sites = CALL_SITES.get().filter(|_| asked >= FROM);
         Noted { asked, site: sites.map_or(0, |sites| (sites.site)()), forks: fork::forks() }
     }
 }
@@ -527,63 +519,43 @@ struct Line {
     largest: usize,
 }
 
+impl Line {
+    fn add(&mut self, other: Self) {
+        self.blocks += other.blocks;
+        self.bytes += other.bytes;
+        self.largest = self.largest.max(other.largest);
+    }
+}
+
 /// The lines whose blocks hold the most bytes, one in a row; nothing where there is no block, or no memory for the list.
-fn listed(ledger: &Ledger<Noted>, call_sites: Option<CallSites>) -> String {
-    let mut blocks: Vec<Noted> = Vec::new();
-    let mut smaller = Line::default();
-    let mut complete = true;
-    ledger.each(|_, note| {
-        if note.asked < FROM {
-            smaller.add(note);
-        } else if blocks.try_reserve(1).is_ok() {
-            blocks.push(note);
-        } else {
-            complete = false;
+fn listed(ledger: &Ledger<Noted>) -> String {
+    let (mut lines, mut smaller, mut is_complete) = (Vec::<Line>::new(), Line::default(), true);
+    ledger.each(|_, Noted { asked, site, .. }| {
+        let block = Line { site, blocks: 1, bytes: asked, largest: asked };
+        match lines.binary_search_by_key(&site, |line| line.site) {
+            _ if asked < FROM => smaller.add(block),
+            Ok(at) => lines[at].add(block),
+            Err(at) if lines.try_reserve(1).is_ok() => lines.insert(at, block),
+            Err(_) => is_complete = false,
         }
     });
-    if !complete || (blocks.is_empty() && smaller.blocks == 0) {
+    if !is_complete || (lines.is_empty() && smaller.blocks == 0) {
         return String::new();
-    }
-    blocks.sort_unstable_by_key(|note| note.site);
-    let mut lines: Vec<Line> = Vec::new();
-    for note in blocks {
-        if let Some(line) = lines.last_mut().filter(|line| line.site == note.site) {
-            line.add(note);
-        } else if lines.try_reserve(1).is_ok() {
-            lines.push(Line::of(note));
-        } else {
-            return String::new();
-        }
     }
     lines.sort_unstable_by_key(|line| std::cmp::Reverse(line.bytes));
     let mut text = String::from("\n  the largest living blocks:");
-    for line in lines.iter().take(SHOWN) {
-        let place = call_sites.and_then(|sites| (sites.place)(line.site)).unwrap_or_else(|| "an unknown line".into());
-        row(&mut text, *line, &place);
+    let mut others = Line::default();
+    for (at, line) in lines.iter().enumerate() {
+        if at < SHOWN {
+            let place = CALL_SITES.get().and_then(|sites| (sites.place)(line.site));
+            row(&mut text, *line, place.as_deref().unwrap_or("an unknown line"));
+        } else {
+            others.add(*line);
+        }
     }
-    let others = lines.iter().skip(SHOWN).fold(Line::default(), |all, line| all.and(*line));
     row(&mut text, others, "other lines");
     row(&mut text, smaller, "blocks below 128 KiB, whose lines are not recorded");
     text
-}
-
-impl Line {
-    fn of(note: Noted) -> Self {
-        Self { site: note.site, blocks: 1, bytes: note.asked, largest: note.asked }
-    }
-
-    fn add(&mut self, note: Noted) {
-        *self = self.and(Self::of(note));
-    }
-
-    fn and(self, other: Self) -> Self {
-        Self {
-            site: self.site,
-            blocks: self.blocks + other.blocks,
-            bytes: self.bytes + other.bytes,
-            largest: self.largest.max(other.largest),
-        }
-    }
 }
 
 fn row(text: &mut String, line: Line, place: &str) {
@@ -605,49 +577,5 @@ fn mib(bytes: usize) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Budget, LEAST_RESERVE, MOST_RESERVE, reserve};
-    use crate::os::{Bound, MemoryBound};
-
-    fn of(limit: usize, used: usize) -> usize {
-        reserve(MemoryBound { whose: Bound::Group, limit, used })
-    }
-
-    #[test]
-    fn the_reserve_is_a_part_of_the_bound() {
-        assert_eq!(of(16 << 30, 0), 1 << 30);
-        assert_eq!(of(1 << 40, 0), MOST_RESERVE);
-        assert_eq!(of(512 << 20, 100 << 20), LEAST_RESERVE);
-        assert_eq!(of(64 << 20, 24 << 20), 20 << 20);
-        assert_eq!(of(64 << 20, 65 << 20), 0);
-    }
-
-    #[test]
-    fn a_budget_is_never_more_than_asked() {
-        assert_eq!(Budget::found(Some(1 << 20)).bytes(), 1 << 20);
-        assert!(Budget::found(None).bytes() > 1 << 20);
-        assert_eq!(Budget::from(5).to_string(), "");
-    }
-
-    #[test]
-    fn limits_may_change_and_what_was_in_use_at_the_start_counts_on() {
-        const GIB: usize = 1 << 30;
-        let bound = |whose, limit, used| Some(MemoryBound { whose, limit: limit * GIB, used: used * GIB });
-        let bounds = |group, own| [bound(Bound::Machine, 64, 20), group, own, None];
-        let budget = Budget::found_by(usize::MAX, bounds(bound(Bound::Group, 16, 2), None), 0);
-        let after = |group, own| budget.read_again(bounds(group, own), 7 * GIB).bytes() / GIB;
-        assert_eq!(budget.bytes() / GIB, 13);
-        assert_eq!(after(bound(Bound::Group, 16, 9), None), 13); // what the budget itself serves is no matter
-        assert_eq!(after(bound(Bound::Group, 16, 12), None), 10); // others have taken 3 GiB more
-        assert_eq!(after(bound(Bound::Group, 16, 1), None), 13); // blocks that are not resident yet
-        assert_eq!(after(bound(Bound::Group, 24, 9), None), 21);
-        assert_eq!(after(bound(Bound::Group, 8, 9), None), 5); // less than is in use
-        assert_eq!(after(None, None), 13); // it cannot be read any more
-        let space = bound(Bound::AddressSpace, 10, 8);
-        assert_eq!(after(bound(Bound::Group, 16, 9), space), 8); // 1 GiB is not the budget's
-        let own = budget.read_again(bounds(None, space), 7 * GIB);
-        assert_eq!(own.read_again(bounds(None, None), 0).bytes() / GIB, 13); // a limit of the process was lifted
-        assert_eq!(Budget { given: 3 * GIB, ..budget }.read_again(bounds(None, None), 0).bytes() / GIB, 3);
-        assert_eq!(Budget::from(5).read_again(bounds(None, None), 0).bytes(), 5);
-    }
-}
+#[path = "limited_tests.rs"]
+mod tests;

@@ -4,7 +4,6 @@ mod accounts;
 mod filled;
 mod limited;
 mod pool;
-mod tracked;
 
 use crate::spec::room;
 
@@ -12,6 +11,5 @@ pub use accounts::Accounts;
 pub use filled::Filled;
 pub use limited::{AUTO, Budget, CallSites, Limited, set_call_sites};
 pub use pool::{DECAY, Machine, NUMPYS_HUGE, Options, Origin, Pool, RENEW_MIN, SMALL_LIMIT, huge_min};
-pub use tracked::Tracked;
 
-room! { filled limited pool tracked }
+room! { filled limited pool }

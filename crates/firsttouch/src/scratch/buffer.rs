@@ -669,10 +669,6 @@ unsafe impl Allocator for Buffer {
         self.upstream().is_some_and(|upstream| upstream.calls_out())
     }
 
-    fn alignment(&self) -> usize {
-        GRANULE
-    }
-
     fn small_limit(&self) -> usize {
         0
     }

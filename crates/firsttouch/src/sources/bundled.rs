@@ -1,8 +1,15 @@
-//! The libraries that are built in: what they have in common is thread-local data, and that a build may lack them.
+//! jemalloc and mimalloc, built from their C sources: each library's own heap, sizes, and rules about what it keeps. A build
+//! may lack them.
 
 use crate::allocator::Allocator;
 use crate::factory::{Arguments, Error};
 use crate::spec::{Made, Spec};
+#[cfg(all(feature = "jemalloc", unix))]
+pub use jemalloc::Jemalloc;
+#[cfg(feature = "mimalloc")]
+pub(crate) use mimalloc::GATE;
+#[cfg(feature = "mimalloc")]
+pub use mimalloc::Mimalloc;
 use std::sync::Arc;
 
 /// The declaration.
@@ -32,9 +39,9 @@ array([0., 0., 0.])",
 pub fn make(arguments: &Arguments) -> Made {
     match arguments.name() {
         #[cfg(all(feature = "jemalloc", unix))]
-        "jemalloc" => Ok(super::Jemalloc::get()),
+        "jemalloc" => Ok(Jemalloc::get()),
         #[cfg(feature = "mimalloc")]
-        "mimalloc" => Ok(super::Mimalloc::get()),
+        "mimalloc" => Ok(Mimalloc::get()),
         lacks => Err(Error::Unsupported(format!("this build of firsttouch does not include {lacks}"))),
     }
 }
@@ -44,11 +51,11 @@ pub fn make(arguments: &Arguments) -> Made {
 /// memory.
 pub(crate) fn may_be_called_by_purger(upstream: &Arc<dyn Allocator>) -> bool {
     #[cfg(all(feature = "jemalloc", unix))]
-    if crate::allocator::find::<super::Jemalloc>(upstream).is_some() {
+    if crate::allocator::find::<Jemalloc>(upstream).is_some() {
         return false;
     }
     #[cfg(feature = "mimalloc")]
-    if crate::allocator::find::<super::Mimalloc>(upstream).is_some() {
+    if crate::allocator::find::<Mimalloc>(upstream).is_some() {
         return false;
     }
     !upstream.calls_out()
@@ -57,5 +64,187 @@ pub(crate) fn may_be_called_by_purger(upstream: &Arc<dyn Allocator>) -> bool {
 /// Lets the libraries that handle forks themselves register their handlers.
 pub(crate) fn register_fork_handlers() {
     #[cfg(all(feature = "jemalloc", unix))]
-    super::jemalloc::initialize();
+    jemalloc::initialize();
+}
+
+#[cfg(all(feature = "jemalloc", unix))]
+mod jemalloc {
+    use crate::allocator::{Description, Request};
+    use crate::sources::listed::{Library, Listed};
+    use crate::sync::first::First;
+    use std::ffi::CStr;
+    use std::ptr::null_mut;
+    use std::sync::Arc;
+    use tikv_jemalloc_sys as je;
+
+    /// The library. It handles forks itself.
+    pub type Jemalloc = Listed<JemallocLibrary>;
+
+    /// The library's functions.
+    pub struct JemallocLibrary;
+
+    /// Does what jemalloc's own constructor does, if that was not called yet: it registers jemalloc's fork handlers.
+    pub fn initialize() {
+        // SAFETY: a question that allocates nothing.
+        unsafe { je::nallocx(1, 0) };
+    }
+
+    /// mallctl(3), for commands without arguments.
+    fn command(name: &CStr) {
+        // SAFETY: nothing is read or written.
+        unsafe { je::mallctl(name.as_ptr(), null_mut(), null_mut(), null_mut(), 0) };
+    }
+
+    impl Jemalloc {
+        /// Returns the process's jemalloc.
+        pub fn get() -> Arc<Self> {
+            static ONE: First<Arc<Jemalloc>> = First::new();
+            ONE.get_or_make(|| Self::on(JemallocLibrary)).clone()
+        }
+    }
+
+    // SAFETY: jemalloc does.
+    unsafe impl Library for JemallocLibrary {
+        const ALIGNS: bool = true;
+
+        fn describe(&self) -> Description {
+            Description::of("jemalloc")
+        }
+
+        fn take(&self, request: Request) -> (*mut u8, bool) {
+            let zero = if request.is_zeroed() { je::MALLOCX_ZERO } else { 0 };
+            // SAFETY: the size is not zero, and the alignment is a power of two.
+            let raw = unsafe { je::mallocx(request.size(), je::MALLOCX_ALIGN(request.align()) | zero) };
+            (raw.cast(), request.is_zeroed())
+        }
+
+        unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
+            // SAFETY: as demanded.
+            unsafe { je::dallocx(raw.cast(), 0) }
+        }
+
+        unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+            // SAFETY: as demanded.
+            unsafe { je::sallocx(raw.cast(), 0) }
+        }
+
+        fn trim(&self) {
+            command(c"thread.tcache.flush");
+            command(c"arena.4096.purge"); // 4096 stands for all arenas
+        }
+    }
+}
+
+#[cfg(feature = "mimalloc")]
+mod mimalloc {
+    use crate::allocator::{Description, Request};
+    use crate::os;
+    use crate::sources::listed::{Library, Listed};
+    use crate::sync::first::First;
+    use crate::sync::lock::{Lock, Padded};
+    use libmimalloc_sys as mi;
+    use std::ffi::{c_int, c_void};
+    use std::ptr::null_mut;
+    use std::sync::Arc;
+
+    /// The library. It does not handle forks, so a fork waits until no thread is inside of it.
+    pub type Mimalloc = Listed<MimallocLibrary>;
+
+    /// The library's functions.
+    pub struct MimallocLibrary;
+
+    /// Held by each thread that is inside: one of them for each processor, so that threads seldom wait for each other.
+    /// A fork holds all of them.
+    pub(crate) static GATE: [Padded<Lock<()>>; 64] = [const { Padded(Lock::new(())) }; 64];
+
+    /// Runs `call`, which enters mimalloc.
+    fn inside<T>(call: impl FnOnce() -> T) -> T {
+        let _held = GATE[os::current_processor() % GATE.len()].0.lock();
+        call()
+    }
+
+    // At the end of the process, these would have mimalloc ask the main thread, which has left it (`Leaves`), for statistics.
+    // The bindings lack the numbers.
+    const SHOW_STATS: c_int = 1;
+    const VERBOSE: c_int = 2;
+    const _: () = assert!(mi::_mi_option_last == 47, "mimalloc's options have changed: check the numbers above");
+
+    unsafe extern "C" {
+        fn _mi_prim_thread_associate_default_theap(theap: *mut c_void);
+    }
+
+    /// Ends a thread's use of mimalloc, which acquires mimalloc's locks, inside of the gate. By itself mimalloc would do so
+    /// after all thread-local values are gone, while another thread may fork. On Windows, which has no forks, it does.
+    struct Leaves;
+
+    impl Drop for Leaves {
+        fn drop(&mut self) {
+            // SAFETY: both may be called at any time; a thread that uses mimalloc again is initialized anew. The second call
+            // keeps mimalloc from ending the thread once more.
+            inside(|| unsafe {
+                mi::mi_thread_done();
+                _mi_prim_thread_associate_default_theap(null_mut());
+            });
+        }
+    }
+
+    thread_local! {
+        static LEAVES: Leaves = const { Leaves };
+    }
+
+    impl Mimalloc {
+        /// Returns the process's mimalloc.
+        pub fn get() -> Arc<Self> {
+            static ONE: First<Arc<Mimalloc>> = First::new();
+            let make = || {
+                // SAFETY: these are options of version 3, and setting one only writes to it.
+                [SHOW_STATS, VERBOSE].into_iter().for_each(|option| unsafe { mi::mi_option_set(option, 0) });
+                Self::on(MimallocLibrary)
+            };
+            ONE.get_or_make(make).clone()
+        }
+    }
+
+    // SAFETY: mimalloc does, and so does what it frees at once or later.
+    unsafe impl Library for MimallocLibrary {
+        const ALIGNS: bool = true;
+
+        fn describe(&self) -> Description {
+            Description::of("mimalloc")
+        }
+
+        fn take(&self, request: Request) -> (*mut u8, bool) {
+            let (size, align) = (request.size(), request.align());
+            if cfg!(unix) {
+                let _ = LEAVES.try_with(|_| ());
+            }
+            // SAFETY: the alignment is a power of two.
+            let raw = inside(|| unsafe {
+                if request.is_zeroed() {
+                    mi::mi_zalloc_aligned(size, align)
+                } else {
+                    mi::mi_malloc_aligned(size, align)
+                }
+            });
+            (raw.cast(), request.is_zeroed())
+        }
+
+        unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
+            // SAFETY: as demanded.
+            inside(|| unsafe { mi::mi_free(raw.cast()) });
+        }
+
+        unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+            // SAFETY: as demanded.
+            unsafe { mi::mi_usable_size(raw.cast()) }
+        }
+
+        fn trim(&self) {
+            // SAFETY: both may be called at any time; a thread that has requested nothing yet has to be initialized first.
+            inside(|| unsafe {
+                mi::mi_thread_init();
+                mi::mi_collect(true);
+            });
+        }
+    }
 }

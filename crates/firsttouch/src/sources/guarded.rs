@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which belong to no other block.
 
+use super::listed::Counts;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
 use crate::factory::Arguments;
@@ -26,7 +27,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The declaration.
 pub const SPECS: &[Spec] = &[Spec {
@@ -66,6 +67,8 @@ const PART_OF_MAPPINGS: (usize, usize) = (3, 4);
 const MAPPINGS_OF_A_BLOCK: usize = 2;
 /// The most overruns that are kept until they are queried.
 const FOUND_MAX: usize = 256;
+/// The most freed blocks that are kept.
+const KEPT_MAX: usize = 1 << 16;
 
 /// The guards of the process.
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
@@ -220,12 +223,10 @@ fn may_guard() -> bool {
 
 /// Freed blocks that stay inaccessible, oldest first, and the damage found.
 struct Kept {
-    /// Has room for every live block, so that a free allocates nothing (law 5).
+    /// Its capacity is the most that `keep` allows, so that a free allocates nothing (law 5).
     queue: VecDeque<Room>,
     /// Bytes of the blocks in the queue, guards included.
     bytes: usize,
-    /// Live blocks.
-    blocks: usize,
     found: Vec<Overrun>,
 }
 
@@ -234,24 +235,22 @@ pub struct Guarded {
     options: GuardedOptions,
     ledger: Arc<Ledger<Room>>,
     kept: Lock<Kept>,
-    in_use: AtomicUsize,
+    counts: Counts,
     active: AtomicUsize,
-    allocations: AtomicU64,
-    allocated: AtomicU64,
 }
 
 impl Guarded {
     /// Creates a source of guarded blocks.
     pub fn new(options: GuardedOptions) -> Arc<Self> {
-        let found = Vec::with_capacity(FOUND_MAX);
+        // A block and its guard have two pages at least.
+        let most = (options.keep / (2 * os::page_size())).min(KEPT_MAX);
+        let (queue, found) = (VecDeque::with_capacity(most), Vec::with_capacity(FOUND_MAX));
         let guarded = Arc::new(Self {
             options,
             ledger: Ledger::new(),
-            kept: Lock::new(Kept { queue: VecDeque::new(), bytes: 0, blocks: 0, found }),
-            in_use: AtomicUsize::new(0),
+            kept: Lock::new(Kept { queue, bytes: 0, found }),
+            counts: Counts::default(),
             active: AtomicUsize::new(0),
-            allocations: AtomicU64::new(0),
-            allocated: AtomicU64::new(0),
         });
         // SAFETY: it is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(&raw const guarded.kept) };
@@ -304,36 +303,28 @@ impl Guarded {
     }
 
     fn take(&self, request: Request) -> Result<Room, AllocError> {
-        let asked = request.size();
         request.check()?;
-        {
-            let mut kept = self.kept.lock();
-            let more = kept.blocks + 1;
-            kept.queue.try_reserve(more).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
-            kept.blocks = more;
-        }
-        let room = Room::map(self.options.side, request);
-        let entered = room.and_then(|room| {
-            // SAFETY: the block was just mapped and is not in use.
-            let undo = |_: &AllocError| unsafe { room.unmap() };
-            self.ledger.enter(pointer(room.address), asked, room).inspect_err(undo)?;
-            Ok(room)
-        });
-        entered.inspect_err(|_| self.kept.lock().blocks -= 1)
+        let room = Room::map(self.options.side, request)?;
+        // SAFETY: the block was just mapped and is not in use.
+        let undo = |_: &AllocError| unsafe { room.unmap() };
+        self.ledger.enter(pointer(room.address), room.asked, room).inspect_err(undo)?;
+        Ok(room)
     }
 
-    /// Releases the oldest freed blocks while more than `keep` bytes are kept; returns the bytes released.
-    fn let_go(&self, keep: usize) -> usize {
-        let mut gone = 0;
-        loop {
-            let mut kept = self.kept.lock();
-            let Some(room) = (if kept.bytes > keep { kept.queue.pop_front() } else { None }) else { return gone };
-            kept.bytes -= room.size;
-            drop(kept);
-            // SAFETY: it was freed, and is in neither list.
-            unsafe { room.unmap() };
-            gone += room.size;
-        }
+    /// Releases the block that was freed first; returns its bytes.
+    fn let_go_of_the_oldest(&self) -> Option<usize> {
+        let mut kept = self.kept.lock();
+        let room = kept.queue.pop_front()?;
+        kept.bytes -= room.size;
+        drop(kept);
+        // SAFETY: it was freed, and is in neither list.
+        unsafe { room.unmap() };
+        Some(room.size)
+    }
+
+    /// Releases all freed blocks; returns their bytes.
+    fn let_go(&self) -> usize {
+        std::iter::from_fn(|| self.let_go_of_the_oldest()).sum()
     }
 }
 
@@ -352,37 +343,37 @@ unsafe impl Allocator for Guarded {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let before = failure::now();
         let again = |_| {
-            self.let_go(0);
+            self.let_go();
             failure::retract(before);
             self.take(request)
         };
         let room = self.take(request).or_else(again).inspect_err(|&error| failure::pass_on(error))?;
-        self.in_use.fetch_add(room.asked, Relaxed);
+        self.counts.served(room.asked);
         self.active.fetch_add(room.size, Relaxed);
-        self.allocations.fetch_add(1, Relaxed);
-        self.allocated.fetch_add(room.asked as u64, Relaxed);
         Ok(Block { address: pointer(room.address), size: room.asked, zeroed: true })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some(room) = self.ledger.leave(address) else { return };
-        self.in_use.fetch_sub(room.asked, Relaxed);
+        self.counts.freed(room.asked);
         self.active.fetch_sub(room.size, Relaxed);
         // SAFETY: the caller's promise.
         unsafe {
             self.inspect(&room);
             let keeps = self.options.keep >= room.size && os::protect(room.start, room.size, false).is_ok();
             if !keeps {
-                room.unmap();
-            }
-            let mut kept = self.kept.lock();
-            kept.blocks -= 1;
-            if keeps {
-                kept.bytes += room.size;
-                kept.queue.push_back(room);
+                return room.unmap();
             }
         }
-        self.let_go(self.options.keep);
+        loop {
+            let mut kept = self.kept.lock();
+            if kept.bytes + room.size <= self.options.keep && kept.queue.len() < kept.queue.capacity() {
+                kept.bytes += room.size;
+                return kept.queue.push_back(room);
+            }
+            drop(kept);
+            self.let_go_of_the_oldest();
+        }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
@@ -398,27 +389,17 @@ unsafe impl Allocator for Guarded {
             resized.put_canaries(); // first: afterwards the gaps of both rooms hold canaries
         }
         self.ledger.set(address, resized);
-        self.in_use.fetch_add(size.wrapping_sub(room.asked), Relaxed);
+        self.counts.resized(room.asked, size);
         true
     }
 
     fn trim(&self) -> usize {
-        self.let_go(0)
+        self.let_go()
     }
 
     fn stats(&self) -> Stats {
-        let kept = self.kept.lock();
-        let active = self.active.load(Relaxed);
-        Stats {
-            in_use: self.in_use.load(Relaxed),
-            active,
-            idle: kept.bytes,
-            mapped: active + kept.bytes,
-            blocks: kept.blocks,
-            allocations: self.allocations.load(Relaxed),
-            allocated_bytes: self.allocated.load(Relaxed),
-            ..Stats::default()
-        }
+        let (idle, active) = (self.kept.lock().bytes, self.active.load(Relaxed));
+        Stats { active, idle, mapped: active + idle, ..self.counts.stats() }
     }
 
     fn must_stay(&self) -> bool {
@@ -437,6 +418,6 @@ unsafe impl Allocator for Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         purger::leave(&raw const self.kept);
-        self.let_go(0);
+        self.let_go();
     }
 }

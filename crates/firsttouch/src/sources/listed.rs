@@ -1,11 +1,16 @@
-//! Libraries that keep their blocks outside of our segments: a list tells their blocks from the C library's (law 4).
+//! Libraries that keep their blocks outside of our segments: a list tells their blocks from the C library's (law 4), and what
+//! they serve is counted.
 
 use super::refused;
 use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::description::Value;
 use crate::failure;
 use crate::ledger::Ledger;
+use crate::stats::Stats;
+use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// Blocks up to this size keep their end, however much they shrink.
 const KEPT_WHOLE: usize = 1 << 20;
@@ -44,16 +49,6 @@ pub unsafe trait Library: Send + Sync + 'static {
     /// `take` returned it for `given` bytes, and it was not given back.
     unsafe fn usable(&self, raw: *mut u8, given: usize) -> usize;
 
-    /// Resizes a block in place, if that is possible. It keeps its end, unless it is large and that is most of it.
-    ///
-    /// # Safety
-    /// As for `usable`; what lies beyond `size` is not used any more.
-    unsafe fn resize(&self, raw: *mut u8, given: usize, size: usize) -> bool {
-        // SAFETY: as demanded.
-        let usable = unsafe { self.usable(raw, given) };
-        size <= usable && (size >= usable / 2 || usable <= KEPT_WHOLE)
-    }
-
     /// Returns idle memory to the system.
     fn trim(&self) {}
 }
@@ -65,6 +60,8 @@ struct Note {
     raw: usize,
     /// The size requested from the library.
     given: usize,
+    /// The size requested of us.
+    asked: usize,
 }
 
 impl Note {
@@ -77,11 +74,62 @@ impl Note {
 pub struct Listed<L> {
     library: L,
     living: Arc<Ledger<Note>>,
+    counts: Counts,
+}
+
+/// What was served, exactly, whichever thread allocates.
+#[derive(Default)]
+pub(super) struct Counts {
+    blocks: AtomicUsize,
+    bytes: AtomicUsize,
+    peak: AtomicUsize,
+    allocations: AtomicU64,
+    allocated: AtomicU64,
+}
+
+impl Counts {
+    pub fn served(&self, bytes: usize) {
+        self.allocations.fetch_add(1, Relaxed);
+        self.blocks.fetch_add(1, Release);
+        self.resized(0, bytes);
+    }
+
+    pub fn freed(&self, bytes: usize) {
+        self.blocks.fetch_sub(1, Relaxed);
+        self.resized(bytes, 0);
+    }
+
+    pub fn resized(&self, old: usize, new: usize) {
+        let more = new.saturating_sub(old);
+        self.allocated.fetch_add(more as u64, Relaxed);
+        let now = self.bytes.fetch_add(more, Release) + more;
+        // Usually this is no peak, and a load is cheaper than a write.
+        if now > self.peak.load(Relaxed) {
+            self.peak.fetch_max(now, Relaxed);
+        }
+        self.bytes.fetch_sub(old.saturating_sub(new), Relaxed);
+    }
+
+    /// Others may change while one is read, but they agree: what lives was allocated, and is at most the peak, because the
+    /// totals are raised first and read last.
+    pub fn stats(&self) -> Stats {
+        let (blocks, in_use) = (self.blocks.load(Acquire), self.bytes.load(Acquire));
+        Stats {
+            in_use,
+            active: in_use,
+            mapped: in_use,
+            peak_in_use: self.peak.load(Relaxed).max(in_use),
+            blocks,
+            allocations: self.allocations.load(Relaxed),
+            allocated_bytes: self.allocated.load(Relaxed),
+            ..Stats::default()
+        }
+    }
 }
 
 impl<L: Library> Listed<L> {
     pub(super) fn on(library: L) -> Arc<Self> {
-        Arc::new(Self { library, living: Ledger::new() })
+        Arc::new(Self { library, living: Ledger::new(), counts: Counts::default() })
     }
 }
 
@@ -107,7 +155,7 @@ unsafe impl<L: Library> Allocator for Listed<L> {
         let (raw, mut zeroed) = take().or_else(again).ok_or_else(|| refused(size))?;
         // SAFETY: less than the alignment, for which there is room.
         let address = unsafe { raw.add(raw.align_offset(align)) };
-        let note = Note { raw: raw.as_ptr().expose_provenance(), given };
+        let note = Note { raw: raw.as_ptr().expose_provenance(), given, asked: size };
         if let Err(error) = self.living.enter(address, size, note) {
             // SAFETY: it was just allocated and is not in use.
             unsafe { self.library.give_back(raw.as_ptr(), given) };
@@ -119,6 +167,7 @@ unsafe impl<L: Library> Allocator for Listed<L> {
             unsafe { address.write_bytes(0, size) };
             zeroed = true;
         }
+        self.counts.served(size);
         // SAFETY: it was just allocated.
         let usable = unsafe { self.library.usable(raw.as_ptr(), given) };
         Ok(Block { address, size: usable - (address.addr().get() - note.raw), zeroed })
@@ -126,6 +175,7 @@ unsafe impl<L: Library> Allocator for Listed<L> {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         if let Some(note) = self.living.leave(address) {
+            self.counts.freed(note.asked);
             // SAFETY: what the library returned for a block that nobody uses any more (`Allocator::deallocate`).
             unsafe { self.library.give_back(note.pointer(), note.given) }
         }
@@ -137,11 +187,17 @@ unsafe impl<L: Library> Allocator for Listed<L> {
         unsafe { self.library.usable(note.pointer(), note.given) - (address.addr().get() - note.raw) }
     }
 
+    /// A block keeps its end, unless it is large and that is most of it.
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
         let Some(note) = self.living.get(address) else { return false };
-        let Some(size) = size.checked_add(address.addr().get() - note.raw) else { return false };
-        // SAFETY: what the library returned for a live block whose lost end nobody uses (`Allocator::resize_in_place`).
-        unsafe { self.library.resize(note.pointer(), note.given, size) }
+        // SAFETY: a live block.
+        let usable = unsafe { self.usable_size(address) };
+        let stays = size <= usable && (size >= usable / 2 || usable <= KEPT_WHOLE);
+        if stays {
+            self.living.set(address, Note { asked: size, ..note });
+            self.counts.resized(note.asked, size);
+        }
+        stays
     }
 
     /// Returns 0: how much the libraries give back they do not tell.
@@ -150,16 +206,16 @@ unsafe impl<L: Library> Allocator for Listed<L> {
         0
     }
 
+    fn stats(&self) -> Stats {
+        self.counts.stats()
+    }
+
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.living.get(address).is_some())
     }
 
     fn accepts(&self, address: usize) -> bool {
         self.library.alignment() > 1 && address.is_multiple_of(self.library.alignment())
-    }
-
-    fn alignment(&self) -> usize {
-        self.library.alignment()
     }
 
     /// What is not the library's code may take memory from anywhere.
@@ -173,5 +229,92 @@ unsafe impl<L: Library> Allocator for Listed<L> {
 
     fn calls_out(&self) -> bool {
         L::CALLS_OUT
+    }
+}
+
+// ---- Functions of a program: addresses from ctypes, cffi, Numba or a library, called without Python ---------------------
+
+/// C functions with the signatures of NumPy's handlers (NEP 49). `free` receives the size that the block was requested
+/// with.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionsTable {
+    /// `malloc(context, size)`.
+    pub malloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void,
+    /// `free(context, pointer, size)`.
+    pub free: unsafe extern "C" fn(*mut c_void, *mut c_void, usize),
+    /// `calloc(context, count, size)`. Without it, memory from `malloc` is cleared.
+    pub calloc: Option<unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void>,
+    /// The first argument of each call.
+    pub context: *mut c_void,
+}
+
+/// An allocator made of C functions. They know nothing of alignment, so each request is enlarged by its alignment.
+pub type Functions = Listed<Called>;
+
+/// The functions, and how `free` is called.
+pub struct Called {
+    table: FunctionsTable,
+    /// Runs what it is given, which calls `free`.
+    around_free: fn(&dyn Fn()),
+}
+
+// SAFETY: `Functions::new` requires that any thread may call the functions with this context.
+unsafe impl Send for Called {}
+// SAFETY: as above.
+unsafe impl Sync for Called {}
+
+impl Functions {
+    /// Creates an allocator that calls the functions of `table`.
+    ///
+    /// # Safety
+    /// The functions do what their names say, may be called from any thread with the context, do not unwind, and
+    /// remain callable while the allocator or any of its blocks lives.
+    pub unsafe fn new(table: FunctionsTable) -> Arc<Self> {
+        // SAFETY: the same is required.
+        unsafe { Self::with_free_inside(table, |free| free()) }
+    }
+
+    /// The same for a language with state that `free` must not meet: `around_free` puts it aside while it runs what it is
+    /// given, once.
+    ///
+    /// # Safety
+    /// As for `new`.
+    pub unsafe fn with_free_inside(table: FunctionsTable, around_free: fn(&dyn Fn())) -> Arc<Self> {
+        Self::on(Called { table, around_free })
+    }
+}
+
+// SAFETY: `Functions::new` requires it.
+unsafe impl Library for Called {
+    const ALIGNS: bool = false;
+    const CALLS_OUT: bool = true;
+
+    fn describe(&self) -> Description {
+        let FunctionsTable { malloc, free, calloc, context } = self.table;
+        Description::of("from_functions")
+            .named("malloc", Value::Address(malloc as usize))
+            .named("free", Value::Address(free as usize))
+            .named("calloc", calloc.map(|f| Value::Address(f as usize)))
+            .named("context", Value::Address(context as usize))
+    }
+
+    fn take(&self, request: Request) -> (*mut u8, bool) {
+        let FunctionsTable { malloc, calloc, context, .. } = self.table;
+        // SAFETY: `Functions::new` requires that the functions do what their names say.
+        unsafe {
+            match calloc.filter(|_| request.is_zeroed()) {
+                Some(calloc) => (calloc(context, 1, request.size()).cast(), true),
+                None => (malloc(context, request.size()).cast(), false),
+            }
+        }
+    }
+
+    unsafe fn give_back(&self, raw: *mut u8, given: usize) {
+        // SAFETY: `Functions::new` requires that `free` does what its name says; the rest is required here.
+        (self.around_free)(&|| unsafe { (self.table.free)(self.table.context, raw.cast(), given) });
+    }
+
+    unsafe fn usable(&self, _raw: *mut u8, given: usize) -> usize {
+        given
     }
 }

@@ -3,35 +3,26 @@
 #![allow(unsafe_code)] // Safety: each source states which promise of the C library or the heap it relies on.
 
 mod bundled;
-mod calloc;
-mod functions;
+mod c_library;
 mod guarded;
-#[cfg(all(feature = "jemalloc", unix))]
-mod jemalloc;
 mod listed;
-mod malloc;
-#[cfg(feature = "mimalloc")]
-mod mimalloc;
 mod pages;
-mod preloaded;
 
 use crate::allocator::{AllocError, Limit};
 use crate::failure;
 use crate::spec::room;
 
-pub(crate) use bundled::{may_be_called_by_purger, register_fork_handlers};
-pub use calloc::Calloc;
-pub use functions::{Functions, FunctionsTable};
-pub use guarded::{Guarded, GuardedOptions, Near, Overrun, Side};
+#[cfg(feature = "mimalloc")]
+pub(crate) use bundled::GATE as MIMALLOC;
 #[cfg(all(feature = "jemalloc", unix))]
-pub use jemalloc::Jemalloc;
-pub use malloc::Malloc;
+pub use bundled::Jemalloc;
 #[cfg(feature = "mimalloc")]
-pub(crate) use mimalloc::GATE as MIMALLOC;
-#[cfg(feature = "mimalloc")]
-pub use mimalloc::Mimalloc;
+pub use bundled::Mimalloc;
+pub(crate) use bundled::{may_be_called_by_purger, register_fork_handlers};
+pub use c_library::{Calloc, Malloc};
+pub use guarded::{Guarded, GuardedOptions, Near, Overrun, Side};
+pub use listed::{Functions, FunctionsTable};
 pub use pages::Pages;
-pub use preloaded::{PreloadedPool, Table};
 
 /// A library has no memory for `asked` bytes.
 fn refused(asked: usize) -> AllocError {
@@ -40,4 +31,4 @@ fn refused(asked: usize) -> AllocError {
     error
 }
 
-room! { bundled calloc guarded malloc pages }
+room! { bundled c_library guarded pages }

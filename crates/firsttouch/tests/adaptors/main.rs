@@ -1,10 +1,10 @@
-//! What adaptors promise beyond the contract, one file each.
+//! What adaptors and listed sources promise beyond the contract, one file each.
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod counts;
 mod filled;
 #[cfg(unix)]
 mod guarded;
 mod limited;
-mod tracked;

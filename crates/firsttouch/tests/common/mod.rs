@@ -16,4 +16,5 @@ pub mod patience;
 pub mod pattern;
 pub mod process;
 pub mod reentrant;
+pub mod tracked;
 pub mod wild;

@@ -5,7 +5,7 @@
 
 #[cfg(unix)]
 use super::forked::fork;
-use firsttouch::adaptors::{Options, Pool, Tracked};
+use firsttouch::adaptors::{Limited, Options, Pool};
 use firsttouch::description::Description;
 use firsttouch::sources::Malloc;
 use firsttouch::{AllocError, Allocator, Block, Request};
@@ -38,11 +38,11 @@ impl Reentrant {
         let block = self.other.allocate(Request::bytes(100_000)).unwrap();
         // SAFETY: it was just taken.
         unsafe { self.other.deallocate(block.address) };
-        drop(Tracked::new(Pool::over(Arc::new(Malloc), Options::default())));
+        drop(Limited::new(Pool::over(Arc::new(Malloc), Options::default()), 1));
         #[cfg(unix)]
         if calls.is_multiple_of(FORK) {
             let other = || {
-                drop(Tracked::new(Pool::new(Options::default())));
+                drop(Limited::new(Pool::new(Options::default()), 1));
                 fork(|| ()).join();
             };
             std::thread::scope(|threads| threads.spawn(other).join().unwrap());

@@ -19,7 +19,7 @@ mod zero;
 
 use common::reentrant::Reentrant;
 use firsttouch::Allocator;
-use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool, Tracked};
+use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool};
 use firsttouch::numa::policy::{Policy, Which};
 use firsttouch::os::current_processor;
 use firsttouch::pages::placement::{Page, Placement, Populate};
@@ -36,10 +36,6 @@ const BUDGET: usize = 1 << 42;
 
 fn pool() -> Arc<dyn Allocator> {
     Pool::new(Options::default())
-}
-
-fn tracked(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
-    Tracked::new(upstream)
 }
 
 fn limited(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
@@ -161,17 +157,15 @@ contract! {
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });
     pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), ..Options::default() });
     pool_two_nodes: pool_on_two_nodes();
-    tracked_pool: tracked(pool());
-    tracked_calloc: tracked(Calloc::new());
     limited_pool: limited(pool());
     limited_limited_pool: limited(limited(pool()));
-    limited_tracked_malloc: limited(tracked(Arc::new(Malloc)));
+    limited_malloc: limited(Arc::new(Malloc));
     filled_pool: filled(pool());
     filled_calloc: filled(Calloc::new());
     filled_nothing_pages: Filled::new(Pages::new(false), None, None);
     wiped_pool: wiped(pool());
     wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
-    tracked_wiped_aligned_4096: tracked(wiped(Calloc::aligned(4096).unwrap()));
+    limited_wiped_aligned_4096: limited(wiped(Calloc::aligned(4096).unwrap()));
     guarded: guarded();
     guarded_before: before();
     guarded_keeping: keeping();
@@ -181,17 +175,15 @@ contract! {
     pool_calloc: over(Calloc::new());
     pool_limited_pages_thp: over(limited(Pages::new(true)));
     pool_filled_aligned_2m: over(filled(Calloc::aligned(2 << 20).unwrap()));
-    pool_tracked_pool: over(tracked(pool()));
+    pool_limited_pool: over(limited(pool()));
     pool_guarded: over(guarded());
-    tracked_pool_limited_malloc: tracked(over(limited(Arc::new(Malloc))));
+    filled_pool_limited_malloc: filled(over(limited(Arc::new(Malloc))));
     scratch_pool: buffer(pool(), BufferOptions::default());
     scratch_malloc: buffer(Arc::new(Malloc), BufferOptions::default());
     scratch_large_chunks: buffer(pool(), BufferOptions { chunk_size: 64 << 20 });
     scratch_small_chunks_calloc: buffer(Calloc::new(), BufferOptions { chunk_size: 4096 });
     scratch_limited_guarded: buffer(limited(guarded()), BufferOptions::default());
-    tracked_scratch_pool: tracked(buffer(pool(), BufferOptions::default()));
     reentrant: Reentrant::shared();
-    tracked_reentrant: tracked(Reentrant::shared());
     limited_reentrant: limited(Reentrant::shared());
     wiped_reentrant: wiped(Reentrant::shared());
     pool_reentrant: over(Reentrant::shared());

@@ -4,9 +4,10 @@
 
 use crate::common::alone::alone;
 use crate::common::pattern;
+use crate::common::tracked::Tracked;
 use crate::pieces::Dice;
 use firsttouch::Allocator as _;
-use firsttouch::adaptors::{Limited, Options, Pool, Tracked};
+use firsttouch::adaptors::{Limited, Options, Pool};
 use firsttouch::allocator::Limit;
 use firsttouch::layout::{LayoutError, MAX_SIZE};
 use firsttouch::scratch::{Arena, ArenaError, Mark, Scope, Scratch};
@@ -231,7 +232,7 @@ fn a_panic_ends_its_scope() {
 /// In a checked arena each block is the upstream's, and is gone with its scope: `guarded()` stops who uses it later.
 #[test]
 fn a_checked_arena_gives_every_block_back() {
-    let tracked = Tracked::new(Guarded::new(GuardedOptions::default()));
+    let tracked = Guarded::new(GuardedOptions::default());
     let mut arena = Arena::checked(tracked.clone());
     arena.scope(|outer| {
         let kept = outer.alloc_slice_with(100, |i| i).unwrap();

@@ -4,9 +4,10 @@
 #![allow(unsafe_code)] // Safety: what is not refused is passed on as it is.
 
 use crate::common::alone::alone;
+use crate::common::tracked::Tracked;
 use crate::pieces::{Piece, chunks_of, fixed};
 use firsttouch::Request;
-use firsttouch::adaptors::{Options, Pool, Tracked};
+use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit};
 use firsttouch::os::{Call, fail_after};
 use firsttouch::scratch::Buffer;

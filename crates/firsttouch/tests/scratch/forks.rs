@@ -2,8 +2,9 @@
 
 use crate::common::alone::alone;
 use crate::common::forked::fork;
+use crate::common::tracked::Tracked;
 use crate::pieces::{Dice, Piece, chunks_of, fixed};
-use firsttouch::adaptors::{Options, Pool, Tracked};
+use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::scratch::Buffer;
 use firsttouch::{Allocator, Request};

@@ -1,8 +1,9 @@
 //! What is used again, and how much is held.
 
+use crate::common::tracked::Tracked;
 use crate::failing::Failing;
 use crate::pieces::{Piece, chunks_of, fixed};
-use firsttouch::adaptors::{Limited, Tracked};
+use firsttouch::adaptors::Limited;
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::Malloc;

@@ -1,9 +1,10 @@
 //! Any thread allocates and frees, even blocks of other threads, while another resets.
 
+use crate::common::tracked::Tracked;
 use crate::pieces::{Dice, Piece, chunks_of, fixed};
 use firsttouch::Allocator as _;
 use firsttouch::Request;
-use firsttouch::adaptors::{self, Limited, Pool, Tracked};
+use firsttouch::adaptors::{self, Limited, Pool};
 use firsttouch::scratch::Buffer;
 use firsttouch::sources::Malloc;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ fn storm(buffer: &Buffer) {
 
 #[test]
 fn a_buffer_that_grows() {
-    let tracked = Tracked::new(Pool::new(adaptors::Options::default()));
+    let tracked = Pool::new(adaptors::Options::default());
     let buffer = Buffer::growing(tracked.clone(), chunks_of(64 << 10)).unwrap();
     storm(&buffer);
     assert_eq!((buffer.capacity(), tracked.stats().blocks), (0, 0));

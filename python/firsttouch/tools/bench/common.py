@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,17 +25,13 @@ else:
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Key = TypeVar("Key", bound=Hashable)
+Key = TypeVar("Key", bound=tuple[object, ...])
 #: What a process found, by the name of the figure; of every round.
 Replies = Sequence[Mapping[str, Any]]
 
 KIB, MIB = 1 << 10, 1 << 20
 #: The fraction of the free memory that an experiment may use.
 ROOM = 0.6
-#: Kinds of pages, and the allocator of each.
-KINDS = {"np.zeros": "numpy_default()", "4 KiB pages": "pages()", "huge pages (THP)": 'pages(huge="thp")'}
-# Every array comes from the kernel; otherwise glibc would, from 1 MiB on, reuse what another iteration has written.
-FRESH = Contender("fresh", {"MALLOC_MMAP_THRESHOLD_": str(128 << 10)})
 
 
 def name(nbytes: int) -> str:
@@ -78,25 +74,27 @@ class Section:
     pictures: list[Picture] = field(default_factory=list[Picture])
     raw: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    def measure(self, cells: Mapping[Key, Cell], rounds: int, settings: Settings) -> dict[Key, list[Any]]:
+        """Call every cell once per round, each time in a new process, in an order that is shuffled in every round."""
+        shuffle, found = random.Random(0), {key: list[Any]() for key in cells}
+        for number in range(rounds):
+            for at, (key, cell) in enumerate(shuffle.sample(list(cells.items()), len(cells))):
+                touch = Call(*TOUCH, {"nbytes": cell.footprint})
+                found[key].append(ask(cell.contender, [touch, cell.call])[1])
+                settings.progress((number * len(cells) + at + 1) / (rounds * len(cells)))
+        self.raw = {", ".join(map(str, key)): replies for key, replies in found.items()}
+        return found
 
-@dataclass(frozen=True)
+
 class Cell:
-    """A call to make in a process of its own, and the bytes that it can use, which are touched beforehand."""
+    """A function to call in a process of its own, and the bytes that it can use, which are touched beforehand."""
 
-    call: Call
-    footprint: int
-    contender: Contender = NUMPY
-
-
-def measured(cells: Mapping[Key, Cell], rounds: int, progress: Callable[[float], None]) -> dict[Key, list[Any]]:
-    """Call every cell once per round, each time in a new process, in an order that is shuffled anew in every round."""
-    shuffle, found = random.Random(0), {key: list[Any]() for key in cells}
-    for number in range(rounds):
-        for at, (key, cell) in enumerate(shuffle.sample(list(cells.items()), len(cells))):
-            touch = Call(*TOUCH, {"nbytes": cell.footprint})
-            found[key].append(ask(cell.contender, [touch, cell.call])[1])
-            progress((number * len(cells) + at + 1) / (rounds * len(cells)))
-    return found
+    def __init__(
+        self, function: Callable[..., object], footprint: int, contender: Contender = NUMPY, **arguments: Any
+    ) -> None:
+        self.call = Call(function.__module__, function.__name__, arguments)
+        self.footprint = footprint
+        self.contender = contender
 
 
 def middle(replies: Replies, figure: str) -> float:
@@ -104,9 +102,9 @@ def middle(replies: Replies, figure: str) -> float:
     return float(np.median([reply[figure] for reply in replies]))
 
 
-def ratio(of: Replies, to: Replies, figure: str, other: str | None = None) -> Estimate:
-    """Return the ratio of a figure, or of two, round by round: the median with its interval."""
-    return estimate([one[figure] / two[other or figure] for one, two in zip(of, to, strict=True)])
+def ratio(replies: Replies, figure: str, other: str) -> Estimate:
+    """Return the ratio of two figures, round by round: the median with its interval."""
+    return estimate([reply[figure] / reply[other] for reply in replies])
 
 
 def faults() -> int:
@@ -116,32 +114,33 @@ def faults() -> int:
     return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
 
 
-def lines(axes: Axes, sizes: Sequence[int], series: Mapping[str, Sequence[float]], ylabel: str) -> None:
-    """Plot a line over the sizes for each of the series; both axes are logarithmic."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+def lines(title: str, sizes: Sequence[int], series: Mapping[str, Sequence[float]], ylabel: str) -> Picture:
+    """Return a picture with a line over the sizes for each of the series; both axes are logarithmic."""
 
-    for label, values in series.items():
-        axes.plot(sizes, values, marker="o", label=label)
-    axes.set(xscale="log", yscale="log", xlabel="each array", ylabel=ylabel)
-    axes.set_xticks(sizes, [name(size) for size in sizes])
-    axes.set_xticks([], minor=True)
-    axes.yaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0), numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), handlelength=3.5)
+    def draw(axes: Axes) -> None:
+        for label, values in series.items():
+            axes.plot(sizes, values, marker="o", label=label)
+        axes.set(xscale="log", yscale="log", xlabel="each array", ylabel=ylabel)
+        axes.set_xticks(sizes, [name(size) for size in sizes])
+        axes.set_xticks([], minor=True)
+        axes.grid(alpha=0.3, which="both")
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+
+    return Picture(title, draw)
 
 
-def bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]], ylabel: str) -> None:
-    """Plot a bar for each of the series in each group, side by side, with its value above it."""
-    width = 0.8 / len(series)
-    for number, (label, values) in enumerate(series.items()):
-        places = [group + (number - (len(series) - 1) / 2) * width for group in range(len(groups))]
-        drawn = axes.bar(places, values, width * 0.92, label=label)
-        axes.bar_label(drawn, [units.digits(value) for value in values], fontsize=8, padding=1)
-    axes.set_xticks(range(len(groups)), groups)
-    axes.set_ylabel(ylabel)
-    axes.margins(y=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
-    if len(series) > 1:
-        axes.legend(frameon=False, ncols=min(4, len(series)))
+def bars(title: str, groups: Sequence[str], series: Mapping[str, Sequence[float]], ylabel: str) -> Picture:
+    """Return a picture with a bar for each of the series in each group, side by side, with its value above it."""
+
+    def draw(axes: Axes) -> None:
+        width = 0.8 / len(series)
+        for number, (label, values) in enumerate(series.items()):
+            places = [group + (number - (len(series) - 1) / 2) * width for group in range(len(groups))]
+            drawn = axes.bar(places, values, width * 0.92, label=label)
+            axes.bar_label(drawn, [units.digits(value) for value in values], fontsize=8, padding=1)
+        axes.set_xticks(range(len(groups)), groups)
+        axes.set_ylabel(ylabel)
+        axes.margins(y=0.12)
+        axes.legend(frameon=False)
+
+    return Picture(title, draw)

@@ -17,15 +17,13 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 import firsttouch as ft
-from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, bars, faults, measured, middle, name
-from firsttouch.tools.measuring.processes import Call
-from firsttouch.tools.measuring.report import Picture, Table
+from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, bars, faults, middle, name
+from firsttouch.tools.measuring.report import Table
 
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 ARRAYS, SIZES = 4, (1 * MIB,)  # as on the slides
@@ -92,40 +90,32 @@ def run(settings: Settings) -> Section:
     memories = [node.number for node in nodes if node.memory] or cpus
     near, fars = memories[0], sorted({memories[0], memories[-1]})
     cells = {
-        (far, size): Cell(
-            Call(__name__, "in_a_row", {"cpu": cpus[0], "near": near, "far": far, "nbytes": size}), 2 * ARRAYS * size
-        )
+        (far, size): Cell(in_a_row, 2 * ARRAYS * size, cpu=cpus[0], near=near, far=far, nbytes=size)
         for far in fars
         for size in settings.chosen(SIZES, SIZES, ARRAYS)
     }
-    found = measured(cells, 3 if settings.quick else 9, settings.progress)
-    section.raw = {f"{name(size)}, node {far}": replies for (far, size), replies in found.items()}
+    found = section.measure(cells, 3 if settings.quick else 9, settings)
     for (far, size), replies in found.items():
-        add_row(section, near, far, size, replies)
+        where = f"all on node {near}" if near == far else f"a0 and b0 on node {near}, a1 and b1 on node {far}"
+        title = f"Four copies of {name(size)} in a row, {where}"
+        table = Table(title, ["copy", "before it", "first time", "faults", "again", "faults again"])
+        times: dict[str, list[float]] = {"first": [], "again": []}
+        for (target, source), state in zip(COPIES, STATE, strict=True):
+            row = [f"{target} from {source}", state]
+            for when, micros in times.items():
+                micros.append(middle(replies, f"{target} {source} {when}") * 1e6)
+                row += [f"{micros[-1]:,.0f} us", f"{middle(replies, f'{target} {source} {when} faults'):,.0f}"]
+            table.rows.append(row)
+        section.tables.append(table)
+        groups = [f"{row[0]}\n{row[1]}" for row in table.rows]
+        section.pictures.append(bars(title, groups, times, "microseconds"))
+        first, again = (max(each) / min(each) for each in times.values())
+        section.notes.append(
+            f"{title}: {first:.0f} times between the slowest and the fastest the first time, {again:.2f} times again."
+            " The first time measures page faults, not distance."
+        )
+        if any(reply["misplaced"] for reply in replies):
+            section.notes.append("Some pages were not on their nodes: the kernel placed them.")
     if len(fars) == 1:
         section.notes.append("This machine has one node, so there is no distance to measure, only first touch.")
     return section
-
-
-def add_row(section: Section, near: int, far: int, size: int, replies: list[Any]) -> None:
-    """Report the slides' copies on these nodes: table, picture and conclusion."""
-    where = f"all on node {near}" if near == far else f"a0 and b0 on node {near}, a1 and b1 on node {far}"
-    title = f"Four copies of {name(size)} in a row, {where}"
-    table = Table(title, ["copy", "before it", "first time", "faults", "again", "faults again"])
-    times: dict[str, list[float]] = {"first": [], "again": []}
-    for (target, source), state in zip(COPIES, STATE, strict=True):
-        row = [f"{target} from {source}", state]
-        for when, seconds in times.items():
-            seconds.append(middle(replies, f"{target} {source} {when}") * 1e6)
-            row += [f"{seconds[-1]:,.0f} us", f"{middle(replies, f'{target} {source} {when} faults'):,.0f}"]
-        table.rows.append(row)
-    section.tables.append(table)
-    groups = [f"{row[0]}\n{row[1]}" for row in table.rows]
-    section.pictures.append(Picture(title, partial(bars, groups=groups, series=times, ylabel="microseconds")))
-    first, again = (max(each) / min(each) for each in times.values())
-    section.notes.append(
-        f"{title}: {first:.0f} times between the slowest and the fastest the first time, {again:.2f} times again."
-        " The first time measures page faults, not distance."
-    )
-    if any(reply["misplaced"] for reply in replies):
-        section.notes.append("Some pages were not on their nodes: the kernel placed them.")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib.util
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from statistics import median as median_of
 from typing import Any
@@ -21,14 +21,11 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
-from firsttouch.tools.bench.common import KIB, MIB, Cell, Section, Settings, bars, measured, middle, name, ratio
-from firsttouch.tools.measuring.processes import Call
-from firsttouch.tools.measuring.report import Picture, Table
+from firsttouch.tools.bench.common import KIB, MIB, Cell, Section, Settings, bars, middle, name, ratio
+from firsttouch.tools.measuring.report import Table
 
-ARRAYS, ORIGINAL = 16, 30  # integers, as in the README
-SIZES, QUICK = (8 * ORIGINAL, 4 * KIB, 64 * KIB, MIB), (8 * ORIGINAL, 64 * KIB)
+ARRAYS, SIZES, QUICK = 16, (240, 4 * KIB, 64 * KIB, MIB), (240, 64 * KIB)  # 30 integers, as in the README
 WAYS = ("heap", "default buffer", "explicit buffer", "kept array")
-JULIA = {"heap": 36.6, "default buffer": 20.8, "explicit buffer": 14.7}  # ns; on another machine
 Turns = Callable[[int], object]  # runs that many iterations
 
 
@@ -105,67 +102,55 @@ def in_numba(items: int) -> dict[str, Turns]:
 LANGUAGES: dict[str, Callable[[int], dict[str, Turns]]] = {"NumPy": in_numpy, "Numba": in_numba}
 
 
-def measure(language: str, sizes: Sequence[int], runs: int, usual: float) -> dict[str, float]:
-    """Return median seconds of an iteration for each number of items and way, from short runs in shuffled order.
+def seconds(turns: Turns, count: int) -> float:
+    """Return the seconds of each of so many iterations."""
+    start = time.perf_counter()
+    turns(count)
+    return (time.perf_counter() - start) / count
+
+
+def measure(language: str, items: int, runs: int) -> dict[str, float]:
+    """Return median seconds of an iteration of each way, from short runs in shuffled order.
 
     *heap again* repeats the heap, to show the difference between two equal ways.
     """
-    shuffle, reply = random.Random(0), dict[str, float]()
-
-    def seconds(turns: Turns, count: int) -> float:
-        start = time.perf_counter()
-        turns(count)
-        return (time.perf_counter() - start) / count
-
-    for items in sizes:
-        ways = LANGUAGES[language](items)
-        ways["heap again"] = ways["heap"]
-        for turns in ways.values():
-            turns(3)  # compiled here
-        once = max(min(seconds(turns, 3) for turns in ways.values()), 1e-8)
-        count = max(3, min(100_000, int(usual / once)))
-        times: dict[str, list[float]] = {way: [] for way in ways}
-        for _ in range(runs):
-            for way in shuffle.sample(list(ways), len(ways)):
-                times[way].append(seconds(ways[way], count))
-        reply |= {f"{items} {way}": median_of(row) for way, row in times.items()}
-    return reply
+    ways, shuffle = LANGUAGES[language](items), random.Random(0)
+    ways["heap again"] = ways["heap"]
+    for turns in ways.values():
+        turns(3)  # compiled here
+    once = max(min(seconds(turns, 3) for turns in ways.values()), 1e-8)
+    count = max(3, min(100_000, int(0.003 / once)))
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(runs):
+        for way in shuffle.sample(list(ways), len(ways)):
+            times[way].append(seconds(ways[way], count))
+    return {way: median_of(row) for way, row in times.items()}
 
 
 def run(settings: Settings) -> Section:
     """Measure every way in every language."""
     section = Section("scratch", "A temporary array on the heap and in scratch memory: y = x + 1; y.sum() on int64")
-    sizes = settings.chosen(SIZES, QUICK, ARRAYS)
-    items = sorted({size // 8 for size in sizes})
-    effort = {"sizes": items, "runs": 5 if settings.quick else 15, "usual": 0.003}
+    sizes, runs = settings.chosen(SIZES, QUICK, ARRAYS), 5 if settings.quick else 15
+    languages = [each for each in LANGUAGES if each != "Numba" or importlib.util.find_spec("numba")]
     cells = {
-        language: Cell(Call(__name__, "measure", {"language": language, **effort}), ARRAYS * sizes[-1])
-        for language in LANGUAGES
-        if language != "Numba" or importlib.util.find_spec("numba")
+        (language, size): Cell(measure, ARRAYS * size, language=language, items=size // 8, runs=runs)
+        for language in languages
+        for size in sizes
     }
-    found = measured(cells, 2 if settings.quick else 5, settings.progress)
-    section.raw = dict(found)
+    found = section.measure(cells, 2 if settings.quick else 5, settings)
     others = [*WAYS[1:], "heap again"]
-    for language, replies in found.items():
-        to_heap = {
-            (count, way): ratio(replies, replies, f"{count} {way}", f"{count} heap")
-            for count in items
-            for way in others
-        }
+    for language in languages:
         table = Table(f"{language}: time divided by the heap's", ["temporary", "heap", *others])
-        if items[0] == ORIGINAL:
-            row = [f"{JULIA[way] / JULIA['heap']:.2f}" if way in JULIA else "" for way in others]
-            table.rows.append(["Bumper.jl, elsewhere", f"{JULIA['heap']} ns", *row])
-        for count in items:
-            heap = f"{middle(replies, f'{count} heap') * 1e9:,.1f} ns"
-            table.rows.append([name(8 * count), heap, *(f"{to_heap[count, way].value:.2f}" for way in others)])
+        to_heap = {way: [ratio(found[language, size], way, "heap") for size in sizes] for way in others}
+        for at, size in enumerate(sizes):
+            heap = f"{middle(found[language, size], 'heap') * 1e9:,.1f} ns"
+            table.rows.append([name(size), heap, *(f"{to_heap[way][at].value:.2f}" for way in others)])
         section.tables.append(table)
-        said = ", ".join(f"{to_heap[count, 'explicit buffer']} at {name(8 * count)}" for count in items)
+        said = ", ".join(f"{each} at {name(size)}" for each, size in zip(to_heap[WAYS[2]], sizes, strict=True))
         section.notes.append(f"{language}, time with a passed-in buffer relative to the heap: {said}.")
-        series = {way: [to_heap[count, way].value for count in items] for way in WAYS[1:]}
-        draw = partial(bars, groups=[name(8 * count) for count in items], series=series, ylabel="time / the heap's")
-        words = f"{language}: a temporary in scratch memory relative to the heap (below 1 is faster)"
-        section.pictures.append(Picture(words, draw))
-    if "Numba" not in found:
+        series = {way: [each.value for each in to_heap[way]] for way in WAYS[1:]}
+        title = f"{language}: a temporary in scratch memory relative to the heap (below 1 is faster)"
+        section.pictures.append(bars(title, [name(size) for size in sizes], series, "time / the heap's"))
+    if "Numba" not in languages:
         section.notes.append("Numba is not installed: pip install numba installs it.")
     return section

@@ -15,27 +15,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from statistics import median as median_of
 from typing import Any
 
 import numpy as np
 
-from firsttouch.tools.bench.common import (
-    KIB,
-    MIB,
-    Cell,
-    Section,
-    Settings,
-    faults,
-    lines,
-    measured,
-    middle,
-    name,
-)
+from firsttouch.tools.bench.common import KIB, MIB, Cell, Section, Settings, faults, lines, middle, name
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HAS_GLIBC, NUMPY, TUNED_GLIBC
-from firsttouch.tools.measuring.processes import Call
-from firsttouch.tools.measuring.report import Picture, Table
+from firsttouch.tools.measuring.report import Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -99,27 +86,26 @@ def run(settings: Settings) -> Section:
     everyone = [NUMPY, FIRSTTOUCH, *([TUNED_GLIBC] if HAS_GLIBC else [])]
     sizes = settings.chosen(SIZES, QUICK, ARRAYS)
     cells = {
-        (who.name, expression, size): Cell(
-            Call(__name__, "measure", {"expression": expression, "nbytes": size}), ARRAYS * size, who
-        )
-        for who, expression, size in product(everyone, EXPRESSIONS, sizes)
+        (who.name, expression, size): Cell(measure, ARRAYS * size, who, expression=expression, nbytes=size)
+        for who in everyone
+        for expression in EXPRESSIONS
+        for size in sizes
     }
-    found = measured(cells, 1 if settings.quick else 5, settings.progress)
-    section.raw = {", ".join(map(str, key)): replies for key, replies in found.items()}
+    found = section.measure(cells, 1 if settings.quick else 5, settings)
     names = [who.name for who in everyone]
     table = Table("Time / time with out= (page faults)", ["expression", "arrays", "out=", *names])
-    for expression, size in product(EXPRESSIONS, sizes):
-        replies = {who: found[who, expression, size] for who in names}
-        if len({reply["result"] for each in replies.values() for reply in each}) > 1:
-            raise RuntimeError(f"{expression}: the results differ between the ways or the allocators")
-        ratios = (f"{middle(each, 'ratio'):.2f} ({middle(each, 'faults'):,.0f})" for each in replies.values())
-        warm = f"{middle(replies[names[0]], 'warm') * 1e6:,.1f} us"
-        table.rows.append([expression, name(size), warm, *ratios])
+    for expression in EXPRESSIONS:
+        for size in sizes:
+            replies = [found[who, expression, size] for who in names]
+            if len({reply["result"] for each in replies for reply in each}) > 1:
+                raise RuntimeError(f"{expression}: the results differ between the ways or the allocators")
+            ratios = (f"{middle(each, 'ratio'):.2f} ({middle(each, 'faults'):,.0f})" for each in replies)
+            table.rows.append([expression, name(size), f"{middle(replies[0], 'warm') * 1e6:,.1f} us", *ratios])
     section.tables.append(table)
     by_size = {who: [[found[who, each, size] for each in EXPRESSIONS] for size in sizes] for who in names}
     said = "; ".join(f"{who} {mean([cell for row in rows for cell in row])}" for who, rows in by_size.items())
     section.notes.append(f"Geometric means over all expressions and sizes: {said}.")
     series = {who: [mean(row).value for row in rows] for who, rows in by_size.items()}
-    draw = partial(lines, sizes=sizes, series=series, ylabel="time / time with out=")
-    section.pictures.append(Picture("An expression / the same with out= (1: allocation is free)", draw))
+    title = "An expression / the same with out= (1: allocation is free)"
+    section.pictures.append(lines(title, sizes, series, "time / time with out="))
     return section

@@ -20,9 +20,8 @@ import numpy as np
 
 import firsttouch as ft
 from firsttouch._internal import units
-from firsttouch.tools.bench.common import KIB, MIB, Cell, Section, Settings, lines, measured, middle, name
-from firsttouch.tools.measuring.processes import Call
-from firsttouch.tools.measuring.report import Picture, Table
+from firsttouch.tools.bench.common import KIB, MIB, Cell, Section, Settings, lines, middle, name
+from firsttouch.tools.measuring.report import Table
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 ARRAYS = 2
@@ -82,35 +81,30 @@ def run(settings: Settings) -> Section:
     """Measure every way at every size."""
     section = Section("zeros", "Creating zeros, summing and writing them")
     sizes = settings.chosen(FULL, QUICK, ARRAYS)
-    effort = {"seconds": 0.03, "most": 50} if settings.quick else {"seconds": 0.2, "most": 1000}
+    effort: dict[str, Any] = {"seconds": 0.03, "most": 50} if settings.quick else {"seconds": 0.2, "most": 1000}
     cells = {
-        (maker, size): Cell(Call(__name__, "measure", {"maker": maker, "nbytes": size, **effort}), max(KEPT, 2 * size))
+        (maker, size): Cell(measure, max(KEPT, 2 * size), maker=maker, nbytes=size, **effort)
         for maker in MAKERS
         for size in sizes
     }
-    found = measured(cells, 1 if settings.quick else 3, settings.progress)
-    section.raw = {f"{maker}, {size}": replies for (maker, size), replies in found.items()}
+    found = section.measure(cells, 1 if settings.quick else 3, settings)
 
-    def gain(size: int, which: str) -> float:
-        return middle(found[EAGER, size], which) / middle(found[LAZY, size], which)
+    def gain(size: int, figure: str) -> float:
+        return middle(found[EAGER, size], figure) / middle(found[LAZY, size], figure)
 
-    for size in sizes:
-        for regime in REGIMES:
+    nearest, series = min(sizes, key=lambda size: abs(np.log(size / ORIGINAL))), dict[str, list[float]]()
+    for regime in REGIMES:
+        for size in sizes:
             table = Table(f"{name(size)}, {regime} memory, medians", ["way", *PHASES])
             for maker in MAKERS:
                 times = (units.seconds(middle(found[maker, size], f"{regime} {phase}")) for phase in PHASES)
                 table.rows.append([maker, *times])
             section.tables.append(table)
-    size = min(sizes, key=lambda size: abs(np.log(size / ORIGINAL)))
-    for regime, memory in zip(REGIMES, ("Each on fresh memory", "Each freed before the next"), strict=True):
-        created, used = (units.times(gain(size, f"{regime} {phase}")) for phase in ("create", "total"))
+        created, used = (units.times(gain(nearest, f"{regime} {phase}")) for phase in ("create", "total"))
         section.notes.append(
-            f"{memory}, {LAZY} of {name(size)} are created {created} as fast as {EAGER}; created, summed and written,"
-            f" {used}."
+            f"On {regime} memory, {LAZY} of {name(nearest)} are created {created} as fast as {EAGER}; created, summed"
+            f" and written, {used}."
         )
-    which = {f"{regime}: {what}": f"{regime} {phase}" for regime in REGIMES for what, phase in
-             (("creation alone", "create"), ("with a sum and a write", "total"))}  # fmt: skip
-    series = {label: [gain(size, figure) for size in sizes] for label, figure in which.items()}
-    title = f"{LAZY} compared with {EAGER}"
-    section.pictures.append(Picture(title, lambda axes: lines(axes, sizes, series, "times faster")))
+        series |= {f"{regime}: {phase}": [gain(size, f"{regime} {phase}") for size in sizes] for phase in PHASES[::3]}
+    section.pictures.append(lines(f"{LAZY} compared with {EAGER}", sizes, series, "times faster"))
     return section

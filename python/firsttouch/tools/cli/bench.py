@@ -8,18 +8,18 @@ import importlib
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean, parse_size
 from firsttouch.tools.bench import NAMES
 from firsttouch.tools.cli import output
-from firsttouch.tools.cli.output import Output, Progress
+from firsttouch.tools.cli.output import Progress
 from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 if TYPE_CHECKING:
-    from firsttouch.tools.bench.common import Section, Settings
+    from firsttouch.tools.bench.common import Section
 
 _USAGE = "firsttouch bench [EXPERIMENT ...] [options]"
 
@@ -43,29 +43,41 @@ for example:
 def main(words: Sequence[str]) -> int:
     """List the experiments, or run those that were named."""
     given = _parser().parse(words)
-    names = _names(given)
+    names = given.names or (["all"] if given.quick or given.sizes else [])
+    for name in names:
+        if name != "all" and name not in NAMES:
+            raise BadUsageError(f"bench: unknown experiment {name!r}{did_you_mean(name, [*NAMES, 'all'])}")
     if not names:
-        print(_listing(), end="")
+        print("experiments:", *(_row(name, question) for name, question in NAMES.items()), sep="\n")
+        print("\nfirsttouch bench NAME runs one of them, firsttouch bench all every one")
         return 0
     out = output.checked(given, "bench", "numpy", "rich")
 
     from firsttouch.tools.bench.common import Settings
     from firsttouch.tools.measuring.machine import cautions, describe
 
-    said, sections = cautions(), list["Section"]()
-    for name in names:
+    said, sections, chosen = cautions(), list["Section"](), list(NAMES if "all" in names else dict.fromkeys(names))
+    for name in chosen:
         try:
-            sections.append(_run(name, Settings(given.quick, given.sizes), out))
+            with Progress(name, out.quiet) as bar:
+                module = importlib.import_module(f"firsttouch.tools.bench.{name}")
+                section: Section = module.run(Settings(given.quick, given.sizes, bar.done))
         except (RuntimeError, ValueError) as error:  # the other experiments may still succeed
             speak.write(sys.__stderr__, f"firsttouch: bench: {name}: {error}\n")
+            continue
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted in {name}; no file is written") from None
+        sections.append(section)
+        if out.prints:
+            print(f"{name}: {section.title}\n")
+            out.show(section.tables, [], section.notes)
+            print(flush=True)
     if sections:
         out.show([], [], [f"note: {caution}" for caution in said])
         about = {"machine": describe(), "cautions": said, "date": datetime.date.today().isoformat()}
         pictures = [picture for section in sections for picture in section.pictures]
-        out.save(lambda: about | {"experiments": list(map(_as_dict, sections))}, pictures)
-    return 0 if len(sections) == len(names) else 1
+        out.save(lambda: about | {"experiments": [_figures(section) for section in sections]}, pictures)
+    return 0 if len(sections) == len(chosen) else 1
 
 
 def _parser() -> Parser:
@@ -91,36 +103,9 @@ def _sizes(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _names(given: argparse.Namespace) -> list[str]:
-    """Return the named experiments, each once; empty if they are to be listed."""
-    names = given.names or (["all"] if given.quick or given.sizes else [])
-    for name in names:
-        if name != "all" and name not in NAMES:
-            raise BadUsageError(f"bench: unknown experiment {name!r}{did_you_mean(name, [*NAMES, 'all'])}")
-    return list(NAMES) if "all" in names else list(dict.fromkeys(names))
+def _row(name: str, question: str) -> str:
+    return textwrap.fill(question, 80, initial_indent=f"  {name:11}  ", subsequent_indent=" " * 15)
 
 
-def _listing() -> str:
-    width = max(map(len, NAMES))
-    rows = "\n".join(
-        textwrap.fill(question, 80, initial_indent=f"  {name:{width}}  ", subsequent_indent=" " * (width + 4))
-        for name, question in NAMES.items()
-    )
-    return f"experiments:\n{rows}\n\nfirsttouch bench NAME runs one of them, firsttouch bench all every one\n"
-
-
-def _run(name: str, settings: Settings, out: Output) -> Section:
-    """Run one experiment, with its progress on standard error, and print what it found."""
-    with Progress(name, out.quiet) as bar:
-        module = importlib.import_module(f"firsttouch.tools.bench.{name}")
-        section: Section = module.run(replace(settings, progress=bar.done))
-    if out.prints:
-        print(f"{name}: {section.title}\n")
-        out.show(section.tables, [], section.notes)
-        print(flush=True)
-    return section
-
-
-def _as_dict(section: Section) -> dict[str, Any]:
-    tables = [asdict(table) for table in section.tables]
-    return {"name": section.name, "title": section.title, "notes": section.notes, "raw": section.raw, "tables": tables}
+def _figures(section: Section) -> dict[str, Any]:
+    return {name: value for name, value in asdict(section).items() if name not in ("asked", "pictures")}

@@ -11,17 +11,12 @@ import tempfile
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from _firsttouch_start import speak
 from firsttouch.tools.cli import output, program
-from firsttouch.tools.cli.output import Output, Progress
+from firsttouch.tools.cli.output import Progress
 from firsttouch.tools.cli.parser import Parser
-
-if TYPE_CHECKING:
-    from firsttouch.tools.cli.program import Program
-    from firsttouch.tools.compare.comparison import Outcome
-    from firsttouch.tools.compare.trial import FailedError
 
 _USAGE = """firsttouch compare [options] script.py | -m module | -c code | program
            [arguments of the program]"""
@@ -54,11 +49,45 @@ def main(words: Sequence[str]) -> int:
     out = output.checked(given, "compare", "numpy", "rich")
     for expression in given.allocator:
         program.checked(expression, "compare")
-    command = list(found.words) if found.executable else program.python(found, "compare")
+    is_python = found.executable is None
+    command = program.python(found, "compare") if is_python else list(found.words)
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupt)
-    return _compare(given, out, words, command, found)
+
+    from firsttouch.tools import verdict
+    from firsttouch.tools.comparison import FailedError, Trial, compare
+    from firsttouch.tools.measuring import contenders
+    from firsttouch.tools.measuring.machine import describe
+
+    chosen, absent = contenders.chosen(given.all, given.allocator, any_program=not is_python)
+    stdin = os.path.realpath("/dev/stdin")  # a file is opened anew for each run
+    stdin = stdin if os.path.isfile(stdin) else os.devnull
+    try:
+        with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Progress("comparing", out.quiet) as bar:
+            # With its arguments: an option of firsttouch behind the program went to the program.
+            shown = textwrap.shorten(shlex.join(found.words), 60, placeholder=" ...")
+            trial = Trial(command, Path(folder), stdin, given.ignore_output, is_python, shown)
+            outcome = compare(trial, chosen, given.runs, bar)
+    except FailedError as error:
+        if error.said:
+            speak.write(sys.__stderr__, error.said.rstrip("\n") + "\n")
+        hint = ""
+        if "EOF" in error.said and stdin == os.devnull:
+            hint = "; its standard input is empty: give it a file, as in firsttouch compare script.py < input.txt"
+        speak.line(f"compare: {error}{hint}; no comparison was made")
+        return 1
+    except KeyboardInterrupt:  # a partial table would mislead
+        raise KeyboardInterrupt("interrupted; no results were written") from None
+    hows = {row.contender.name: contenders.how(row.contender, found.words, is_python) for row in outcome.rows[2:]}
+    advice, notes = verdict.judged(outcome), verdict.notes(outcome, absent)
+    out.show([verdict.table(outcome)], notes, advice.sentences)
+    if out.prints and advice.faster:
+        print(f"  {hows[advice.faster[0]]}")
+    about = {"command": f"firsttouch compare {shlex.join(words)}", "machine": describe(), "notes": notes}
+    about |= {"absent": absent, "repeat": hows}
+    out.save(lambda: about | verdict.data(outcome), [verdict.picture(outcome)])
+    return 0
 
 
 def _parser() -> Parser:
@@ -90,53 +119,3 @@ def _runs(text: str) -> int:
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
-
-
-def _compare(
-    given: argparse.Namespace, out: Output, words: Sequence[str], command: Sequence[str], found: Program
-) -> int:
-    from firsttouch.tools.compare.comparison import compare
-    from firsttouch.tools.compare.trial import FailedError, Trial
-    from firsttouch.tools.measuring import contenders
-
-    is_python = found.executable is None
-    chosen, absent = contenders.chosen(given.all, given.allocator, any_program=not is_python)
-    stdin = os.path.realpath("/dev/stdin")  # a file is opened anew for each run
-    stdin = stdin if os.path.isfile(stdin) else os.devnull
-    try:
-        with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Progress("comparing", out.quiet) as bar:
-            # With its arguments: an option of firsttouch behind the program went to the program.
-            shown = textwrap.shorten(shlex.join(found.words), 60, placeholder=" ...")
-            trial = Trial(command, Path(folder), stdin, given.ignore_output, is_python, shown)
-            outcome = compare(trial, chosen, given.runs, bar)
-    except FailedError as error:
-        _failure(error, stdin)
-        return 1
-    except KeyboardInterrupt:  # a partial table would mislead
-        raise KeyboardInterrupt("interrupted; no results were written") from None
-    hows = {row.contender.name: contenders.how(row.contender, found.words, is_python) for row in outcome.rows[2:]}
-    _show(outcome, out, f"firsttouch compare {shlex.join(words)}", hows, absent)
-    return 0
-
-
-def _failure(error: FailedError, stdin: str) -> None:
-    """Report why no comparison was made, after what the program itself had printed."""
-    if error.said:
-        speak.write(sys.__stderr__, error.said.rstrip("\n") + "\n")
-    hint = ""
-    if "EOF" in error.said and stdin == os.devnull:
-        hint = "; its standard input is empty: give it a file, as in firsttouch compare script.py < input.txt"
-    speak.line(f"compare: {error}{hint}; no comparison was made")
-
-
-def _show(outcome: Outcome, out: Output, words: str, hows: dict[str, str], absent: list[str]) -> None:
-    """Print, write and draw the outcome, as requested."""
-    from firsttouch.tools.compare import report
-    from firsttouch.tools.measuring.machine import describe
-
-    advice, notes = report.judged(outcome), report.notes(outcome, absent)
-    out.show([report.table(outcome)], notes, advice.sentences)
-    if out.prints and advice.faster:
-        print(f"  {hows[advice.faster[0]]}")
-    about = {"command": words, "machine": describe(), "notes": notes, "absent": absent, "repeat": hows}
-    out.save(lambda: about | report.data(outcome), [report.picture(outcome)])

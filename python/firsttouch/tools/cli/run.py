@@ -138,7 +138,9 @@ def _of_python(given: Any, found: Program, settings: dict[str, Any]) -> Callable
     if not given.all:
         return lambda: program.start(words, settings)
     _check(words[0])
-    return lambda: program.become(words[0], words, _preloaded(settings, program.environment(settings)))
+    if any(option in settings for option in _OF_PYTHON):  # which the start-up hook obeys, and reports on
+        return lambda: program.become(words[0], words, _preloaded({"quiet": True}, program.environment(settings)))
+    return lambda: program.become(words[0], words, _preloaded(settings, _without_ours()))
 
 
 def _of_other(found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn]:
@@ -148,8 +150,11 @@ def _of_other(found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn
         if option in settings:
             raise BadUsageError(f"run: --{option} is for Python programs, and {path} is not one")
     _check(path)
-    outer = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    return lambda: program.become(path, found.words, _preloaded(settings, outer))
+    return lambda: program.become(path, found.words, _preloaded(settings, _without_ours()))
+
+
+def _without_ours() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != VARIABLE}
 
 
 #: Where options for every run stand: those of the variable precede those of the file, and the command line's all.

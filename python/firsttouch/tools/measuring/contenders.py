@@ -13,18 +13,15 @@ from pathlib import Path
 
 from firsttouch.tools import preload
 
-
-def mmap_threshold(libc: tuple[str, str]) -> int:
-    """Return the largest threshold that counts: before 2.35, glibc ignores one above 32 MiB and keeps its 128 KiB."""
-    name, version = libc
-    numbers = [int(number) for number in version.split(".") if number.isdecimal()]
-    return 32 << 20 if name == "glibc" and numbers < [2, 35] else 4 << 30
-
+_LIBC, _VERSION = platform.libc_ver()
+HAS_GLIBC = _LIBC == "glibc"
+#: Before 2.35, glibc ignores a threshold for mappings above 32 MiB, and keeps its 128 KiB.
+_IS_OLD = HAS_GLIBC and [int(part) for part in _VERSION.split(".") if part.isdecimal()] < [2, 35]
 
 # Raised so far that glibc neither maps nor trims anything that an experiment requests.
 TUNED = {
     "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
-    "MALLOC_MMAP_THRESHOLD_": str(mmap_threshold(platform.libc_ver())),
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20 if _IS_OLD else 4 << 30),
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 
@@ -71,7 +68,6 @@ POOL = Contender("pool()", install=True)
 PRELOADED = Contender("preloaded pool", {"LD_PRELOAD": preload.FILE}, install=True)
 TUNED_GLIBC = Contender("tuned glibc", TUNED)
 HUGE_GLIBC = Contender("huge tuned glibc", TUNED_HUGE)
-HAS_GLIBC = platform.libc_ver()[0] == "glibc"
 
 #: Included by `compare --all`, in addition to the pool.
 _MORE = ("pool(pages())", "mimalloc()", "jemalloc()")

@@ -22,6 +22,9 @@ _THP = "sys/kernel/mm/transparent_hugepage"
 #: Where the kernel's files are. Other systems have none, whatever an emulator shows there.
 ROOT = Path("/" if sys.platform == "linux" else "/no such folder")
 
+#: The largest block that glibc maps, so half of the most to which it raises its trim threshold itself.
+_TRIMS = 32 << 20
+
 #: The share of a processor that other programs may take before it is reported.
 _LOAD = 0.25
 
@@ -122,16 +125,11 @@ def meaning(root: Path = ROOT) -> Iterator[str]:
         yield "THP is `always`: arrays get huge pages anyway, and sparsely touched memory may become resident in full"
     for size, count in _reserved(root):
         yield f"{count} huge pages of {size} are reserved and free: no other program can use that memory"
-    if _takes_free_memory(root):
-        yield (
-            "memory that has been free for seconds goes back to the host of this virtual machine, and is slow to touch"
-            " again: reusing memory saves more here, and measurements vary more"
-        )
     if read(root / "sys/devices/system/node/has_memory") not in ("", "0"):
         yield "several NUMA nodes: memory is placed on the node of the thread that touches it first"
     if loaded := _mallocs(root):
         yield f"{', '.join(loaded)} replaces malloc; under firsttouch it still serves everything but large arrays"
-    elif low := _low_trim_threshold():
+    elif (low := os.environ.get("MALLOC_TRIM_THRESHOLD_", "")).isdecimal() and int(low) < _TRIMS:
         yield (
             f"MALLOC_TRIM_THRESHOLD_={low} is set: glibc then no longer adapts its thresholds to the program, and"
             " returns and faults in the same memory repeatedly; arrays in the pool are not affected"
@@ -149,24 +147,6 @@ def meaning(root: Path = ROOT) -> Iterator[str]:
             yield f"{command} is {size}: reserved but unused memory counts, too; larger arrays fail"
     if read(root / "proc/sys/vm/overcommit_memory") == "2":
         yield "overcommit is strict: every mapped byte counts, touched or not, so sparse arrays count in full"
-
-
-_BALLOON, _REPORTING = "0x0005", 5  # the number of memory balloons among virtio devices, and that of the feature
-
-
-def _takes_free_memory(root: Path) -> bool:
-    """Return whether free memory is reported to a virtual machine's host, which takes it back."""
-    devices = (root / "sys/bus/virtio/devices").glob("*")
-    return any(
-        read(device / "device") == _BALLOON and read(device / "features")[_REPORTING : _REPORTING + 1] == "1"
-        for device in devices
-    )
-
-
-def _low_trim_threshold() -> str | None:
-    """Return the threshold if it is set below what glibc itself raises it to: at most twice 32 MiB."""
-    text = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    return text if text.isdecimal() and int(text) < 1 << 25 else None
 
 
 def cautions(root: Path = ROOT) -> list[str]:

@@ -10,21 +10,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from firsttouch.tools.measuring.contenders import Contender
 
 if sys.platform == "win32":
     from firsttouch.tools.measuring import jobs
-else:
-    from firsttouch.tools.measuring.starter import ending_with_us
-
-#: Seconds for the starter, which allows a process to end.
-_ENDING = 5.0
-
-
-class CannotStartError(Exception):
-    """The command itself could not be started; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -59,54 +51,28 @@ class Run:
             return f"was ended by signal {-self.status}"
 
 
-@dataclass(frozen=True)
-class Files:
-    """The files of a run's standard streams."""
+def once(command: Sequence[str], environment: Mapping[str, str], stdin: str, stdout: str, stderr: str) -> Run:
+    """Run the command in a session of its own, in the current directory, with these files as its streams.
 
-    stdin: str
-    stdout: str
-    stderr: str
-
-
-def once(command: Sequence[str], environment: Mapping[str, str], files: Files) -> Run:
-    """Run the command in a session of its own, in the current directory.
-
-    Raises :exc:`CannotStartError`. If any other exception is raised meanwhile, such as by Ctrl-C, the command and its
-    process group are ended first.
+    What it leaves running ends then, and so does the command if an exception is raised meanwhile, as by Ctrl-C. Raises
+    :exc:`OSError` if it cannot be started.
     """
+    streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
     if sys.platform == "win32":
-        try:
-            return Run(**jobs.once(command, environment, vars(files)))
-        except OSError as error:
-            raise CannotStartError(error.strerror or str(error)) from None
-    order = {"command": list(command), "environment": dict(environment), **vars(files)}
+        return Run(**jobs.once(command, environment, streams))
+    order = {"command": list(command), "environment": dict(environment), **streams}
+    words = [sys.executable, "-I", "-S", str(Path(__file__).with_name("starter.py")), str(os.getpid())]
     pipe = subprocess.PIPE
-    with subprocess.Popen(ending_with_us([]), stdin=pipe, stdout=pipe, text=True, start_new_session=True) as starter:
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as starter:
         try:
             answer, _ = starter.communicate(json.dumps(order))
-        except BaseException:
-            _end(starter)
-            raise
-    if not answer:  # the starter was killed before it could end the group
-        _end_group(starter)
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # where nothing is left of the group
+                os.killpg(starter.pid, signal.SIGKILL)
     found = json.loads(answer or '{"error": "the process that starts it was killed"}')
     if "error" in found:
-        raise CannotStartError(found["error"])
+        raise OSError(found["error"])
     return Run(**found)
-
-
-def _end(starter: subprocess.Popen[str]) -> None:
-    """Let the starter end its group."""
-    starter.terminate()
-    try:
-        starter.wait(_ENDING)
-    except subprocess.TimeoutExpired:
-        _end_group(starter)
-
-
-def _end_group(starter: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(starter.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -132,15 +98,10 @@ def worker(contender: Contender) -> list[str]:
     The current directory is not on its path (``-P``): a ``json.py`` there must not be imported. Options that ignore the
     environment or the user's site-packages are passed on.
     """
-    options = ["-P"]
-    if sys.flags.isolated:
-        options.append("-I")
-    else:
-        options += ["-E"] * sys.flags.ignore_environment + ["-s"] * sys.flags.no_user_site
-    words = [sys.executable, *options, "-m", "firsttouch.tools.measuring.worker"]
-    if contender.install:
-        words.append("process" if contender.install is True else contender.install)
-    return words if sys.platform == "win32" else ending_with_us(words)
+    flags = {"-I": sys.flags.isolated, "-E": sys.flags.ignore_environment, "-s": sys.flags.no_user_site}
+    options = ["-P", *(option for option, is_set in flags.items() if is_set)]
+    installed = [contender.install if isinstance(contender.install, str) else "process"] if contender.install else []
+    return [sys.executable, *options, "-m", "firsttouch.tools.measuring.worker", str(os.getpid()), *installed]
 
 
 def ask(contender: Contender, calls: Sequence[Call]) -> list[Any]:

@@ -1,14 +1,10 @@
-"""Starts one command, waits for it, and reports its resource usage.
-
-It is run by its path, because it may not import the package.
-
-With a command on its own command line, it becomes that command at once, and ends with the process that started it.
+"""Runs one command, waits for it, and reports the resources that it used.
 
 It is needed because on Linux the peak memory of a new program starts at that of the process that started it: started
 from a process with NumPy, rich and matplotlib, every program would seem to need their memory. This one has some 10 MiB.
+It is run by its path, because it may not import the package.
 
-Nothing in the command's process group outlives it, however either ends: it leads the group, ends the group with itself,
-and is notified when the process that started it ends.
+It leads the group of the command, which it ends when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -22,41 +18,19 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing typing would take memory
-    from collections.abc import Sequence
-    from typing import Any, NoReturn
+    from typing import Any
 
 _PR_SET_PDEATHSIG = 1
-_prctl = getattr(ctypes.CDLL(None), "prctl", None)  # looked up now, because a forked child should do little
 
 
-def end_with(parent: int, number: int = signal.SIGKILL) -> None:
-    """Let the kernel send this process a signal when the thread that started it, one of `parent`'s, ends.
-
-    If it has ended already, the signal is sent at once.
-    """
-    if _prctl is not None:
-        _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
-        if os.getppid() != parent:
-            os.kill(os.getpid(), number)
-
-
-def ending_with_us(command: Sequence[str]) -> list[str]:
-    """Return the command line that runs the same command in a process that ends when this thread does."""
-    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
-
-
-def main() -> None:
-    """Read the request from standard input, and write the result to standard output, both as JSON."""
-    if command := sys.argv[2:]:
-        end_with(int(sys.argv[1]))
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the command would inherit that
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        os.execvp(command[0], command)
-    signal.signal(signal.SIGTERM, lambda *_: _end_group())
-    end_with(int(sys.argv[1]), signal.SIGTERM)
+def main(parent: int) -> None:
+    """Read the order from standard input, and write the result to standard output, both as JSON."""
+    signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:  # it had ended before
+        os.killpg(0, signal.SIGKILL)
     json.dump(_run(json.load(sys.stdin)), sys.stdout)
-    sys.stdout.flush()
-    _end_group()
 
 
 def _run(order: dict[str, Any]) -> dict[str, Any]:
@@ -87,11 +61,5 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _end_group() -> NoReturn:
-    """End the rest of the group, this process included."""
-    os.killpg(0, signal.SIGKILL)
-    os._exit(1)  # never reached
-
-
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

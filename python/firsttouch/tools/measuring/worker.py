@@ -10,6 +10,8 @@ import sys
 import traceback
 from typing import Any
 
+from firsttouch import _firsttouch
+
 
 def touch(nbytes: int) -> None:
     """Touch that much memory once, outside the allocator under test, and free it.
@@ -30,10 +32,11 @@ def touch(nbytes: int) -> None:
 
 
 def main() -> None:
-    """Install the expression on the command line, if there is one; then reply until standard input ends."""
+    """Install the expression behind our parent's number, if there is one; then reply until standard input ends."""
+    _firsttouch.end_with(int(sys.argv[1]))
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # output of an experiment must not reach the pipe
-    for expression in sys.argv[1:]:
+    for expression in sys.argv[2:]:
         import firsttouch
 
         firsttouch.install(expression, trim_c_library=True)  # as `firsttouch run` does

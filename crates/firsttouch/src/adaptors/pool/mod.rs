@@ -199,14 +199,6 @@ impl Pool {
         pool
     }
 
-    /// Allocates a block for an array, also where the pool serves any blocks.
-    ///
-    /// # Errors
-    /// As for [`Allocator::allocate`].
-    pub fn allocate_array(&self, request: Request) -> Result<Block, AllocError> {
-        self.allocate_for(request, true)
-    }
-
     fn allocate_for(&self, request: Request, is_array: bool) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| {
             self.meter.failures.fetch_add(1, Relaxed);

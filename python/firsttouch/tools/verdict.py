@@ -5,13 +5,13 @@ Sentences come first; they may say "no difference" (:func:`firsttouch.tools.meas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from firsttouch._internal import units
-from firsttouch.tools.compare.comparison import FEWEST, Outcome, Row, speedup
+from firsttouch.tools.comparison import FEWEST, Outcome, Row, speedup
 from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, HUGE_GLIBC, POOL, PRELOADED, TUNED_GLIBC, left_out
 from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.measuring.statistics import Estimate, difference, margin
@@ -39,30 +39,34 @@ def judged(outcome: Outcome) -> Advice:
         return Advice((f"No conclusion: {runs} of each cannot be distinguished from chance; use {FEWEST} or more.",))
     if not outcome.others:
         return Advice(("No conclusion: every contender had a failed run.",))
-    pool = next((row for row in outcome.others if row.contender in (POOL, PRELOADED)), None)
     noise = outcome.noise()
-    found = {row.contender.name: speedup(outcome.default.runs, row.runs) for row in outcome.others}
-    order = sorted(outcome.others, key=lambda row: (row is not pool, -found[row.contender.name].value))
-    named: dict[str, list[str]] = {"faster": [], "unsure": [], "none": [], "slower": []}
-    for name in (row.contender.name for row in order):
-        named[difference(found[name], noise)].append(name)
+    speeds = {row.contender.name: speedup(outcome.default.runs, row.runs) for row in outcome.others}
+    pool = next((row for row in outcome.others if row.contender in (POOL, PRELOADED)), None)
+    order = sorted(outcome.others, key=lambda row: (row is not pool, -speeds[row.contender.name].value))
+    told = {row.contender.name: difference(speeds[row.contender.name], noise) for row in order}
+    same = [name for name in told if told[name] == "none"]
     sentences: list[str] = []
     for row in order:
         name = row.contender.name
-        if name in named["faster"]:
-            sentences.append(f"{name} is faster here: {_times(found[name])}.")
+        speed = speeds[name]
+        times = f"{speed.value:.2f} times as fast as the default (95 %: {speed.low:.2f} to {speed.high:.2f})"
+        if told[name] == "faster":
+            sentences.append(f"{name} is faster here: {times}.")
             if pool and row.contender in (TUNED_GLIBC, HUGE_GLIBC):
                 sentences += _beside(pool, row, noise)
-        elif name in named["unsure"]:
-            sentences.append(f"{name} may be faster: {_times(found[name])}. More runs, as with --runs 50, may tell.")
-        elif name in named["slower"]:
-            sentences.append(f"{name} is slower here: {_longer(found[name])}.")
-        elif name == named["none"][0]:
-            names = units.listed([f"{name} ({found[name].value:.2f} times)" for name in named["none"]])
+        elif told[name] == "unsure":
+            sentences.append(f"{name} may be faster: {times}. More runs, as with --runs 50, may tell.")
+        elif told[name] == "slower":
+            longer, least, most = (100 * (1 / ratio - 1) for ratio in (speed.value, speed.high, speed.low))
+            more = f"{longer:.0f} % (95 %: {least:.0f} to {most:.0f})"
+            sentences.append(f"{name} is slower here: it takes {more} longer than the default.")
+        elif name == same[0]:
+            names = units.listed([f"{name} ({speeds[name].value:.2f} times)" for name in same])
             bar = f"{100 * margin(noise):.0f} %"
             sentences.append(f"No difference: {names} as fast as the default; below {bar} it is noise.")
-    sentences += _by_processor_time(outcome, named)
-    return Advice(tuple(sentences), tuple(named["faster"]), tuple(named["slower"]))
+    sentences += _by_processor_time(outcome, told)
+    faster, slower = (tuple(name for name in told if told[name] == word) for word in ("faster", "slower"))
+    return Advice(tuple(sentences), faster, slower)
 
 
 def _beside(pool: Row, glibc: Row, noise: Estimate) -> list[str]:
@@ -77,24 +81,14 @@ def _beside(pool: Row, glibc: Row, noise: Estimate) -> list[str]:
     return [f"What {pool.contender.name} gives that it does not: {units.listed(given)}."]
 
 
-def _times(speedup: Estimate) -> str:
-    return f"{speedup.value:.2f} times as fast as the default (95 %: {speedup.low:.2f} to {speedup.high:.2f})"
-
-
-def _longer(speedup: Estimate) -> str:
-    middle, least, most = (100 * (1 / speed - 1) for speed in (speedup.value, speedup.high, speedup.low))
-    return f"it takes {middle:.0f} % (95 %: {least:.0f} to {most:.0f}) longer than the default"
-
-
-def _by_processor_time(outcome: Outcome, named: Mapping[str, Sequence[str]]) -> list[str]:
+def _by_processor_time(outcome: Outcome, told: dict[str, str]) -> list[str]:
     """Return a sentence on contenders whose processor time, which other programs disturb less, tells something else."""
     if not all(run.processor for row in outcome.rows for run in row.runs):
         return []
-    needs: list[str] = []
+    noise, needs = outcome.noise("processor"), list[str]()
     for row in outcome.others:
         ratio = speedup(outcome.default.runs, row.runs, "processor")
-        told = difference(ratio, outcome.noise("processor"))
-        if told in ("faster", "slower") and row.contender.name not in named[told]:
+        if difference(ratio, noise) in {"faster", "slower"} - {told[row.contender.name]}:
             needs.append(f"{row.contender.name} needs {1 / ratio.value:.2f} times the default's")
     return [f"By processor time, {units.listed(needs)}."] if needs else []
 
@@ -104,22 +98,21 @@ _COLUMNS = ("allocator", "time", "speed-up (95 %)", "processor", "faults", "peak
 
 def table(outcome: Outcome) -> Table:
     """Return the table, with a row for each contender."""
-    title = f"Medians of {units.count(outcome.rounds, 'interleaved run')}"
-    return Table(title, _COLUMNS, [_cells(row, outcome) for row in outcome.rows])
-
-
-def _cells(row: Row, outcome: Outcome) -> Sequence[str]:
-    name = row.contender.name
-    if row.failure is not None:
-        return name, "left out", *[""] * (len(_COLUMNS) - 2)
-    against = "1"
-    if row is not outcome.default:
-        ratio = speedup(outcome.default.runs, row.runs)
-        between = f" ({ratio.low:.2f}-{ratio.high:.2f})" if outcome.rounds >= FEWEST else ""
-        against = f"{ratio.value:.2f}{between}"
-    wall, processor = (units.seconds(middle(row, time)) for time in ("wall", "processor"))
-    faults, peak = f"{middle(row, 'minor_faults'):,.0f}", f"{middle(row, 'peak_bytes') / (1 << 20):,.0f} MiB"
-    return name, wall, against, processor, faults, peak
+    found = Table(f"Medians of {units.count(outcome.rounds, 'interleaved run')}", _COLUMNS)
+    for row in outcome.rows:
+        name = row.contender.name
+        if row.failure is not None:
+            found.rows.append([name, "left out", *[""] * (len(_COLUMNS) - 2)])
+            continue
+        against = "1"
+        if row is not outcome.default:
+            ratio = speedup(outcome.default.runs, row.runs)
+            between = f" ({ratio.low:.2f}-{ratio.high:.2f})" if outcome.rounds >= FEWEST else ""
+            against = f"{ratio.value:.2f}{between}"
+        wall, processor = (units.seconds(middle(row, time)) for time in ("wall", "processor"))
+        faults, peak = f"{middle(row, 'minor_faults'):,.0f}", f"{middle(row, 'peak_bytes') / (1 << 20):,.0f} MiB"
+        found.rows.append([name, wall, against, processor, faults, peak])
+    return found
 
 
 def middle(row: Row, name: str) -> float:
@@ -149,24 +142,19 @@ def notes(outcome: Outcome, absent: Sequence[str]) -> list[str]:
 
 def data(outcome: Outcome) -> dict[str, Any]:
     """Return everything in plain types, including each single run."""
+
+    def plain(row: Row) -> dict[str, Any]:
+        speed = asdict(speedup(outcome.default.runs, row.runs)) if row.runs else None
+        about = {"failure": row.failure, "remark": row.remark, "speedup": speed}
+        return asdict(row.contender) | about | {"runs": [asdict(run) for run in row.runs]}
+
     return {
         "started": outcome.started,
         "seconds": outcome.seconds,
         "rounds": outcome.rounds,
         "advice": asdict(judged(outcome)),
         "noise": asdict(outcome.noise()),
-        "contenders": [
-            {
-                "name": row.contender.name,
-                "environment": row.contender.environment,
-                "firsttouch": row.contender.install,
-                "failure": row.failure,
-                "remark": row.remark,
-                "speedup": asdict(speedup(outcome.default.runs, row.runs)) if row.runs else None,
-                "runs": [asdict(run) for run in row.runs],
-            }
-            for row in outcome.rows
-        ],
+        "contenders": [plain(row) for row in outcome.rows],
         "cautions": outcome.cautions,
     }
 

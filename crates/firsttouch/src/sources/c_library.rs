@@ -1,0 +1,181 @@
+//! The C library's `malloc` and `calloc`, with our alignment. Blocks of `calloc` are zeroed, whether or not that was requested,
+//! and lazily if they are large; at multiples of an alignment, too, for which each request is enlarged.
+
+use super::listed::{Library, Listed};
+use super::refused;
+use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::factory::{Arguments, Error};
+use crate::failure;
+use crate::layout::{LayoutError, checked_align};
+use crate::os;
+use crate::spec::{DefaultValue, Made, OptionKind, Spec, opt};
+use crate::sync::first::First;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The declaration.
+pub const SPECS: &[Spec] = &[
+    Spec {
+        name: "aligned",
+        summary: "an allocator of lazily zeroed memory at multiples of `alignment`.",
+        options: &[opt(
+            "alignment",
+            OptionKind::Alignment,
+            DefaultValue::Required,
+            "Alignment in bytes, a power of two up to 1 GiB. Text such as ``\"4 KiB\"`` is accepted.",
+        )],
+        positional: 1,
+        notes: "",
+        example: "\
+>>> ft.aligned(4096).empty(100).ctypes.data % 4096  # as O_DIRECT needs it
+0",
+    },
+    Spec {
+        name: "calloc",
+        summary: "an allocator on the C library's ``calloc``: every array reads zero, ``empty`` included.",
+        options: &[],
+        positional: 0,
+        notes: "",
+        example: "\
+>>> ft.calloc().empty(4)
+array([0., 0., 0., 0.])",
+    },
+    Spec {
+        name: "malloc",
+        summary: "an allocator on the C library's ``malloc``, aligned to 64 bytes.",
+        options: &[],
+        positional: 0,
+        notes: "",
+        example: "\
+>>> ft.malloc().empty(1000).ctypes.data % 64
+0",
+    },
+];
+
+/// The process's instances of `malloc` and `calloc`, and one of its own for an alignment.
+pub fn make(arguments: &Arguments) -> Made {
+    static MALLOC: First<Arc<dyn Allocator>> = First::new();
+    match arguments.number("alignment") {
+        Some(align) => Ok(Calloc::aligned(align).map_err(|error| Error::Value(error.to_string()))?),
+        None if arguments.name() == "calloc" => Ok(Calloc::get()),
+        None => Ok(MALLOC.get_or_make(|| Listed::on(LibcMalloc)).clone()),
+    }
+}
+
+/// malloc(3), whose blocks are listed.
+struct LibcMalloc;
+
+// SAFETY: the C library's functions do.
+unsafe impl Library for LibcMalloc {
+    const ALIGNS: bool = true;
+
+    fn describe(&self) -> Description {
+        Malloc.describe()
+    }
+
+    fn take(&self, request: Request) -> (*mut u8, bool) {
+        (os::c_aligned_malloc(request.size(), request.align()).cast(), false)
+    }
+
+    unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
+        // SAFETY: as demanded.
+        unsafe { os::c_aligned_free(raw.cast()) }
+    }
+
+    unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+        // SAFETY: as demanded.
+        unsafe { os::c_aligned_usable(raw.cast()) }
+    }
+}
+
+/// The same without a list, for what knows its blocks itself. Zeroed requests are cleared with `memset`; [`Calloc`] gets
+/// zeros from the system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Malloc;
+
+// SAFETY: the C library's functions keep the promises of `Allocator`.
+unsafe impl Allocator for Malloc {
+    fn describe(&self) -> Description {
+        Description::of("malloc")
+    }
+
+    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        let (size, zeroed) = (request.size(), request.is_zeroed());
+        let address = os::c_aligned_malloc(size, request.align()).cast();
+        let address = NonNull::new(address).ok_or_else(|| refused(size))?;
+        if zeroed {
+            // SAFETY: the block was just allocated with this size.
+            unsafe { address.write_bytes(0, size) };
+        }
+        Ok(Block { address, size, zeroed })
+    }
+
+    unsafe fn deallocate(&self, address: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { os::c_aligned_free(address.as_ptr().cast()) }
+    }
+
+    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { os::c_aligned_usable(address.as_ptr().cast()) }
+    }
+
+    fn calls_out(&self) -> bool {
+        false
+    }
+}
+
+/// `calloc` and `aligned`.
+pub type Calloc = Listed<LibcCalloc>;
+
+/// calloc(3), which aligns to 16 bytes; and the alignment of all blocks, if one was requested.
+pub struct LibcCalloc(Option<usize>);
+
+impl Calloc {
+    /// Creates an instance, which knows its own blocks.
+    pub fn new() -> Arc<Self> {
+        Self::on(LibcCalloc(None))
+    }
+
+    /// Creates one whose blocks lie at multiples of `align` bytes.
+    ///
+    /// # Errors
+    /// If `align` is not a power of two up to 1 GiB.
+    pub fn aligned(align: usize) -> Result<Arc<Self>, LayoutError> {
+        Ok(Self::on(LibcCalloc(Some(checked_align(align)?))))
+    }
+
+    /// Returns the process's instance.
+    pub fn get() -> Arc<Self> {
+        static ONE: First<Arc<Calloc>> = First::new();
+        ONE.get_or_make(Self::new).clone()
+    }
+}
+
+// SAFETY: calloc and free do.
+unsafe impl Library for LibcCalloc {
+    const ALIGNS: bool = false;
+
+    fn describe(&self) -> Description {
+        self.0.map_or_else(|| Description::of("calloc"), |align| Description::of("aligned").with(align))
+    }
+
+    fn alignment(&self) -> usize {
+        self.0.unwrap_or(1)
+    }
+
+    fn take(&self, request: Request) -> (*mut u8, bool) {
+        (os::c_calloc(request.size()).cast(), true)
+    }
+
+    unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
+        // SAFETY: as demanded.
+        unsafe { os::c_free(raw.cast()) }
+    }
+
+    unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+        // SAFETY: as demanded.
+        unsafe { os::c_usable(raw.cast()) }
+    }
+}
