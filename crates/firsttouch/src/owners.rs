@@ -121,7 +121,7 @@ pub fn find(address: NonNull<u8>) -> Owner {
 /// Whether a live block of a segment begins at `address` that no keeper lists.
 #[inline]
 pub fn is_unlisted(address: NonNull<u8>) -> bool {
-    heap::is_unlisted(address.as_ptr() as usize)
+    heap::block_at(address.as_ptr() as usize).is_some_and(|(_, occupant)| !occupant.is_listed())
 }
 
 #[inline(never)]
@@ -148,5 +148,5 @@ pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
 
 /// The usable size of a live block in a segment, whose allocator may be [gone](Owner::Gone); 0 if it is not known.
 pub fn left_behind(address: NonNull<u8>) -> usize {
-    heap::usable_at(address.as_ptr() as usize)
+    heap::block_at(address.as_ptr() as usize).map_or(0, |(span, _)| span.usable())
 }

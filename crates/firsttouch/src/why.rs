@@ -19,8 +19,7 @@ pub struct Why {
 
 /// Why the live block that begins at `address` lies there; `None` if none of ours does.
 pub fn why(address: usize) -> Option<Why> {
-    let span = heap::span_at(address).filter(|_| heap::lives(address))?;
-    let occupant = span.segment.occupant(span.start);
+    let (span, occupant) = heap::block_at(address)?;
     Some(Why {
         asked: occupant.asked(),
         span: (span.address(), span.bytes()),

@@ -23,7 +23,7 @@ const NAME: &str = "firsttouch-budget";
 /// Accounts of processes that live at the same time. Others do not share the budget: nobody would notice their end.
 const COUNT: usize = 1024;
 /// The longest text.
-const TEXT: usize = 4076;
+const TEXT: usize = (8 << 10) - 40;
 /// Milliseconds until a text is written again, and the part of the budget that is taken until then.
 const AGAIN: u64 = 1000;
 const STEP: usize = 32;
@@ -37,12 +37,12 @@ struct Account {
     /// Whether it comes to its own end, so that what it holds explains nothing.
     has_ended: AtomicBool,
     used: AtomicUsize,
-    /// Which of the two texts holds, from the bit 32 on, and its length.
-    text: AtomicU64,
+    /// The length of the text; 0 while it is written.
+    length: AtomicUsize,
     /// `used`, and the time in milliseconds, when the text was written.
     used_then: AtomicUsize,
     written: AtomicU64,
-    texts: [UnsafeCell<[u8; TEXT]>; 2],
+    text: UnsafeCell<[u8; TEXT]>,
 }
 
 const _: () = assert!(size_of::<usize>() < 8 || size_of::<Account>() == 8 << 10, "budget.py reads it");
@@ -95,20 +95,18 @@ impl Accounts {
     /// process that is gone.
     fn take(&self) {
         let this = std::process::id();
-        let is_free =
+        let takes =
             |account: &Account, before| account.process.compare_exchange(before, this, Relaxed, Relaxed).is_ok();
-        let found = self
-            .all()
-            .find(|(_, account)| account.process.load(Relaxed) == this || is_free(account, 0))
-            .or_else(|| {
-                self.all().find(|(_, account)| {
-                    let other = account.process.load(Relaxed);
-                    is_gone(other) && is_free(account, other)
-                })
-            });
+        let is_ours = |account: &Account| account.process.load(Relaxed) == this || takes(account, 0);
+        let was_of_one_that_is_gone = |account: &Account| {
+            let other = account.process.load(Relaxed);
+            is_gone(other) && takes(account, other)
+        };
+        let found = self.all().find(|(_, account)| is_ours(account));
+        let found = found.or_else(|| self.all().find(|(_, account)| was_of_one_that_is_gone(account)));
         if let Some((_, account)) = found {
             self.close(account);
-            account.text.store(0, Relaxed);
+            account.length.store(0, Relaxed);
             account.used_then.store(0, Relaxed);
             account.is_written.store(false, Relaxed);
             account.has_ended.store(false, Relaxed);
@@ -187,10 +185,10 @@ impl Accounts {
         }
         let text = text();
         let length = text.len().min(TEXT);
-        let other = 1 - (account.text.load(Relaxed) >> 32) as usize;
-        // SAFETY: only the thread that has set `is_written` writes, and readers read the other text.
-        unsafe { account.texts[other].get().cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), length) };
-        account.text.store((other as u64) << 32 | length as u64, Release);
+        account.length.store(0, Release);
+        // SAFETY: only the thread that has set `is_written` writes, and nobody reads in this process.
+        unsafe { account.text.get().cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), length) };
+        account.length.store(length, Release);
         account.used_then.store(used, Relaxed);
         account.written.store(now(), Relaxed);
         account.is_written.store(false, Release);

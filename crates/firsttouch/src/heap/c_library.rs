@@ -12,7 +12,7 @@ use crate::heap::purger;
 use crate::os;
 use crate::sync::lock::Lock;
 use std::ffi::{c_int, c_void};
-use std::mem::transmute;
+use std::mem::{replace, transmute};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -59,77 +59,70 @@ fn functions() -> Option<&'static Functions> {
     FOUND.get_or_init(find).as_ref()
 }
 
-/// Bytes of glibc's heaps, resident or not.
-#[derive(Clone, Copy)]
-struct Look {
-    used: usize,
-    free: usize,
-}
-
-/// Decides when to trim. What was trimmed is still free, and no longer resident. Times count from any moment.
-#[derive(Clone, Copy)]
-struct Watch {
-    /// The least that was free at any look since the last trim. That much cannot be returned, or is not resident.
+/// Decides when to trim. What was trimmed is still free for glibc, and no longer resident.
+pub(super) struct Watch {
+    /// The least that was free at any look since the last trim: that much cannot be returned, or is not resident.
     left: usize,
-    /// What was resident after the last trim. What was used and freed again between two looks makes it more.
+    /// What was resident after the last trim: what was used and freed again between two looks makes it more.
     resident: usize,
     /// The least that was free at any look since `since`.
     least: usize,
     since: Duration,
     /// When to look next.
     next: Duration,
-    /// Whether this tick ended such a time, and there is little to return, now or later.
-    is_idle: bool,
+}
+
+/// What a look leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Trim,
+    Wait,
+    /// There is little to return, now or later.
+    Rest,
 }
 
 impl Watch {
-    const fn new() -> Self {
-        Self {
-            left: usize::MAX,
-            resident: usize::MAX,
-            least: usize::MAX,
-            since: Duration::ZERO,
-            next: Duration::ZERO,
-            is_idle: false,
-        }
+    pub(super) const fn new() -> Self {
+        let (never, begin) = (usize::MAX, Duration::ZERO);
+        Self { left: never, resident: never, least: never, since: begin, next: begin }
     }
 
-    fn is_worth_it(&mut self, now: Duration, Look { used, free }: Look, resident: impl Fn() -> usize) -> bool {
+    /// Looks how much glibc's heaps have in use and free. To tell what is `resident` takes a file, which a program may count among
+    /// its own, so it is asked only where it matters.
+    pub(super) fn look(
+        &mut self,
+        now: Duration,
+        used_and_free: impl FnOnce() -> (usize, usize),
+        resident: impl FnOnce() -> usize,
+    ) -> Verdict {
+        if now < self.next {
+            return Verdict::Wait;
+        }
+        let (used, free) = used_and_free();
         self.left = self.left.min(free);
         self.least = self.least.min(free);
         if now - self.since < IDLE {
-            return false;
+            return Verdict::Wait;
         }
-        // To tell what is resident takes a file: a program may count its own, or close all it finds.
-        let is_worth_it = self.least - self.left >= WORTH
-            || (self.least >= WORTH && resident().saturating_sub(self.resident) >= WORTH);
-        (self.least, self.since) = (free, now);
-        self.is_idle = !is_worth_it && free - self.left < WORTH && used < LITTLE;
-        is_worth_it
+        let least = replace(&mut self.least, free);
+        self.since = now;
+        if least - self.left >= WORTH || (least >= WORTH && resident().saturating_sub(self.resident) >= WORTH) {
+            Verdict::Trim
+        } else if used < LITTLE && free - self.left < WORTH {
+            Verdict::Rest
+        } else {
+            Verdict::Wait
+        }
     }
 
-    /// Whether to look again.
-    fn is_due(&mut self, now: Duration) -> bool {
-        self.is_idle = false;
-        now >= self.next
+    /// A trim has left so many bytes free and resident.
+    pub(super) fn trimmed(&mut self, free: usize, resident: usize) {
+        (self.left, self.least, self.resident) = (free, free, resident);
     }
 
-    /// Looks and, where it is worth it, trims; `clock` is read before and after.
-    fn tick(
-        &mut self,
-        clock: impl Fn() -> Duration,
-        look: impl Fn() -> Look,
-        resident: impl Fn() -> usize,
-        trim: impl FnOnce(),
-    ) {
-        let began = clock();
-        if self.is_worth_it(began, look(), &resident) {
-            trim();
-            let free = look().free;
-            (self.left, self.least, self.resident) = (free, free, resident());
-        }
-        let ended = clock();
-        self.next = ended + (ended - began) * PARTS;
+    /// Looking, and perhaps trimming, took from `began` to `ended`.
+    pub(super) fn took(&mut self, began: Duration, ended: Duration) {
+        self.next = self.next.max(ended + (ended - began) * PARTS);
     }
 }
 
@@ -142,23 +135,22 @@ static BEGAN: AtomicBool = AtomicBool::new(false);
 /// Whether nothing here needs its thread, as far as the last tick tells.
 static RESTS: AtomicBool = AtomicBool::new(true);
 
-/// What time it is for the watch.
-fn clock() -> Duration {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
-}
-
 /// A tick of the purger has passed. Returns whether nothing here needs its thread.
 pub(super) fn tick() -> bool {
+    static START: OnceLock<Instant> = OnceLock::new();
     if !BEGAN.load(Relaxed) {
         return true;
     }
-    let mut watch = WATCH.lock();
-    if watch.is_due(clock()) {
-        watch.tick(clock, look, os::resident, || _ = trim());
+    let clock = || START.get_or_init(Instant::now).elapsed();
+    let (mut watch, began) = (WATCH.lock(), clock());
+    let verdict = watch.look(began, look, os::resident);
+    if verdict == Verdict::Trim {
+        trim();
+        watch.trimmed(free(), os::resident());
     }
-    RESTS.store(watch.is_idle, Relaxed);
-    watch.is_idle
+    watch.took(began, clock());
+    RESTS.store(verdict == Verdict::Rest, Relaxed);
+    verdict == Verdict::Rest
 }
 
 /// The same, as of the last tick.
@@ -186,120 +178,20 @@ pub fn trim() -> usize {
     returned
 }
 
-fn look() -> Look {
-    let Some(functions) = functions() else { return Look { used: 0, free: 0 } };
+/// Bytes in use and free in glibc's heaps, resident or not.
+fn look() -> (usize, usize) {
+    let Some(functions) = functions() else { return (0, 0) };
     // SAFETY: as above.
     let Info { used, free, .. } = unsafe { (functions.mallinfo2)() };
-    Look { used, free }
+    (used, free)
 }
 
 /// Bytes that are free in glibc's heaps, resident or not.
 pub fn free() -> usize {
-    look().free
+    look().1
 }
 
 /// Bytes that trims have returned so far.
 pub fn returned() -> usize {
     RETURNED.load(Relaxed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::Cell;
-
-    const MIB: usize = 1 << 20;
-
-    /// Times in milliseconds at which a watch trims, where so much is free at each tick of 100 ms, and each look takes
-    /// `look` milliseconds. A trim makes no difference to what is free, as glibc counts.
-    fn trims(look: u64, free: impl Fn(u64) -> usize) -> Vec<u64> {
-        trims_beside(look, free, |_| 900 * MIB)
-    }
-
-    fn trims_beside(look: u64, free: impl Fn(u64) -> usize, resident: impl Fn(u64) -> usize) -> Vec<u64> {
-        let (mut watch, mut found) = (Watch::new(), Vec::new());
-        for tick in (0..10_000).step_by(100) {
-            let clock = Cell::new(tick);
-            let looked = || {
-                clock.set(clock.get() + look);
-                Look { used: 0, free: free(tick) }
-            };
-            if watch.is_due(Duration::from_millis(tick)) {
-                watch.tick(|| Duration::from_millis(clock.get()), looked, || resident(tick), || found.push(tick));
-            }
-        }
-        found
-    }
-
-    #[test]
-    fn what_stays_free_is_returned_once() {
-        assert_eq!(trims(0, |_| 500 * MIB), []); // it was free from the start
-        assert_eq!(trims(0, |now| if now < 1000 { MIB } else { 400 * MIB }), [1500]);
-        assert_eq!(trims(0, |now| now as usize * MIB / 1000), [8500]); // 1 MiB a second: once it was worth it
-    }
-
-    #[test]
-    fn what_is_used_again_stays() {
-        let in_turn = |now: u64| if now.is_multiple_of(200) { MIB } else { 400 * MIB };
-        assert_eq!(trims(0, in_turn), []);
-        let after_a_second = |now: u64| if (now / 1000).is_multiple_of(2) { MIB } else { 400 * MIB };
-        assert_eq!(trims(0, after_a_second), [1500, 3500, 5500, 7500, 9500]);
-    }
-
-    #[test]
-    fn what_was_used_between_two_looks_is_returned() {
-        let free = |now: u64| if now < 1000 { MIB } else { 400 * MIB };
-        let resident = |now: u64| if now < 4000 { 100 * MIB } else { 400 * MIB };
-        assert_eq!(trims_beside(0, free, resident), [1500, 4000]);
-        let grows = |now: u64| now as usize * MIB / 1000; // of 1 MiB a second, none of it known to be free
-        assert_eq!(trims_beside(0, free, grows), [1500, 9500]);
-    }
-
-    #[test]
-    fn it_takes_a_hundredth_of_the_time() {
-        let looks = Cell::new(0);
-        let counted = |now| {
-            looks.set(looks.get() + 1);
-            if now < 1000 { MIB } else { 400 * MIB }
-        };
-        assert_eq!(trims(20, counted).len(), 1);
-        assert!(looks.get() <= 6, "{}", looks.get()); // 10 s, of which five times 20 ms
-    }
-
-    /// Times at which a watch keeps no thread alive.
-    fn idle(look: impl Fn(u64) -> Look) -> Vec<u64> {
-        let mut watch = Watch::new();
-        let is_idle = |tick: &u64| {
-            if watch.is_due(Duration::from_millis(*tick)) {
-                watch.tick(|| Duration::from_millis(*tick), || look(*tick), || 100 * MIB, || ());
-            }
-            watch.is_idle
-        };
-        (0..2000).step_by(100).filter(is_idle).collect()
-    }
-
-    #[test]
-    fn it_keeps_no_thread_alive_for_little() {
-        let look = |used: usize, free: usize| Look { used: used * MIB, free: free * MIB };
-        assert_eq!(idle(|_| look(20, 7)), [500, 1000, 1500]);
-        assert_eq!(idle(|_| look(300, 7)), []); // what is in use may be freed
-        assert_eq!(idle(|now| if now < 400 { look(20, 7) } else { look(1, 26) }), [1500]); // trimmed at 1000
-        assert_eq!(idle(|now| if now < 1400 { look(20, 7) } else { look(1, 26) }), [500, 1000]);
-    }
-
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[test]
-    fn glibc_tells_and_trims() {
-        let blocks: Vec<Vec<u8>> = (0..200_000).map(|number| vec![1; 200 + number % 7]).collect();
-        let before = free();
-        let mut kept = blocks;
-        let mut number = 0;
-        kept.retain(|_| {
-            number += 1;
-            number % 1000 == 0
-        });
-        assert!(free() >= before + 30 * MIB, "{} {before}", free());
-        assert!(trim() >= 20 * MIB);
-        drop(kept);
-    }
 }

@@ -5,12 +5,13 @@
 
 use crate::allocator::Allocator;
 use crate::heap::claim;
-use crate::heap::segment::Side;
-use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, NONE, PageKind, Segment, Shape, UNMAPPED, huge_page};
+use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, NONE, PageKind, Segment, Side, UNMAPPED, huge_page};
 use crate::os::{self, Errno};
 use crate::pages::mapping::probe;
 
-pub(crate) const MAX_SEGMENTS: usize = 256;
+const MAX_SEGMENTS: usize = 256;
+/// From this many bytes on the system is asked first whether it has the memory.
+const PROBE_MIN: usize = 1 << 30;
 
 /// A span of used units, and what was known about it when it was allocated.
 #[derive(Clone, Copy)]
@@ -38,16 +39,18 @@ impl Span {
     }
 
     pub(crate) fn kind(&self) -> PageKind {
-        if self.segment.huge { PageKind::Huge } else { PageKind::Base }
+        self.segment.kind
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        (self.len as usize) << self.segment.unit_shift()
+        self.segment.bytes(self.len)
     }
 }
 
 pub(crate) struct Region {
-    pub shape: Shape,
+    pub kind: PageKind,
+    /// The node whose threads it serves.
+    node: u8,
     pub segments: [Option<&'static Segment>; MAX_SEGMENTS],
     pub count: usize,
     /// Bytes handed out.
@@ -60,28 +63,20 @@ pub(crate) struct Region {
     pub mapped: usize,
     /// Whether a part of a region for base pages was advised huge.
     pub has_huge: bool,
-    /// Whether parts of a region for huge pages are not advised huge: those that were split, and those that came on base
-    /// pages.
-    pub has_split: bool,
 }
 
 impl Region {
-    pub(crate) fn new(shape: Shape) -> Self {
-        Self {
-            shape,
-            segments: [None; MAX_SEGMENTS],
-            count: 0,
-            out: 0,
-            dirty: 0,
-            leaving: 0,
-            mapped: 0,
-            has_huge: false,
-            has_split: false,
-        }
+    pub(crate) fn new(kind: PageKind, node: u8) -> Self {
+        let segments = [None; MAX_SEGMENTS];
+        Self { kind, node, segments, count: 0, out: 0, dirty: 0, leaving: 0, mapped: 0, has_huge: false }
     }
 
     pub(crate) fn segments(&self) -> impl Iterator<Item = &'static Segment> + '_ {
         self.segments[..self.count].iter().copied().flatten()
+    }
+
+    fn units(&self, bytes: usize) -> Option<u32> {
+        u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NONE >> 1)
     }
 
     /// Allocates a span of at least `bytes` from what is free. Mapping what is not mapped may fail.
@@ -95,26 +90,25 @@ impl Region {
         let Some(len) = self.units(bytes) else { return Ok(None) };
         for index in 0..self.count {
             let Some(segment) = self.segments[index] else { continue };
-            while let Some((start, dirty)) = segment.take(len, place(&self.shape, align, fresh), sides) {
-                let mapped = dirty == len;
-                match if mapped { Ok(()) } else { self.open(segment, start, len, fresh) } {
-                    Ok(()) => {
-                        if !mapped && self.has_split && fresh != Fresh::Base {
-                            self.advise_clean(segment, (start + u32::from(fresh == Fresh::Inner), start + len));
+            while let Some((start, dirty)) = segment.take(len, self.place(align, fresh), sides) {
+                if dirty < len {
+                    match self.open(segment, (segment.free_before(start), start), start + len, fresh) {
+                        Ok(()) if fresh != Fresh::Base && self.kind == PageKind::Huge => {
+                            self.advise_clean(segment, start + u32::from(fresh == Fresh::Inner), start + len);
                         }
-                        let dirty = (dirty as usize) << self.shape.unit_shift;
-                        let span = Span { segment, start, len, dirty };
-                        self.out += span.bytes();
-                        self.dirty -= dirty;
-                        return Ok(Some(span));
-                    }
-                    // The claim contains a foreign mapping.
-                    Err(Errno::EXISTS) => segment.keep_out(start, len),
-                    Err(error) => {
-                        segment.give(start, len, dirty);
-                        return Err(error);
+                        Ok(()) => {}
+                        // The claim contains a foreign mapping.
+                        Err(Errno::EXISTS) => {
+                            segment.keep_out(start, len);
+                            continue;
+                        }
+                        Err(error) => {
+                            segment.give(start, len, dirty);
+                            return Err(error);
+                        }
                     }
                 }
+                return Ok(Some(self.taken(segment, start, len, dirty)));
             }
         }
         Ok(None)
@@ -124,22 +118,20 @@ impl Region {
     pub(crate) fn take_resident(&mut self, bytes: usize, align: usize) -> Option<Span> {
         let len = self.units(bytes)?;
         for segment in self.segments[..self.count].iter().copied().flatten() {
-            let Some((start, dirty)) = segment.take(len, (align, 0), &[Side::Dirty]) else { continue };
-            if dirty < len {
-                segment.give(start, len, dirty);
-                continue;
+            match segment.take(len, (align, 0), &[Side::Dirty]) {
+                Some((start, dirty)) if dirty == len => return Some(self.taken(segment, start, len, dirty)),
+                Some((start, dirty)) => segment.give(start, len, dirty),
+                None => {}
             }
-            let span = Span { segment, start, len, dirty: (len as usize) << self.shape.unit_shift };
-            self.out += span.bytes();
-            self.dirty -= span.bytes();
-            return Some(span);
         }
         None
     }
 
-    pub(crate) fn units(&self, bytes: usize) -> Option<u32> {
-        let units = bytes.div_ceil(1 << self.shape.unit_shift);
-        u32::try_from(units).ok().filter(|&units| units < NONE >> 3)
+    fn taken(&mut self, segment: &'static Segment, start: u32, len: u32, dirty: u32) -> Span {
+        let span = Span { segment, start, len, dirty: segment.bytes(dirty) };
+        self.out += span.bytes();
+        self.dirty -= span.dirty;
+        span
     }
 
     /// Frees a span; all of it is dirty now, freed in `epoch`.
@@ -150,65 +142,65 @@ impl Region {
         span.segment.give(span.start, span.len, span.len);
     }
 
-    /// Extends a used span to `bytes` in place. Returns the dirty and the clean bytes of the addition.
-    pub(crate) fn extend(&mut self, span: Span, bytes: usize, fresh: Fresh) -> Option<(usize, usize)> {
+    /// Extends a used span to `bytes` in place. Returns the clean bytes of the addition.
+    pub(crate) fn extend(&mut self, span: Span, bytes: usize, fresh: Fresh) -> Option<usize> {
         let Span { segment, start, len: old, .. } = span;
-        let len = self.units(bytes)?;
-        let end = start + old;
-        if end == segment.top.get() || segment.free_at_top().is_some_and(|(at, free)| at == end && free < len - old) {
-            self.raise_top(segment, len - old, fresh).ok()?;
+        let (len, end) = (self.units(bytes)?, start + old);
+        let more = len - old;
+        if end + segment.free_at_top() == segment.top.get() && segment.free_at_top() < more {
+            self.raise_top(segment, more, fresh).ok()?;
         }
         let dirty = segment.extend(start, len)?;
-        if self.open_above(segment, end, (end, len - old), fresh).is_err() {
+        if self.open(segment, (end, end), end + more, fresh).is_err() {
             segment.cut(start, old);
-            segment.give(end, len - old, dirty);
+            segment.give(end, more, dirty);
             return None;
         }
-        let (added, dirty) = (((len - old) as usize) << segment.unit_shift(), (dirty as usize) << segment.unit_shift());
-        self.out += added;
-        self.dirty -= dirty;
-        Some((dirty, added - dirty))
+        self.out += segment.bytes(more);
+        self.dirty -= segment.bytes(dirty);
+        Some(segment.bytes(more - dirty))
+    }
+
+    /// Where a block with such pages has to lie: so many bytes before a multiple of a number. If only the huge pages inside are
+    /// wanted, one begins right behind the first unit, so that hardly more than that has base pages.
+    fn place(&self, align: usize, fresh: Fresh) -> (usize, usize) {
+        let unit = self.kind.unit();
+        let is_inner = fresh == Fresh::Inner && self.kind == PageKind::Huge && align <= unit;
+        if is_inner { (huge_page(), unit) } else { (align, 0) }
     }
 }
 
-impl Region {
-    /// Maps what is not mapped of a used span, a whole extent at a time if the units around are free too.
-    pub(crate) fn open(&mut self, segment: &'static Segment, start: u32, len: u32, fresh: Fresh) -> Result<(), Errno> {
-        self.open_above(segment, segment.free_before(start), (start, len), fresh)
-    }
+// ---- Mapping
 
-    /// Maps a part of a used span in the same way, and nothing below `floor`.
-    pub(crate) fn open_above(
+impl Region {
+    /// Maps what is not mapped of the used units from `start` to `end`, a whole extent at a time if the units around are free
+    /// too, and nothing below `floor`.
+    fn open(
         &mut self,
         segment: &'static Segment,
-        floor: u32,
-        (start, len): (u32, u32),
+        (floor, start): (u32, u32),
+        end: u32,
         fresh: Fresh,
     ) -> Result<(), Errno> {
-        let end = start + len;
         // Holders of used spans change the ages without the lock, so only those of free spans are read.
         let around = (floor, segment.free_behind(end));
         let mut unit = start;
-        while unit < end {
-            let from = unit + mapped_run(segment.ages(unit, end - unit));
-            let run = unmapped_run(segment.ages(from, end - from));
-            if run == 0 {
-                break;
-            }
-            let run = (from, from + run);
+        while let Some(mapped) = segment.ages(unit, end - unit).iter().position(|&age| age == UNMAPPED) {
+            let from = unit + mapped as u32;
+            let run = (from, from + unmapped(segment.ages(from, end - from).iter()));
             let extent = match fresh {
                 Fresh::Huge => (segment.huge_below(run.0), segment.huge_above(run.1)),
-                _ => self.multiples(run, self.shape.extent),
+                _ => self.multiples(run, self.kind.extent()),
             };
-            let huge = |low: u32, high: u32| match fresh {
+            let huge = |(low, high): (u32, u32)| match fresh {
                 Fresh::Base => (low, low),
                 Fresh::Huge => (segment.huge_above(low), segment.huge_below(high)),
                 Fresh::Inner => (segment.huge_above(start + 1).max(low), segment.huge_below(end).min(high)),
             };
-            let (low, high) = widen(segment, run, around, extent);
-            if self.map_units(segment, (low, high), huge(low, high)).is_err() {
-                let (low, high) = widen(segment, run, around, self.multiples(run, self.shape.page));
-                self.map_units(segment, (low, high), huge(low, high))?;
+            let wide = widen(segment, run, around, extent);
+            if self.map_units(segment, wide, huge(wide)).is_err() {
+                let pages = widen(segment, run, around, self.multiples(run, self.kind.page()));
+                self.map_units(segment, pages, huge(pages))?;
             }
             unit = run.1;
         }
@@ -217,44 +209,28 @@ impl Region {
 
     /// The units from `from` to `to`, widened to multiples of `step` bytes from the segment's first unit.
     fn multiples(&self, (from, to): (u32, u32), step: usize) -> (u32, u32) {
-        let step = (step >> self.shape.unit_shift).max(1) as u32;
+        let step = (step >> self.kind.unit_shift()) as u32;
         (from - from % step, to.next_multiple_of(step))
     }
 
     /// Maps units, those of `huge` on huge pages if it is not empty. A refusal of these only means base pages.
     fn map_units(&mut self, segment: &'static Segment, (from, to): (u32, u32), huge: (u32, u32)) -> Result<(), Errno> {
-        let size = ((to - from) as usize) << self.shape.unit_shift;
-        os::commit(segment.address(from), size)?;
+        os::commit(segment.address(from), segment.bytes(to - from))?;
         segment.ages(from, to - from).fill(CLEAN);
-        if self.advise(segment, huge.0, huge.1) {
-            segment.ages(huge.0, huge.1 - huge.0).fill(CLEAN_HUGE);
-            self.has_huge |= !self.shape.huge;
-        }
-        self.has_split |= self.shape.huge && huge != (from, to);
-        self.mapped += size;
+        self.mapped += segment.bytes(to - from);
+        self.advise_clean(segment, huge.0, huge.1);
         Ok(())
     }
 
-    /// Asks for huge pages for those that lie in some units as a whole, which may be mapped without.
-    pub(crate) fn advise_clean(&self, segment: &Segment, (from, to): (u32, u32)) {
+    /// Asks for huge pages for those that lie in some mapped units as a whole.
+    fn advise_clean(&mut self, segment: &Segment, from: u32, to: u32) {
         let (low, high) = (segment.huge_above(from), segment.huge_below(to));
-        if self.advise(segment, low, high) {
+        if low < high && os::advise_huge(segment.address(low), segment.bytes(high - low)).is_ok() {
             let clean = segment.ages(low, high - low).iter_mut().filter(|age| **age == CLEAN);
             clean.for_each(|age| *age = CLEAN_HUGE);
+            self.has_huge |= self.kind == PageKind::Base;
         }
     }
-
-    /// Asks for huge pages for some units, if there are any.
-    pub(crate) fn advise(&self, segment: &Segment, from: u32, to: u32) -> bool {
-        from < to && os::advise_huge(segment.address(from), ((to - from) as usize) << self.shape.unit_shift).is_ok()
-    }
-}
-
-/// Where a block with such pages has to lie: so many bytes before a multiple of a number. If only the huge pages inside are
-/// wanted, one begins right behind the first unit, so that hardly more than that has base pages.
-fn place(shape: &Shape, align: usize, fresh: Fresh) -> (usize, usize) {
-    let unit = 1 << shape.unit_shift;
-    if fresh == Fresh::Inner && shape.huge && align <= unit { (huge_page(), unit) } else { (align, 0) }
 }
 
 /// A run of units, widened towards an extent within bounds as far as nothing is mapped there.
@@ -265,29 +241,17 @@ fn widen(
     extent: (u32, u32),
 ) -> (u32, u32) {
     let (low, high) = (extent.0.max(floor), extent.1.min(ceiling).max(to));
-    let unmapped = |age: &&u8| **age == UNMAPPED;
-    let before = segment.ages(low, from - low).iter().rev().take_while(unmapped).count() as u32;
-    let behind = segment.ages(to, high - to).iter().take_while(unmapped).count() as u32;
+    let before = unmapped(segment.ages(low, from - low).iter().rev());
+    let behind = unmapped(segment.ages(to, high - to).iter());
     (from - before, to + behind)
 }
 
-/// Number of ages that are compared at a time.
-const CHUNK: usize = 256;
-
-/// Number of mapped units before the first that is not.
-pub(crate) fn mapped_run(ages: &[u8]) -> u32 {
-    let whole = ages.chunks_exact(CHUNK).take_while(|chunk| !chunk.contains(&UNMAPPED)).count() * CHUNK;
-    (whole + ages[whole..].iter().take_while(|&&age| age != UNMAPPED).count()) as u32
-}
-
 /// Number of unmapped units before the first that is mapped.
-pub(crate) fn unmapped_run(ages: &[u8]) -> u32 {
-    let whole = ages.chunks_exact(CHUNK).take_while(|chunk| **chunk == [UNMAPPED; CHUNK]).count() * CHUNK;
-    (whole + ages[whole..].iter().take_while(|&&age| age == UNMAPPED).count()) as u32
+fn unmapped<'a>(ages: impl Iterator<Item = &'a u8>) -> u32 {
+    ages.take_while(|&&age| age == UNMAPPED).count() as u32
 }
 
-/// From this many bytes on the system is asked first whether it has the memory.
-const PROBE_MIN: usize = 1 << 30;
+// ---- Growth
 
 impl Region {
     /// Makes room for a span of `bytes`: more units at a segment's top, or another segment.
@@ -301,15 +265,13 @@ impl Region {
         if bytes >= PROBE_MIN {
             probe(bytes)?; // its records would take a thousandth of it
         }
-        let (align, _) = place(&self.shape, align, fresh);
-        let units = self.units(bytes.checked_add(align).ok_or(Errno::NO_MEMORY)?).ok_or(Errno::NO_MEMORY)?;
+        let (align, _) = self.place(align, fresh);
+        let units = bytes.checked_add(align).and_then(|bytes| self.units(bytes)).ok_or(Errno::NO_MEMORY)?;
         let mut refused = None;
         for segment in self.segments().filter(|segment| segment.claim.has_slots()) {
             match self.raise_top(segment, units, fresh) {
                 Ok(()) => return Ok(()),
-                Err(Errno::EXISTS) => {}
-                Err(error) if self.raised(segment, units, fresh).is_some() => refused = Some(error),
-                Err(_) => {}
+                Err(error) => refused = refused.or(error),
             }
         }
         // Where memory for records is short, another segment would be another one without.
@@ -319,39 +281,34 @@ impl Region {
         if self.count == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
-        let segment = claim::segment(self.shape, units, self.mapped, owner)?;
+        let segment = claim::segment(self.kind, self.node, units, self.mapped, owner)?;
         self.segments[self.count] = Some(segment);
         self.count += 1;
         if segment.claim.has_slots() {
-            return self.raise_top(segment, units, fresh);
+            return self.raise_top(segment, units, fresh).map_err(|error| error.unwrap_or(Errno::NO_MEMORY));
         }
-        self.mapped += (segment.top.get() as usize) << segment.unit_shift();
-        self.has_split |= self.shape.huge; // all is mapped, and each span is advised as it is taken
+        self.mapped += segment.bytes(segment.top.get());
         Ok(())
     }
 
-    /// The top that a segment needs for a span of `units`, if it has the capacity.
-    fn raised(&self, segment: &Segment, units: u32, fresh: Fresh) -> Option<u32> {
-        let step = (self.shape.extent >> self.shape.unit_shift) as u32;
-        let spare = segment.free_at_top().map_or(0, |(_, len)| len);
-        let wanted = segment.top.get().checked_add(units.saturating_sub(spare))?;
-        let raised = wanted.checked_next_multiple_of(step)?;
+    /// Raises the top of a segment so far that a span of `units` ends there. Fails without an error if it has no room, or
+    /// somebody else's memory lies where its records would.
+    fn raise_top(&self, segment: &'static Segment, units: u32, fresh: Fresh) -> Result<(), Option<Errno>> {
+        let (top, free) = (segment.top.get(), segment.free_at_top());
+        let step = (self.kind.extent() >> self.kind.unit_shift()) as u32;
+        let wanted = top.checked_add(units.saturating_sub(free)).and_then(|top| top.checked_next_multiple_of(step));
+        let Some(raised) = wanted.filter(|&raised| raised <= segment.capacity()) else { return Err(None) };
         let whole = segment.huge_above(raised);
         let raised = if fresh == Fresh::Huge && whole <= segment.capacity() { whole } else { raised };
-        (raised <= segment.capacity()).then_some(raised)
-    }
-
-    pub(crate) fn raise_top(&self, segment: &'static Segment, units: u32, fresh: Fresh) -> Result<(), Errno> {
-        let top = segment.top.get();
-        let raised = self.raised(segment, units, fresh).ok_or(Errno::NO_MEMORY)?;
         if raised > top {
-            claim::open_records(segment, raised)?;
+            claim::open_records(segment, raised)
+                .map_err(|error| Some(error).filter(|&error| error != Errno::EXISTS))?;
             segment.top.set(raised);
             segment.give(top, raised - top, 0); // fresh ages are UNMAPPED, which is zero
-        } else if let Some((start, _)) = segment.free_at_top() {
+        } else if free > 0 {
             // It was too deep in its list to be examined.
-            let (len, dirty) = segment.unlist(start);
-            segment.list(start, len, dirty);
+            let (len, dirty) = segment.unlist(top - free);
+            segment.list(top - free, len, dirty);
         }
         Ok(())
     }

@@ -197,6 +197,7 @@ pub(crate) struct Clock {
     /// Epochs after which idle memory is purged; `None` for never.
     pub(crate) decay_epochs: Option<u8>,
     ticks: AtomicU32,
+    epoch: AtomicU32,
     /// Without a background purger: milliseconds from the start to the last tick.
     last: AtomicU32,
     start: Instant,
@@ -210,6 +211,7 @@ impl Clock {
             ticks_per_epoch,
             decay_epochs: decay.map(|_| ticks.div_ceil(ticks_per_epoch) as u8),
             ticks: AtomicU32::new(0),
+            epoch: AtomicU32::new(0),
             last: AtomicU32::new(0),
             start: Instant::now(),
         }
@@ -217,25 +219,22 @@ impl Clock {
 
     /// Whether a tick has passed since the last call that returned `true`.
     pub(crate) fn is_due(&self) -> bool {
-        let now = self.now().as_millis() as u32;
+        let now = self.start.elapsed().as_millis() as u32;
         let last = self.last.load(Relaxed);
         now.wrapping_sub(last) >= TICK.as_millis() as u32
             && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok()
     }
 
-    /// The time since the pool was created.
-    pub(crate) fn now(&self) -> Duration {
-        self.start.elapsed()
-    }
-
-    /// Counts a tick; returns whether it begins an epoch.
-    pub(crate) fn tick(&self) -> bool {
-        (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch)
+    /// Counts a tick, which may begin an epoch.
+    pub(crate) fn tick(&self) {
+        if (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch) {
+            self.epoch.fetch_add(1, Relaxed);
+        }
     }
 
     /// The number of the epoch.
     pub(crate) fn epoch(&self) -> u32 {
-        self.ticks.load(Relaxed) / self.ticks_per_epoch
+        self.epoch.load(Relaxed)
     }
 }
 
@@ -271,24 +270,13 @@ impl<T: Send, W: Word + Sync> Purgeable for Lock<T, W> {
     }
 }
 
-impl<P: Purgeable> Purgeable for Padded<P> {
+impl<T: Send, const N: usize> Purgeable for [Padded<Lock<T>>; N] {
     fn hold(&self) {
-        self.0.hold();
+        self.iter().for_each(|each| each.0.hold());
     }
 
     unsafe fn release(&self) {
         // SAFETY: as demanded.
-        unsafe { self.0.release() }
-    }
-}
-
-impl<P: Purgeable, const N: usize> Purgeable for [P; N] {
-    fn hold(&self) {
-        self.iter().for_each(P::hold);
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: as demanded.
-        self.iter().for_each(|each| unsafe { each.release() });
+        self.iter().for_each(|each| unsafe { each.0.release() });
     }
 }

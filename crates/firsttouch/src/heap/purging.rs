@@ -6,7 +6,7 @@
 use crate::heap::Heap;
 use crate::heap::growing::{Region, Span};
 use crate::heap::segment::{
-    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, Occupant, PageKind, Segment, Side, UNMAPPED, class_of, ticks_since,
+    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, PageKind, Segment, Side, UNMAPPED, class_of, ticks_since,
 };
 use crate::{heap, os};
 
@@ -15,23 +15,8 @@ use crate::{heap, os};
 const UNMAP: usize = 1 << 20;
 
 impl Heap {
-    /// Gives back free memory that has been idle for at least `min_ticks`, until `budget` bytes have gone; bytes given
-    /// back.
-    pub(crate) fn purge(&self, min_ticks: u8, budget: usize) -> usize {
-        self.purge_victims(Victims::Idle(min_ticks), budget)
-    }
-
-    /// The same of huge pages that are in use in part: they are split.
-    pub(crate) fn purge_parts(&self, min_ticks: u8) -> usize {
-        self.purge_victims(Victims::IdleParts(min_ticks), usize::MAX)
-    }
-
-    /// Unmaps free memory that is mapped and clean, as address space has run short; bytes of it.
-    pub(crate) fn unmap_clean(&self) -> usize {
-        self.purge_victims(Victims::Clean, usize::MAX)
-    }
-
-    fn purge_victims(&self, victims: Victims, budget: usize) -> usize {
+    /// Gives back victims until `budget` bytes have gone; bytes given back. `now` is the epoch.
+    pub(crate) fn purge(&self, victims: Victims, now: u8, budget: usize) -> usize {
         let _purging = self.purging.lock();
         let mut gone = 0;
         for kind in [PageKind::Huge, PageKind::Base] {
@@ -39,14 +24,13 @@ impl Heap {
             for index in 0..region.count {
                 let Some(segment) = region.segments[index] else { continue };
                 let is_part = region.has_huge || matches!(victims, Victims::IdleParts(_));
-                let mut next = victims.take_out(&mut region, segment, self.epoch(), budget - budget.min(gone));
+                let mut next = victims.take_out(&mut region, segment, now, budget - budget.min(gone));
                 while let Some(start) = next {
                     drop(region);
                     next = segment.linked(start);
                     let run = (start, segment.span_len(start));
                     let age = give_back(segment, run, is_part, victims);
                     region = self.region(kind);
-                    region.has_split |= is_part && region.shape.huge;
                     gone += settle(&mut region, segment, run, age);
                 }
             }
@@ -54,11 +38,10 @@ impl Heap {
         gone
     }
 
-    /// Takes a used span and gives its pages back at once.
+    /// Takes a used span without a block and gives its pages back at once.
     pub(crate) fn give_back(&self, span: Span) {
         let _purging = self.purging.lock();
         let Span { segment, start, len, .. } = span;
-        segment.set_occupant(start, Occupant::NONE);
         segment.ages(start, len).fill(FIRST_EPOCH);
         let mut region = self.region(span.kind());
         region.out -= span.bytes();
@@ -85,12 +68,12 @@ pub unsafe fn map_anew(address: usize) -> bool {
 }
 
 /// Purges at least `bytes` of the free memory of some heaps if there is as much, the longest idle first; bytes purged.
-pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, bytes: usize) -> usize {
+pub(crate) fn purge_oldest(heaps: &[Heap], now: u8, bytes: usize) -> usize {
     let mut gone = 0;
     for min_ticks in [5, 1, 0] {
-        for heap in heaps.clone() {
+        for heap in heaps {
             if gone < bytes {
-                gone += heap.purge(min_ticks, bytes - gone);
+                gone += heap.purge(Victims::Idle(min_ticks), now, bytes - gone);
             }
         }
     }
@@ -99,7 +82,7 @@ pub(crate) fn purge_oldest<'a>(heaps: impl Iterator<Item = &'a Heap> + Clone, by
 
 /// Purges units; returns their new age, or `None` if the system refused.
 fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims: Victims) -> Option<u8> {
-    let (address, size) = (segment.address(start), (len as usize) << segment.unit_shift());
+    let (address, size) = (segment.address(start), segment.bytes(len));
     // A hole among foreign memory may be taken by others, but where Windows reserved it.
     let may_unmap = segment.claim.has_slots() || cfg!(windows);
     // SAFETY: the units are not in use: they were free, and were taken out under the lock (law 8).
@@ -115,7 +98,10 @@ fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims
             return Some(UNMAPPED);
         }
         if is_part {
-            leave_split(segment, start, start + len);
+            // Or khugepaged would fill what is discarded, until a block takes the huge pages whole: they join their neighbours'
+            // mapping. Their content stays, be it anybody's.
+            let (low, high) = (segment.huge_below(start), segment.huge_above(start + len).min(segment.capacity()));
+            os::unadvise_huge(segment.address(low), segment.bytes(high - low));
         }
         if os::discard(address, size).is_ok() {
             return Some(CLEAN);
@@ -125,30 +111,22 @@ fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims
     }
 }
 
-/// Takes the advice away from the huge pages that contain the units, or khugepaged would fill what is discarded, until a
-/// block takes them whole. They join their neighbours' mapping. Their content stays, be it anybody's.
-fn leave_split(segment: &Segment, from: u32, to: u32) {
-    let (low, high) = (segment.huge_below(from), segment.huge_above(to).min(segment.capacity()));
-    os::unadvise_huge(segment.address(low), ((high - low) as usize) << segment.unit_shift());
-}
-
 /// Makes units free again that were taken out; returns the bytes purged.
 fn settle(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age: Option<u8>) -> usize {
-    let bytes = |units: u32| (units as usize) << segment.unit_shift();
     let dirty = segment.count_dirty(start, len);
-    region.leaving -= bytes(dirty);
+    region.leaving -= segment.bytes(dirty);
     let Some(age) = age else {
-        region.dirty += bytes(dirty);
+        region.dirty += segment.bytes(dirty);
         segment.give(start, len, dirty);
         return 0;
     };
     if age == UNMAPPED {
         let mapped = segment.ages(start, len).iter().filter(|&&age| age != UNMAPPED).count();
-        region.mapped -= bytes(mapped as u32);
+        region.mapped -= segment.bytes(mapped as u32);
     }
     segment.ages(start, len).fill(age);
     segment.give(start, len, 0);
-    bytes(len)
+    segment.bytes(len)
 }
 
 /// If address space is short, clean memory is unmapped from this many bytes on.
@@ -156,12 +134,12 @@ const UNMAP_CLEAN: usize = 64 << 10;
 
 /// What is purged.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Victims {
-    /// Dirty memory that has been idle for so many ticks.
+pub(crate) enum Victims {
+    /// Dirty memory that has been idle for so many ticks; of huge pages, whole ones.
     Idle(u8),
-    /// The same in parts of huge pages.
+    /// The same of huge pages that are in use in part: they are split.
     IdleParts(u8),
-    /// Clean memory: address space is wanted.
+    /// Memory that is mapped and clean, as address space has run short.
     Clean,
 }
 
@@ -172,12 +150,12 @@ impl Victims {
         let is_parts = matches!(self, Self::IdleParts(_));
         let is_clean = self == Self::Clean;
         if (region.dirty == 0 && !is_clean)
-            || (is_parts && !region.shape.huge)
+            || (is_parts && region.kind == PageKind::Base)
             || (is_clean && !segment.claim.has_slots())
         {
             return None;
         }
-        let page = if is_parts { 1 } else { (region.shape.page >> segment.unit_shift()).max(1) as u32 };
+        let page = if is_parts { 1 } else { (region.kind.page() >> segment.unit_shift()) as u32 };
         let least = if is_clean { page.max((UNMAP_CLEAN >> segment.unit_shift()) as u32) } else { page };
         let sides: &[Side] = if is_clean { &[Side::Dirty, Side::Clean] } else { &[Side::Dirty] };
         let (mut first, mut left) = (None, budget);
@@ -199,7 +177,7 @@ impl Victims {
                     region.dirty -= dirty;
                     region.leaving += dirty;
                     first = Some(start);
-                    left = left.saturating_sub((len as usize) << segment.unit_shift());
+                    left = left.saturating_sub(segment.bytes(len));
                     at = start + len; // the rest behind is a free span of its own now
                 }
             }

@@ -28,27 +28,36 @@ pub(crate) enum PageKind {
 impl PageKind {
     /// The pages of the region, unless it is said otherwise.
     pub(crate) fn pages(self) -> Fresh {
-        match self {
-            Self::Base => Fresh::Base,
-            Self::Huge => Fresh::Huge,
-        }
+        if self == Self::Huge { Fresh::Huge } else { Fresh::Base }
     }
 
-    /// The page size of the region.
+    /// The page size of the region. What is purged is a multiple of it.
     pub(crate) fn page(self) -> usize {
-        match self {
-            Self::Base => os::page_size(),
-            Self::Huge => huge_page(),
-        }
+        if self == Self::Huge { huge_page() } else { os::page_size() }
     }
 
-    /// Bytes of a unit of the region.
+    /// Bytes of a unit of the region. Those for huge pages are so small that arrays share huge pages.
     pub(crate) fn unit(self) -> usize {
-        match self {
-            Self::Base => os::page_size(),
-            Self::Huge => os::page_size().max(1 << HUGE_UNIT_SHIFT),
-        }
+        if self == Self::Huge { os::page_size().max(HUGE_UNIT) } else { os::page_size() }
     }
+
+    /// The same, as a power of two.
+    pub(crate) fn unit_shift(self) -> u32 {
+        self.unit().trailing_zeros()
+    }
+
+    /// Bytes that are mapped at a time; a multiple of the page.
+    pub(crate) fn extent(self) -> usize {
+        self.page().max(BASE_EXTENT)
+    }
+}
+
+const HUGE_UNIT: usize = 64 << 10;
+const BASE_EXTENT: usize = 1 << 20;
+
+/// The page size of the region for huge pages.
+pub(crate) fn huge_page() -> usize {
+    os::huge_page_size().unwrap_or(2 << 20).max(HUGE_UNIT)
 }
 
 /// On which pages memory comes that is not mapped yet.
@@ -63,51 +72,6 @@ pub(crate) enum Fresh {
     Inner,
 }
 
-/// The size of a unit in the region for huge pages, as a power of two: small enough that arrays share huge pages.
-const HUGE_UNIT_SHIFT: u32 = 16;
-/// Bytes mapped at a time in the region for base pages.
-const SMALL_EXTENT: usize = 1 << 20;
-
-/// The page size of the region for huge pages.
-pub(crate) fn huge_page() -> usize {
-    os::huge_page_size().unwrap_or(2 << 20).max(1 << HUGE_UNIT_SHIFT)
-}
-
-/// The pages of a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// The size of a unit in bytes, as a power of two.
-    pub unit_shift: u32,
-    /// Bytes that are mapped at a time; a multiple of the unit.
-    pub extent: usize,
-    /// The page size in bytes. What is purged is a multiple of it.
-    pub page: usize,
-    /// Whether the memory is advised huge.
-    pub huge: bool,
-    /// The node whose threads it serves.
-    pub node: u8,
-}
-
-impl Shape {
-    /// The shape of a region for base pages.
-    pub(crate) fn small(node: u8) -> Self {
-        let page = os::page_size();
-        Self {
-            unit_shift: PageKind::Base.unit().trailing_zeros(),
-            extent: SMALL_EXTENT.max(page),
-            page,
-            huge: false,
-            node,
-        }
-    }
-
-    /// The shape of a region for huge pages.
-    pub(crate) fn huge(node: u8) -> Self {
-        let page = huge_page();
-        Self { unit_shift: PageKind::Huge.unit().trailing_zeros(), extent: page, page, huge: true, node }
-    }
-}
-
 /// The unit is not mapped.
 pub(crate) const UNMAPPED: u8 = 0;
 /// The unit is mapped and reads zero.
@@ -119,9 +83,9 @@ pub(crate) const FIRST_EPOCH: u8 = 3;
 /// Number of epochs, after which they wrap around.
 const EPOCHS: u8 = u8::MAX - FIRST_EPOCH + 1;
 
-/// The epoch after `epoch`.
-pub(crate) fn next_epoch(epoch: u8) -> u8 {
-    if epoch == u8::MAX { FIRST_EPOCH } else { epoch + 1 }
+/// The age of units that are freed in an epoch.
+pub(crate) fn age_of(epoch: u32) -> u8 {
+    FIRST_EPOCH + (epoch % u32::from(EPOCHS)) as u8
 }
 
 /// Epochs from a dirty unit's age until now.
@@ -197,11 +161,11 @@ impl Occupant {
 /// The record of one unit. The length and state of a span stand in the records of its first and its last unit.
 ///
 /// The holder of a used span may change `next` and `prev` while the holder of the heap's lock reads `len` and `tag`; and
-/// growth looks without the lock at blocks that others may free meanwhile (`heap::lives`): what it reads is a guess.
+/// growth looks without the lock at blocks that others may free meanwhile (`heap::block_at`): what it reads is a guess.
 #[repr(C)]
 pub(crate) struct Record {
     pub len: Number,
-    /// Bits 0 and 1: the state; bit 2: which lists contain it; above: how many of its units are dirty.
+    /// Free: 1, and above that bit how many of its units are dirty. Used: 0, and above that bit its link.
     pub tag: Number,
     /// Free: the neighbours in the list. Used: the two halves of an [`Occupant`].
     pub next: Number,
@@ -219,13 +183,6 @@ impl Record {
 
 /// No unit.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// The state of a span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SpanState {
-    Used = 1,
-    Free = 2,
-}
 
 /// Heads of the lists of free spans by size class: one set for spans with dirty units, one for clean spans.
 #[derive(Clone, Copy)]
@@ -275,8 +232,7 @@ impl std::ops::Deref for Segment {
 
 /// See [`Segment`].
 pub(crate) struct Body {
-    /// Whether its memory is advised huge.
-    pub huge: bool,
+    pub kind: PageKind,
     /// The node whose threads it serves.
     pub node: u8,
     /// The address space of its metadata and units.
@@ -334,22 +290,10 @@ impl Segment {
         unsafe { NonNull::new_unchecked(at).cast() }
     }
 
-    /// The address of unit 0.
-    #[inline]
-    pub(crate) fn base(&self) -> usize {
-        self.area.base()
-    }
-
     /// Bytes of a unit, as a power of two.
     #[inline]
     pub(crate) fn unit_shift(&self) -> u32 {
         self.area.unit_shift()
-    }
-
-    /// Units that the claim has room for.
-    #[inline]
-    pub(crate) fn capacity(&self) -> u32 {
-        self.area.capacity()
     }
 
     #[inline]
@@ -357,9 +301,20 @@ impl Segment {
         1 << self.unit_shift()
     }
 
+    /// Bytes of so many units.
+    #[inline]
+    pub(crate) fn bytes(&self, units: u32) -> usize {
+        (units as usize) << self.unit_shift()
+    }
+
     #[inline]
     pub(crate) fn address(&self, unit: u32) -> usize {
-        self.base() + ((unit as usize) << self.unit_shift())
+        self.area.base() + self.bytes(unit)
+    }
+
+    /// Units that the claim has room for.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.area.capacity()
     }
 
     /// The last unit up to `unit` at which a huge page starts, or unit 0.
@@ -390,8 +345,8 @@ impl Segment {
     }
 
     #[inline]
-    pub(crate) fn state(&self, unit: u32) -> SpanState {
-        if self.record(unit).tag.get() & 3 == SpanState::Free as u32 { SpanState::Free } else { SpanState::Used }
+    pub(crate) fn is_free(&self, unit: u32) -> bool {
+        self.record(unit).tag.get() & 1 != 0
     }
 
     /// Number of units of the used span that starts at `unit`.
@@ -425,21 +380,19 @@ impl Segment {
     /// Bytes of the units of a used span that came on huge pages and were not freed since.
     pub(crate) fn on_fresh_huge(&self, start: u32, len: u32) -> usize {
         let count = self.ages(start, len).iter().filter(|&&age| age == CLEAN_HUGE).count();
-        count << self.unit_shift()
+        self.bytes(count as u32)
     }
 
     /// Bytes of the dirty units among `len` units from `start`.
     pub(crate) fn dirty_bytes(&self, start: u32, len: u32) -> usize {
-        (self.count_dirty(start, len) as usize) << self.unit_shift()
+        self.bytes(self.count_dirty(start, len))
     }
 
-    /// Calls `visit` with the start and length of every run of mapped units among `len` units from `start`.
-    pub(crate) fn each_mapped_run(&self, start: u32, len: u32, mut visit: impl FnMut(u32, u32)) {
+    /// Calls `visit` with the start and length of every run of units among `len` units from `start` that are mapped or not.
+    pub(crate) fn each_run(&self, start: u32, len: u32, mut visit: impl FnMut(u32, u32, bool)) {
         let mut at = start;
-        for run in self.ages(start, len).chunk_by(|&a, &b| (a >= CLEAN) == (b >= CLEAN)) {
-            if run[0] >= CLEAN {
-                visit(at, run.len() as u32);
-            }
+        for run in self.ages(start, len).chunk_by(|&a, &b| (a == UNMAPPED) == (b == UNMAPPED)) {
+            visit(at, run.len() as u32, run[0] != UNMAPPED);
             at += run.len() as u32;
         }
     }
@@ -449,8 +402,8 @@ impl Segment {
 
 impl Segment {
     fn mark_used(&self, start: u32, len: u32) {
-        self.record(start + len - 1).set(len, SpanState::Used as u32, 0, 0);
-        self.record(start).set(len, SpanState::Used as u32, 0, 0);
+        self.record(start + len - 1).set(len, 0, 0, 0);
+        self.record(start).set(len, 0, 0, 0);
     }
 
     /// Allocates `len` units from one free span, of the first of `sides` that has one, so many bytes `before` a multiple of
@@ -459,72 +412,64 @@ impl Segment {
         let extra = (align >> self.unit_shift()).saturating_sub(1) as u32;
         let wanted = len.checked_add(extra)?;
         let found = sides.iter().find_map(|&side| self.find(side, wanted))?;
-        let (total, dirty) = self.unlist(found);
-        let dirty_of = |start, len| match dirty {
-            0 => 0,
-            all if all == total => len,
-            _ => self.count_dirty(start, len),
-        };
+        let (total, dirty) = self.free_span(found);
         let from = self.address(found) + before;
         let padding = from.next_multiple_of(align) - from;
         let mut skip = (padding >> self.unit_shift()) as u32;
         if extra == 0 && (0 < dirty && dirty < total) {
             // Partly dirty: from the end that has more of the preferred kind, or where the dirty units begin.
-            let (low, high) = (dirty_of(found, len), dirty_of(found + total - len, len));
+            let (low, high) = (self.count_dirty(found, len), self.count_dirty(found + total - len, len));
             let from_above = if sides[0] == Side::Dirty { high > low } else { high < low };
             skip = if from_above { total - len } else { 0 };
             if sides[0] == Side::Dirty && low.max(high) < len.min(dirty) {
                 let first = self.ages(found, total.min(LOOK_FOR_DIRTY)).iter().position(|&age| age >= FIRST_EPOCH);
                 let begins = first.map_or(total, |first| first as u32);
-                if begins <= total - len && dirty_of(found + begins, len) > low.max(high) {
+                if begins <= total - len && self.count_dirty(found + begins, len) > low.max(high) {
                     skip = begins;
                 }
             }
         }
-        let start = found + skip;
-        let behind = total - skip - len;
+        Some((found + skip, self.carve(found, found + skip, len)))
+    }
+
+    /// Turns a part of a free span into a used span; the rest stays free. Returns how many of its units are dirty.
+    pub(crate) fn carve(&self, span: u32, start: u32, len: u32) -> u32 {
+        let (total, dirty) = self.unlist(span);
+        let dirty_of = |start, len| match dirty {
+            0 => 0,
+            all if all == total => len,
+            _ => self.count_dirty(start, len),
+        };
+        let (before, behind) = (start - span, span + total - start - len);
         let its = dirty_of(start, len);
-        let before = if behind == 0 { dirty - its } else { dirty_of(found, skip) }; // a long span is counted in part
-        if skip > 0 {
-            self.list(found, skip, before);
+        let dirty_before = if behind == 0 { dirty - its } else { dirty_of(span, before) }; // a long span is counted in part
+        if before > 0 {
+            self.list(span, before, dirty_before);
         }
         if behind > 0 {
-            self.list(start + len, behind, dirty - before - its);
+            self.list(start + len, behind, dirty - dirty_before - its);
         }
         self.mark_used(start, len);
-        Some((start, its))
+        its
     }
 
     /// Frees used units, `dirty` of them dirty, and joins them with their free neighbours.
     pub(crate) fn give(&self, start: u32, len: u32, dirty: u32) {
-        let (mut start, mut len, mut dirty) = (start, len, dirty);
-        let end = start + len;
-        if end < self.top.get() && self.state(end) == SpanState::Free {
-            let (more, its) = self.unlist(end);
-            len += more;
-            dirty += its;
-        }
-        if start > 0 && self.state(start - 1) == SpanState::Free {
-            let (more, its) = self.unlist(start - self.record(start - 1).len.get());
-            start -= more;
-            len += more;
-            dirty += its;
-        }
-        self.list(start, len, dirty);
+        let (from, end) = (self.free_before(start), start + len);
+        let before = if from < start { self.unlist(from).1 } else { 0 };
+        let to = self.free_behind(end);
+        let behind = if to > end { self.unlist(end).1 } else { 0 };
+        self.list(from, to - from, before + dirty + behind);
     }
 
     /// The start of the free span that ends at `unit`, or `unit` if there is none.
     pub(crate) fn free_before(&self, unit: u32) -> u32 {
-        if unit > 0 && self.state(unit - 1) == SpanState::Free { unit - self.record(unit - 1).len.get() } else { unit }
+        if unit > 0 && self.is_free(unit - 1) { unit - self.record(unit - 1).len.get() } else { unit }
     }
 
     /// The end of the free span that starts at `unit`, or `unit` if there is none.
     pub(crate) fn free_behind(&self, unit: u32) -> u32 {
-        if unit < self.top.get() && self.state(unit) == SpanState::Free {
-            unit + self.record(unit).len.get()
-        } else {
-            unit
-        }
+        if unit < self.top.get() && self.is_free(unit) { unit + self.record(unit).len.get() } else { unit }
     }
 
     /// Splits the used span at `start` after `keep` units into two used spans.
@@ -535,73 +480,42 @@ impl Segment {
         self.set_occupant(start, occupant);
     }
 
-    /// Marks the unmapped units of a used span as permanently used, and frees the rest.
+    /// Frees the mapped units of a used span; the others stay used for ever.
     pub(crate) fn keep_out(&self, start: u32, len: u32) {
-        let (mut at, end) = (start, start + len);
-        while at < end {
-            let ages = self.ages(at, end - at);
-            let mapped = ages[0] != UNMAPPED;
-            let run = ages.iter().take_while(|&&age| (age != UNMAPPED) == mapped).count() as u32;
-            if at + run < end {
-                self.cut(at, run);
+        self.each_run(start, len, |at, len, _| self.mark_used(at, len));
+        self.each_run(start, len, |at, len, is_mapped| {
+            if is_mapped {
+                self.give(at, len, self.count_dirty(at, len));
             }
-            if mapped {
-                self.give(at, run, self.count_dirty(at, run));
-            }
-            at += run;
-        }
+        });
     }
 
     /// Extends the used span at `start` to `len` units by the free units behind it. Returns how many of those are dirty.
     pub(crate) fn extend(&self, start: u32, len: u32) -> Option<u32> {
         let (old, occupant) = (self.span_len(start), self.occupant(start));
-        let end = start + old;
-        let more = len - old;
-        if end >= self.top.get() || self.state(end) != SpanState::Free || self.record(end).len.get() < more {
+        let (end, more) = (start + old, len - old);
+        if more == 0 || self.free_behind(end) < end + more {
             return None;
         }
-        let (free, dirty) = self.unlist(end);
-        let its = self.count_dirty(end, more);
-        if free > more {
-            self.list(end + more, free - more, dirty - its);
-        }
+        let dirty = self.carve(end, end, more);
         self.mark_used(start, len);
         self.set_occupant(start, occupant);
-        Some(its)
+        Some(dirty)
     }
 
-    /// Turns a part of a free span into a used span; the rest stays free.
-    pub(crate) fn carve(&self, span: u32, start: u32, len: u32) {
-        let (total, dirty) = self.unlist(span);
-        let behind = span + total - start - len;
-        let (before, its) = (self.count_dirty(span, start - span), self.count_dirty(start, len));
-        if start > span {
-            self.list(span, start - span, before);
-        }
-        if behind > 0 {
-            self.list(start + len, behind, dirty - before - its);
-        }
-        self.mark_used(start, len);
-    }
-
-    /// The free span that ends at the top, if there is one.
-    pub(crate) fn free_at_top(&self) -> Option<(u32, u32)> {
-        let top = self.top.get();
-        if top == 0 || self.state(top - 1) != SpanState::Free {
-            return None;
-        }
-        let len = self.record(top - 1).len.get();
-        Some((top - len, len))
+    /// Number of units of the free span that ends at the top.
+    pub(crate) fn free_at_top(&self) -> u32 {
+        self.top.get() - self.free_before(self.top.get())
     }
 
     /// Links a used span without a block to another one: what a purge has taken out is a list in the records.
     pub(crate) fn link(&self, start: u32, next: Option<u32>) {
-        self.record(start).tag.set(SpanState::Used as u32 | next.unwrap_or(NONE >> 3) << 3);
+        self.record(start).tag.set(next.unwrap_or(NONE >> 1) << 1);
     }
 
     /// The span that a span is linked to.
     pub(crate) fn linked(&self, start: u32) -> Option<u32> {
-        Some(self.record(start).tag.get() >> 3).filter(|&next| next != NONE >> 3)
+        Some(self.record(start).tag.get() >> 1).filter(|&next| next != NONE >> 1)
     }
 
     /// The first free span of a class on one side.
@@ -628,6 +542,13 @@ pub(crate) enum Side {
     Dirty = 1,
 }
 
+impl Side {
+    /// That of spans with so many dirty units.
+    fn of(dirty: u32) -> Self {
+        if dirty > 0 { Self::Dirty } else { Self::Clean }
+    }
+}
+
 impl Segment {
     #[allow(clippy::mut_from_ref)] // exclusive by the lock, see below
     fn lists(&self, side: Side) -> &mut Lists {
@@ -638,11 +559,8 @@ impl Segment {
 
     /// Marks a span as free, with `dirty` dirty units, and puts it at the head of its list.
     pub(crate) fn list(&self, start: u32, len: u32, dirty: u32) {
-        let side = if dirty > 0 { Side::Dirty } else { Side::Clean };
-        let tag = SpanState::Free as u32 | (side as u32) << 2 | dirty << 3;
-        let lists = self.lists(side);
-        let class = class_of(len);
-        let next = lists.heads[class];
+        let (lists, class) = (self.lists(Side::of(dirty)), class_of(len));
+        let (next, tag) = (lists.heads[class], 1 | dirty << 1);
         self.record(start + len - 1).set(len, tag, NONE, NONE);
         self.record(start).set(len, tag, next, NONE);
         if next != NONE {
@@ -652,13 +570,17 @@ impl Segment {
         lists.filled[class / 64] |= 1 << (class % 64);
     }
 
-    /// Removes the free span at `start` from its list. Returns its length and its number of dirty units.
-    pub(crate) fn unlist(&self, start: u32) -> (u32, u32) {
+    /// The length of the free span at `start`, and its number of dirty units.
+    pub(crate) fn free_span(&self, start: u32) -> (u32, u32) {
         let record = self.record(start);
-        let (len, tag, next, prev) = (record.len.get(), record.tag.get(), record.next.get(), record.prev.get());
-        let side = if tag & 4 != 0 { Side::Dirty } else { Side::Clean };
-        let lists = self.lists(side);
-        let class = class_of(len);
+        (record.len.get(), record.tag.get() >> 1)
+    }
+
+    /// Removes the free span at `start` from its list. Returns the same.
+    pub(crate) fn unlist(&self, start: u32) -> (u32, u32) {
+        let (len, dirty) = self.free_span(start);
+        let (next, prev) = (self.record(start).next.get(), self.record(start).prev.get());
+        let (lists, class) = (self.lists(Side::of(dirty)), class_of(len));
         if prev == NONE {
             lists.heads[class] = next;
             if next == NONE {
@@ -670,7 +592,7 @@ impl Segment {
         if next != NONE {
             self.record(next).prev.set(prev);
         }
-        (len, tag >> 3)
+        (len, dirty)
     }
 
     /// The best fit among the first spans of at least `len` units on one side.
@@ -724,29 +646,4 @@ pub(crate) const fn class_of(len: u32) -> usize {
     let power = 31 - len.leading_zeros();
     let eighth = (len >> (power - 3)) & 7;
     (32 + (power - 5) * 8 + eighth) as usize
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn size_offset_and_note_survive_the_halves() {
-        for (asked, offset, note) in [(1, 0, 0), (u32::MAX as usize + 7, 3520, 127), ((1 << 47) - 1, 16320, 3)] {
-            let (low, high) = Occupant::new(1, offset, note).resized(asked).halves();
-            for found in [Occupant::from_halves(low, high), Occupant::from_halves(low, high).listed()] {
-                assert_eq!((found.asked(), found.offset(), found.note()), (asked, offset, note));
-            }
-        }
-    }
-
-    #[test]
-    fn classes_rise_with_length_and_fit_the_table() {
-        let mut last = 0;
-        for len in (1..100_000).chain((17..32).flat_map(|p| [(1u32 << p) - 1, 1 << p, (1 << p) + 1])) {
-            assert!(class_of(len) >= last && class_of(len) < CLASSES, "{len}");
-            last = class_of(len);
-        }
-        assert_eq!(class_of(u32::MAX), CLASSES - 1);
-    }
 }

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 #: An account of a process (crates/firsttouch/src/adaptors/accounts.rs), and its beginning: the process, whether it came
-#: to its own end, its bytes, which of the texts holds and its length, the bytes when that was written. The first has
-#: the sum.
+#: to its own end, its bytes, the length of the text behind, the bytes when that was written. The first has the sum.
 _SIZE, _BEGINNING = 8 << 10, "=Ix?xxQQQ8x"
 #: The signal by which the kernel kills; its module is not needed for more.
 _SIGKILL = 9
@@ -60,13 +59,11 @@ def _tell(why: str, file: int) -> None:
 
     held: list[tuple[int, str]] = []
     at, begins = _SIZE, struct.calcsize(_BEGINNING)
-    room = (_SIZE - begins) // 2
     while len(account := os.pread(file, _SIZE, at)) == _SIZE:
-        process, has_ended, used, which, then = struct.unpack_from(_BEGINNING, account)
+        process, has_ended, used, length, then = struct.unpack_from(_BEGINNING, account)
         if not process:
             break
-        begin = begins + (which >> 32) * room
-        text = account[begin : begin + (which & 0xFFFFFFFF)].decode(errors="replace") or _size(used)
+        text = account[begins : begins + length].decode(errors="replace") or _size(used)
         if not has_ended:
             held.append((max(used, then), f"process {process} held {text}"))
         at += _SIZE

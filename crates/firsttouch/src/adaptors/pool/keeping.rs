@@ -3,10 +3,10 @@
 
 use super::Pool;
 use super::policy::{self, ASK_MIN, IDLE_SPACE, WORTH_A_SEARCH};
-use super::shard::Shard;
+use super::shards::Shard;
 use crate::allocator::Allocator;
-use crate::heap::Heap;
-use crate::heap::purging;
+use crate::heap::Held;
+use crate::heap::purging::{Victims, purge_oldest};
 use crate::heap::segment::ticks_since;
 use crate::os;
 use crate::sync::lock::{Lock, Padded};
@@ -17,78 +17,65 @@ impl Pool {
         self.shards.iter().map(|Padded(shard)| shard)
     }
 
-    /// Moves the spans that the shards remember to the heaps if `old` returns `true` for their epoch.
-    pub(super) fn flush(&self, old: impl Fn(u8) -> bool) {
-        for shard in self.shards() {
-            self.flush_shard(shard, &old);
-        }
-    }
-
-    /// Moves all spans that the shards of one node remember to its heap; returns their number.
-    pub(super) fn flush_node(&self, node: u8) -> usize {
-        let shards = &self.shards[self.heaps.shards_of(node)];
-        shards.iter().map(|Padded(shard)| self.flush_shard(shard, &|_| true)).sum()
-    }
-
-    fn flush_shard(&self, shard: &Lock<Shard>, old: &impl Fn(u8) -> bool) -> usize {
+    /// Moves the spans that the shards remember to the heaps if `old` returns `true` for their epoch; returns their number.
+    pub(super) fn flush(&self, old: impl Fn(u8) -> bool) -> usize {
         let mut count = 0;
-        loop {
-            let recent = shard.lock().pop_oldest(old);
-            let Some(recent) = recent else { return count };
-            self.heaps.of(recent.span).region(recent.span.kind()).give(recent.span, recent.epoch);
-            count += 1;
+        for shard in self.shards() {
+            loop {
+                let recent = shard.lock().pop_oldest(&old);
+                let Some(recent) = recent else { break };
+                self.heap_of(recent.span).region(recent.span.kind()).give(recent.span, recent.epoch);
+                count += 1;
+            }
         }
+        count
     }
 
+    /// Bytes of the spans that the shards remember.
     pub(super) fn cached(&self) -> usize {
         self.shards().map(|shard| shard.lock().bytes()).sum()
     }
 
+    pub(super) fn held(&self) -> Held {
+        let mut sum = Held::default();
+        self.heaps.iter().for_each(|heap| heap.add_held(&mut sum));
+        sum
+    }
+
     /// Called when `fresh` bytes of memory were taken: purges idle memory if more is held than the peak justifies, or
-    /// the machine runs short of memory.
+    /// the machine runs short of memory. The kernel's OOM killer does not wait for the background purger.
     pub(super) fn make_room(&self, fresh: usize) {
         self.look_at_bound();
-        let held = self.heaps.held();
+        let held = self.held();
         let held = held.out + held.dirty;
-        self.meter.peak_held.fetch_max(held as isize, Relaxed);
-        let idle = held.saturating_sub(self.meter.active());
-        let shortage = self.shortage(fresh, held, idle);
-        let stuck = self.stuck.load(Relaxed);
-        if self.beyond(held).max(shortage) > 0 && idle > stuck + WORTH_A_SEARCH {
-            // With many shards, what they have not reported may be all of it.
-            self.shards().for_each(|shard| self.meter.report(&mut shard.lock().counts));
-            let idle = held.saturating_sub(self.meter.active());
-            let excess = self.beyond(held).max(shortage);
-            if excess == 0 || idle <= stuck + WORTH_A_SEARCH {
-                return;
-            }
-            self.flush(|_| true);
-            // Purges somewhat more at a time, because searching for victims is expensive.
-            let wanted = excess + policy::allowed(self.meter.most_active()) / 32;
-            let gone = self.purge_oldest(wanted);
-            // Asked anew: another thread may have purged at the same time.
-            self.stuck.store(if gone < wanted { self.idle() } else { 0 }, Relaxed);
-        }
-    }
-
-    /// Bytes by which what is held exceeds what the peak justifies.
-    fn beyond(&self, held: usize) -> usize {
-        let allowed = || policy::allowed(self.meter.most_active());
-        if self.options.is_automatic() { held.saturating_sub(allowed()) } else { 0 }
-    }
-
-    /// Bytes by which idle memory exceeds what the machine or the container have left, if that may be little. The kernel's
-    /// OOM killer does not wait for the background purger.
-    fn shortage(&self, fresh: usize, held: usize, idle: usize) -> usize {
+        self.meter.hold(held);
+        let idle = || held.saturating_sub(self.meter.active());
         let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
-        if unasked < ASK_MIN {
-            return 0;
+        let mut shortage = 0;
+        if unasked >= ASK_MIN && idle() >= ASK_MIN {
+            self.unasked.store(0, Relaxed);
+            shortage = idle().saturating_sub(policy::idle_limit(self.max_idle, idle()));
         }
-        self.unasked.store(0, Relaxed);
-        if held < self.total / 2 {
-            return 0;
+        let excess = || {
+            let beyond =
+                if self.options.is_automatic() { policy::allowed(self.meter.most_active()) } else { usize::MAX };
+            held.saturating_sub(beyond).max(shortage)
+        };
+        let is_worth_it = || excess() > 0 && idle() > self.stuck.load(Relaxed) + WORTH_A_SEARCH;
+        if !is_worth_it() {
+            return;
         }
-        idle.saturating_sub(os::headroom().saturating_sub(self.total / 16))
+        // With many shards, what they have not reported may be all of it.
+        self.shards().for_each(|shard| self.meter.report(&mut shard.lock().counts));
+        if !is_worth_it() {
+            return;
+        }
+        self.flush(|_| true);
+        // Purges somewhat more at a time, because searching for victims is expensive.
+        let wanted = excess() + policy::allowed(self.meter.most_active()) / 32;
+        let gone = self.purge_oldest(wanted);
+        // Asked anew: another thread may have purged at the same time.
+        self.stuck.store(if gone < wanted { self.idle() } else { 0 }, Relaxed);
     }
 
     /// Queries whether the process has a bound on its address space.
@@ -109,7 +96,7 @@ impl Pool {
 
     /// Bytes of idle address space.
     fn idle_addresses(&self) -> usize {
-        let held = self.heaps.held();
+        let held = self.held();
         held.mapped.saturating_sub(held.out) + self.cached()
     }
 
@@ -124,18 +111,14 @@ impl Pool {
     /// Ends an epoch: purges what is too old or too much.
     pub(super) fn age(&self) {
         self.look_at_bound();
-        if self.clock.tick() {
-            self.heaps.all().for_each(Heap::tick);
-        }
-        let now = self.heaps.epoch();
-        self.flush(|epoch| ticks_since(epoch, now) >= 2);
+        self.clock.tick();
+        let now = self.epoch();
+        let is_short = self.clock.decay_epochs.is_some_and(|epochs| epochs < 2);
+        self.flush(|epoch| is_short || ticks_since(epoch, now) >= 2);
         if let Some(epochs) = self.clock.decay_epochs {
-            if epochs < 2 {
-                self.flush(|_| true);
-            }
             // Parts of huge pages later, because the rest of a split one stays on base pages.
-            let parts = self.heaps.purge_parts(epochs.saturating_add(epochs / 2));
-            self.purged(self.heaps.purge(epochs) + parts);
+            self.purge(Victims::IdleParts(epochs.saturating_add(epochs / 2)));
+            self.purge(Victims::Idle(epochs));
         }
         let idle = self.idle();
         // What could not be purged may have gone since. Once a tick, or each request would search.
@@ -148,25 +131,29 @@ impl Pool {
         }
     }
 
-    /// Records and returns the bytes that the heaps returned.
-    pub(super) fn purged(&self, gone: usize) -> usize {
-        self.meter.purged.fetch_add(gone as u64, Relaxed);
-        gone
+    /// Purges dirty memory of all heaps; bytes given back.
+    pub(super) fn purge(&self, victims: Victims) -> usize {
+        let now = self.epoch();
+        self.purged(self.heaps.iter().map(|heap| heap.purge(victims, now, usize::MAX)).sum())
     }
 
     /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.
     fn purge_oldest(&self, bytes: usize) -> usize {
-        self.purged(purging::purge_oldest(self.heaps.all(), bytes))
+        self.purged(purge_oldest(&self.heaps, self.epoch(), bytes))
     }
 
+    fn purged(&self, gone: usize) -> usize {
+        self.meter.purged.fetch_add(gone as u64, Relaxed);
+        gone
+    }
+
+    /// Unmaps what is mapped and clean.
     pub(super) fn unmap_clean(&self) {
-        for heap in self.heaps.all() {
-            heap.unmap_clean();
-        }
+        self.heaps.iter().for_each(|heap| _ = heap.purge(Victims::Clean, self.epoch(), usize::MAX));
     }
 
     /// Gives back what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes given back.
     pub fn trim_parts(&self) -> usize {
-        self.purged(self.heaps.purge_parts(0))
+        self.purge(Victims::IdleParts(0))
     }
 }

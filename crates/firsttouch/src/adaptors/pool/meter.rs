@@ -22,6 +22,17 @@ pub(super) struct Counts {
     most_active: isize,
 }
 
+impl Counts {
+    /// Counts a request that was served with `bytes`, so many of them `recycled`.
+    #[inline]
+    pub(super) fn served(&mut self, asked: usize, bytes: usize, recycled: usize) {
+        self.allocations += 1;
+        self.allocated_bytes += asked as u64;
+        self.recycled += u64::from(recycled == bytes);
+        self.recycled_bytes += recycled as u64;
+    }
+}
+
 /// Bytes in use, and their peak. Each shard reports when its changes add up to [`STEP`], so that processors do not contend
 /// for one counter; peaks are exact where one processor makes them, and accurate to that for each further one.
 #[derive(Default)]
@@ -50,6 +61,49 @@ impl Meter {
         counts.most_active = counts.most_active.max(counts.active);
         if counts.active.unsigned_abs() >= STEP || counts.in_use.unsigned_abs() >= STEP {
             self.report(counts);
+        }
+    }
+
+    /// Counts bytes that were taken fresh from the system, on base pages and on huge ones.
+    pub(super) fn touched(&self, small: usize, huge: usize) {
+        self.first_touched_small.fetch_add(small as u64, Relaxed);
+        self.first_touched_huge.fetch_add(huge as u64, Relaxed);
+    }
+
+    /// Counts bytes that go back to the system because the request that finds them is better served by fresh ones.
+    pub(super) fn renewed(&self, bytes: usize) {
+        self.purged.fetch_add(bytes as u64, Relaxed);
+        self.renewed.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Counts that so many bytes are held; returns the peak.
+    pub(super) fn hold(&self, held: usize) -> usize {
+        held.max(self.peak_held.fetch_max(held as isize, Relaxed) as usize)
+    }
+
+    /// The statistics of all shards with these counts, without what is idle and mapped.
+    pub(super) fn stats<'a>(&self, shards: impl Iterator<Item = &'a mut Counts>) -> Stats {
+        let (mut stats, mut blocks) = (Stats::default(), 0);
+        for counts in shards {
+            self.report(counts);
+            blocks += counts.blocks;
+            stats.allocations += counts.allocations;
+            stats.recycled += counts.recycled;
+            stats.allocated_bytes += counts.allocated_bytes;
+            stats.recycled_bytes += counts.recycled_bytes;
+        }
+        let whole = |n: &AtomicIsize| n.load(Relaxed).max(0) as usize;
+        Stats {
+            in_use: whole(&self.in_use),
+            active: whole(&self.active),
+            peak_in_use: whole(&self.peak_in_use),
+            peak_active: whole(&self.peak_active),
+            blocks: blocks.max(0) as usize,
+            first_touched_small_bytes: self.first_touched_small.load(Relaxed),
+            first_touched_huge_bytes: self.first_touched_huge.load(Relaxed),
+            purged_bytes: self.purged.load(Relaxed),
+            failures: self.failures.load(Relaxed),
+            ..stats
         }
     }
 
@@ -86,7 +140,7 @@ impl Pool {
 
     /// Idle bytes.
     pub fn idle(&self) -> usize {
-        self.heaps.held().dirty + self.cached()
+        self.held().dirty + self.cached()
     }
 
     /// Bytes that were taken fresh from the system.
@@ -101,44 +155,18 @@ impl Pool {
     }
 
     pub(super) fn gather(&self) -> Stats {
-        let mut stats = Stats::default();
-        let mut blocks = 0isize;
-        let whole = |n: &AtomicIsize| n.load(Relaxed).max(0) as usize;
         // All shards at once: a block that one processor allocates and another frees would be counted twice, or never.
         self.shards().for_each(Lock::hold);
-        for shard in self.shards() {
-            // SAFETY: the line above holds the lock, and no other reference is made before its release below.
-            let counts = unsafe { &mut shard.held().counts };
-            self.meter.report(counts);
-            blocks += counts.blocks;
-            stats.allocations += counts.allocations;
-            stats.recycled += counts.recycled;
-            stats.allocated_bytes += counts.allocated_bytes;
-            stats.recycled_bytes += counts.recycled_bytes;
-        }
-        stats.in_use = whole(&self.meter.in_use);
-        stats.active = whole(&self.meter.active);
-        stats.peak_in_use = whole(&self.meter.peak_in_use);
-        stats.peak_active = whole(&self.meter.peak_active);
+        // SAFETY: the line above holds the locks, and no other reference is made before their release below.
+        let stats = self.meter.stats(self.shards().map(|shard| unsafe { &mut shard.held().counts }));
         // SAFETY: held above; nothing in between can panic.
         self.shards().for_each(|shard| unsafe { shard.release() });
         // The heaps are asked a moment later, as no lock of theirs is taken under a shard's. What they say is made to agree.
-        let heaps = self.heaps.held();
+        let heaps = self.held();
         let idle = (heaps.out + heaps.dirty + heaps.leaving).saturating_sub(stats.active);
         let held = stats.active + idle;
-        self.meter.peak_held.fetch_max(held.max(stats.peak_active) as isize, Relaxed);
-        Stats {
-            idle,
-            mapped: heaps.mapped.max(held),
-            retained: heaps.mapped.saturating_sub(held),
-            peak_held: whole(&self.meter.peak_held),
-            blocks: blocks.max(0) as usize,
-            first_touched_small_bytes: self.meter.first_touched_small.load(Relaxed),
-            first_touched_huge_bytes: self.meter.first_touched_huge.load(Relaxed),
-            purged_bytes: self.meter.purged.load(Relaxed),
-            refaulted_bytes: self.taken_again() as u64,
-            failures: self.meter.failures.load(Relaxed),
-            ..stats
-        }
+        let peak_held = self.meter.hold(held.max(stats.peak_active));
+        let (mapped, retained) = (heaps.mapped.max(held), heaps.mapped.saturating_sub(held));
+        Stats { idle, mapped, retained, peak_held, refaulted_bytes: self.taken_again() as u64, ..stats }
     }
 }

@@ -9,43 +9,39 @@
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
-mod coloring;
 mod keeping;
 mod meter;
-mod nodes;
 mod policy;
-mod shard;
+mod shards;
+#[cfg(test)]
+mod tests;
 mod upstream;
-mod zero;
 
-use crate::allocator::downcast;
-use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Request, downcast};
 use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
-use crate::heap;
-use crate::heap::Heap;
 use crate::heap::growing::Span;
 use crate::heap::purger::{self, Clock, Purgeable};
-use crate::heap::segment::Side;
-use crate::heap::segment::{Fresh, Occupant, PageKind, huge_page};
+use crate::heap::purging::Victims;
+use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Occupant, PageKind, Side, age_of, huge_page};
+use crate::heap::{self, Heap};
 pub use crate::layout::SMALL_LIMIT;
-use crate::layout::round_up;
+use crate::layout::{round_down, round_up};
 use crate::os::{self, Errno};
 use crate::pages::placement::Placement;
 use crate::sources::Pages;
 use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use crate::sync::lock::{Lock, Padded};
-use meter::Meter;
-pub use nodes::Machine;
-use nodes::{Heaps, Place};
-use policy::{CARRY_MIN, CUT_MIN, Evidence, SHARD_MAX};
+use meter::{Counts, Meter};
+use policy::{CARRY_MIN, CUT_MIN, Evidence, LOOK_MIN, SHARD_MAX, SHARDS};
 pub use policy::{DECAY, NUMPYS_HUGE, Origin, RENEW_MIN, huge_min};
-use shard::{Recent, Shard};
+pub use shards::Machine;
+use shards::{Place, Recent, Shard};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The declaration.
@@ -140,15 +136,17 @@ pub struct Pool {
     max_idle: usize,
     /// Whether it serves arrays alone, or any blocks of a program.
     for_arrays: bool,
-    heaps: Heaps,
+    machine: Machine,
+    /// By node, each for its processors.
+    heaps: Box<[Heap]>,
+    /// By processor; where there are many, some share one.
     shards: Box<[Padded<Lock<Shard>>]>,
     meter: Meter,
     clock: Clock,
     evidence: Lock<Evidence>,
     /// Idle bytes that the last purge could not return.
     stuck: AtomicUsize,
-    /// The memory of the machine or container, and the fresh bytes taken since the available memory was last queried.
-    total: usize,
+    /// The fresh bytes taken since the available memory was last queried.
     unasked: AtomicUsize,
     /// Bytes of address space that may be idle; `usize::MAX` if the process has no bound on it.
     idle_space: AtomicUsize,
@@ -173,60 +171,45 @@ impl Pool {
     }
 
     fn make(options: Options, for_arrays: bool, machine: Machine) -> Arc<Self> {
-        let total = os::memory_total();
-        let heaps = Heaps::new(machine);
-        let pool = Arc::new(Self {
+        let pool = Arc::new_cyclic(|this: &Weak<Self>| Self {
             options,
-            max_idle: options.max_idle.unwrap_or(total / 4),
+            max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
             for_arrays,
-            shards: (0..heaps.shards()).map(|_| Padded(Lock::new(Shard::default()))).collect(),
-            heaps,
+            // SAFETY: the pool is not moved before it is dropped, which closes the heaps.
+            heaps: (0..=machine.last_node()).map(|node| unsafe { Heap::new(node, this.as_ptr()) }).collect(),
+            shards: machine.node_of.iter().take(SHARDS).map(|_| Padded(Lock::new(Shard::default()))).collect(),
+            machine,
             meter: Meter::default(),
             clock: Clock::new(options.decay),
             evidence: Lock::new(Evidence::new()),
             stuck: AtomicUsize::new(0),
-            total,
             unasked: AtomicUsize::new(0),
             idle_space: AtomicUsize::new(usize::MAX),
             stuck_space: AtomicUsize::new(0),
         });
         let address = Arc::as_ptr(&pool);
-        // SAFETY: the pool is not moved before it is dropped, which closes the heaps and unregisters it.
-        unsafe {
-            pool.heaps.set_owner(address);
-            purger::enter(address);
-        }
+        // SAFETY: dropping the pool unregisters it.
+        unsafe { purger::enter(address) };
         pool
     }
 
     fn allocate_for(&self, request: Request, is_array: bool) -> Result<Block, AllocError> {
-        request.check().inspect_err(|&error| {
-            self.meter.failures.fetch_add(1, Relaxed);
-            failure::remember(error);
-        })?;
+        request.check().map_err(|error| self.refused(error))?;
         let kind = self.kind(request.size(), request.is_zeroed());
         let recent = self.take_recent(kind, request);
         let told = recent.is_none(); // whether its ages, and so its dirty bytes, are valid
         let span = match recent {
             Some(span) => span,
-            None => self
-                .take_from_heap(kind, request, is_array)
-                .or_else(|refused| self.retry(kind, request, is_array, refused))?,
+            None => self.take_from_heap(kind, request, is_array).or_else(|_| self.retry(kind, request, is_array))?,
         };
-        if request.is_zeroed() {
+        if request.is_zeroed() && (span.dirty > 0 || !told) {
             let end = span.block() - span.address() + request.size();
             // SAFETY: the span was just allocated and is not in use.
-            unsafe {
-                let kind = span.kind(); // may differ from the preferred kind
-                let again = match span.dirty {
-                    dirty if !told || dirty == span.bytes() => zero::recycled(span, end, kind.page()),
-                    0 => 0,
-                    _ => zero::dirty_units(span, end, kind.page()),
-                };
-                if again > 0 {
-                    self.touched(kind, again);
-                    self.renewed(again);
-                }
+            let again = unsafe { clear(span, end, told) };
+            if again > 0 {
+                let huge = if span.kind() == PageKind::Huge { again } else { 0 };
+                self.meter.touched(again - huge, huge);
+                self.meter.renewed(again);
             }
         }
         let zeroed = request.is_zeroed() || (told && span.dirty == 0);
@@ -245,51 +228,62 @@ impl Pool {
         &self.shards[here.shard].0
     }
 
+    /// The heap that a span belongs to.
+    #[inline]
+    fn heap_of(&self, span: Span) -> &Heap {
+        &self.heaps[usize::from(span.segment.node)]
+    }
+
+    /// The age of what is freed now.
+    #[inline]
+    fn epoch(&self) -> u8 {
+        age_of(self.clock.epoch())
+    }
+
     /// The warmest span of this processor that fits.
     #[inline]
     fn take_recent(&self, kind: PageKind, request: Request) -> Option<Span> {
         if request.size() > SHARD_MAX {
             return None;
         }
-        let mut shard = self.shard(self.heaps.here()).lock();
-        let mut take = |kind: PageKind| shard.take(kind, coloring::room(kind.unit(), request.size(), request.align()));
+        let here = self.machine.here();
+        let mut shard = self.shard(here).lock();
+        let room = |kind: PageKind| policy::room(kind.unit(), request.size(), request.align());
+        let mut take = |kind: PageKind| shard.take(here.node, kind, room(kind));
         let smaller = kind == PageKind::Base && serves_small(request.size());
         let span = take(kind).or_else(|| if smaller { take(PageKind::Huge) } else { None })?;
         if span.address() & (request.align() - 1) != 0 {
-            let epoch = self.heaps.epoch();
+            let epoch = self.epoch();
             let _ = shard.put(Recent { span, epoch }); // there is room: a span was just removed
             return None;
         }
-        shard.counts.recycled += 1;
-        shard.counts.recycled_bytes += span.bytes() as u64;
-        self.count(&mut shard, span, request, Origin::Recycled);
+        self.count(&mut shard.counts, span, request, Origin::Recycled, span.bytes());
         Some(span)
     }
 
+    /// Records the block of a request in a span, of which so many bytes are `recycled`.
     #[inline]
-    fn count(&self, shard: &mut Shard, span: Span, request: Request, origin: Origin) {
+    fn count(&self, counts: &mut Counts, span: Span, request: Request, origin: Origin, recycled: usize) {
         let asked = request.size();
-        let offset = coloring::offset(shard.counts.allocations, span.bytes() - asked, request.align());
+        let offset = policy::offset(counts.allocations, span.bytes() - asked, request.align());
         span.segment.set_occupant(span.start, Occupant::new(asked, offset, origin as u8));
-        shard.counts.allocations += 1;
-        shard.counts.blocks += 1;
-        shard.counts.allocated_bytes += asked as u64;
-        self.meter.note(&mut shard.counts, asked as isize, span.bytes() as isize);
+        counts.blocks += 1;
+        counts.served(asked, span.bytes(), recycled);
+        self.meter.note(counts, asked as isize, span.bytes() as isize);
     }
 
     /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh.
     #[cold]
     fn take_from_heap(&self, kind: PageKind, request: Request, is_array: bool) -> Result<Span, Errno> {
-        let (size, align) = (coloring::room(kind.unit(), request.size(), request.align()), request.align());
-        let node = self.heaps.here().node;
-        let heap = self.heaps.at(node);
+        let (size, align) = (policy::room(kind.unit(), request.size(), request.align()), request.align());
+        let heap = &self.heaps[usize::from(self.machine.here().node)];
         let take_dirty = || heap.region(kind).take(size, align, &[Side::Dirty], kind.pages());
         let mut idle = take_dirty()?;
-        if idle.is_none() && self.flush_node(node) > 0 {
+        if idle.is_none() && self.flush(|_| true) > 0 {
             idle = take_dirty()?;
         }
         let grow = |kind: PageKind, fresh| {
-            let size = coloring::room(kind.unit(), request.size(), align);
+            let size = policy::room(kind.unit(), request.size(), align);
             heap.take_or_grow(kind, size, align, [Side::Dirty, Side::Clean], fresh)
         };
         let (span, origin) = match idle {
@@ -299,7 +293,7 @@ impl Pool {
                     // At a limit there may be no huge pages to be had: then the idle ones serve.
                     match grow(PageKind::Huge, Fresh::Huge) {
                         Ok(span) => {
-                            self.renewed(idle.bytes());
+                            self.meter.renewed(idle.bytes());
                             heap.give_back(idle);
                             (span, Origin::Exchanged)
                         }
@@ -339,26 +333,13 @@ impl Pool {
             PageKind::Base => PageKind::Huge,
             PageKind::Huge => PageKind::Base,
         };
-        heap.region(other).take_resident(coloring::room(other.unit(), size, align), align)
-    }
-
-    /// Takes a span from the region for base pages, from fresh memory if need be, as its granules are smaller.
-    fn take_base_pages(&self, request: Request) -> Option<Span> {
-        let heap = self.heaps.at(self.heaps.here().node);
-        let sides = [Side::Dirty, Side::Clean];
-        let span = heap.take_or_grow(PageKind::Base, request.size(), request.align(), sides, Fresh::Base).ok()?;
-        self.taken(span, request, Origin::Off);
-        Some(span)
+        heap.region(other).take_resident(policy::room(other.unit(), size, align), align)
     }
 
     /// Records that a span was taken from a heap for a request.
     fn taken(&self, span: Span, request: Request, origin: Origin) {
-        let mut shard = self.shard(self.heaps.here()).lock();
+        self.count(&mut self.shard(self.machine.here()).lock().counts, span, request, origin, span.dirty);
         let fresh = span.bytes() - span.dirty;
-        shard.counts.recycled += u64::from(fresh == 0);
-        shard.counts.recycled_bytes += span.dirty as u64;
-        self.count(&mut shard, span, request, origin);
-        drop(shard);
         if fresh == 0 {
             return;
         }
@@ -372,48 +353,43 @@ impl Pool {
 
     /// Counts `fresh` bytes that were taken from the system, `huge` of them on huge pages, and makes room for them.
     fn taken_fresh_of(&self, fresh: usize, huge: usize) {
-        self.touched(PageKind::Huge, huge);
-        self.touched(PageKind::Base, fresh - huge);
+        if fresh == 0 {
+            return;
+        }
+        self.meter.touched(fresh - huge, huge);
         self.make_room(fresh);
         if !purger::ensure() {
             self.tick_if_due();
         }
     }
 
-    /// Counts bytes that go back to the system because the request that finds them is better served by fresh ones.
-    fn renewed(&self, bytes: usize) {
-        self.meter.purged.fetch_add(bytes as u64, Relaxed);
-        self.meter.renewed.fetch_add(bytes as u64, Relaxed);
-    }
-
-    fn touched(&self, kind: PageKind, bytes: usize) {
-        let counter =
-            if kind == PageKind::Huge { &self.meter.first_touched_huge } else { &self.meter.first_touched_small };
-        counter.fetch_add(bytes as u64, Relaxed);
-    }
-
-    /// Tries again after trimming the pool.
+    /// Tries again after trimming the pool, at last on base pages, whose granules are smaller.
     #[cold]
-    fn retry(&self, kind: PageKind, request: Request, is_array: bool, refused: Errno) -> Result<Span, AllocError> {
+    fn retry(&self, kind: PageKind, request: Request, is_array: bool) -> Result<Span, AllocError> {
         self.trim();
         self.unmap_clean();
-        let unsupported = refused == Errno::UNSUPPORTED;
-        let result = if unsupported { Err(refused) } else { self.take_from_heap(kind, request, is_array) };
-        let result = match kind {
-            PageKind::Huge => result.or_else(|error| self.take_base_pages(request).ok_or(error)),
-            PageKind::Base => result,
-        };
-        result.map_err(|error| {
-            self.meter.failures.fetch_add(1, Relaxed);
-            let error = heap::refused(request.size(), error);
-            failure::remember(error);
-            error
-        })
+        let result = self.take_from_heap(kind, request, is_array).or_else(|refused| {
+            let heap = &self.heaps[usize::from(self.machine.here().node)];
+            let (sides, fresh) = ([Side::Dirty, Side::Clean], Fresh::Base);
+            let span = heap.take_or_grow(PageKind::Base, request.size(), request.align(), sides, fresh);
+            let span = span.map_err(|_| refused)?;
+            self.taken(span, request, Origin::Off);
+            Ok(span)
+        });
+        result.map_err(|error| self.refused(heap::refused(request.size(), error)))
+    }
+
+    /// Counts and remembers a failure.
+    #[cold]
+    fn refused(&self, error: AllocError) -> AllocError {
+        self.meter.failures.fetch_add(1, Relaxed);
+        failure::remember(error);
+        error
     }
 
     /// Whether a live block begins at `address`, which may be any address.
     pub fn is_block(&self, address: NonNull<u8>) -> bool {
-        heap::lives(address.as_ptr() as usize)
+        heap::block_at(address.as_ptr() as usize).is_some()
     }
 
     /// The bytes that were asked for the live block at `address`.
@@ -434,7 +410,7 @@ impl Pool {
         if span.bytes() < CARRY_MIN || size < span.bytes() {
             return None;
         }
-        let heap = self.heaps.of(span);
+        let heap = self.heap_of(span);
         let (_, pages, _) = self.pages_for(request, self.for_arrays);
         // Huge pages can be moved as such only to where others could lie.
         let align =
@@ -444,25 +420,19 @@ impl Pool {
         let behind = (to.start + span.len, to.len - span.len);
         let (dirty, huge) = (to.segment.dirty_bytes(behind.0, behind.1), to.segment.on_fresh_huge(behind.0, behind.1));
         // SAFETY: the block is its owner's, who resizes it, and nobody knows of the other span yet.
-        if !unsafe { heap.carry(span, to) } {
+        if !unsafe { heap.carry(span, to, self.epoch()) } {
             return None;
         }
         to.segment.set_occupant(to.start, Occupant::new(size, old.offset(), Origin::Carried as u8));
         // The pages that came along are reused, and those that lay where they are now are gone.
         let grown = to.bytes() - span.bytes();
-        let fresh = grown - dirty;
-        let mut shard = self.shard(self.heaps.here()).lock();
-        shard.counts.allocations += 1;
-        shard.counts.allocated_bytes += size as u64;
-        shard.counts.recycled += u64::from(fresh == 0);
-        shard.counts.recycled_bytes += (span.bytes() + dirty) as u64;
+        let mut shard = self.shard(self.machine.here()).lock();
+        shard.counts.served(size, to.bytes(), span.bytes() + dirty);
         self.meter.note(&mut shard.counts, size as isize - old.asked() as isize, grown as isize);
         drop(shard);
         self.meter.purged.fetch_add((to.dirty - dirty) as u64, Relaxed);
         self.evidence.lock().grown(huge);
-        if fresh > 0 {
-            self.taken_fresh_of(fresh, huge);
-        }
+        self.taken_fresh_of(grown - dirty, huge);
         // SAFETY: spans lie in mapped memory, never at zero.
         Some(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(to.block())) })
     }
@@ -471,6 +441,42 @@ impl Pool {
 /// Whether idle memory on huge pages may serve a smaller block: rounding to its units then wastes at most a quarter.
 fn serves_small(size: usize) -> bool {
     size >= 4 * PageKind::Huge.unit()
+}
+
+/// Clears the first `size` bytes of a span: all of them, or where `by_age` those of dirty units. Whole pages that were hardly
+/// used, and those of a large block, are discarded: the kernel then zeroes what is used, and only that. Returns their bytes.
+///
+/// # Safety
+/// The span belongs to the caller and is not in use yet. `by_age`: the ages of its units are true.
+unsafe fn clear(span: Span, size: usize, by_age: bool) -> usize {
+    let (segment, end) = (span.segment, span.address() + size);
+    let (mut at, mut discarded) = (span.start, 0);
+    while at < span.start + span.len {
+        let ages = segment.ages(at, span.start + span.len - at); // anew, since clearing changes them
+        let is_dirty = |age: &&u8| !by_age || **age >= FIRST_EPOCH;
+        let clean = ages.iter().take_while(|age| !is_dirty(age)).count();
+        let run = ages[clean..].iter().take_while(is_dirty).count();
+        let from = segment.address(at + clean as u32).min(end);
+        at += (clean + run) as u32;
+        let to = segment.address(at).min(end);
+        let first = round_up(from, span.kind().page()).unwrap_or(to).min(to);
+        let last = round_down(to, span.kind().page()).max(first);
+        let is_sparse = || to - from >= LOOK_MIN && !policy::is_half_filled(from, to - from);
+        // SAFETY: the span is the caller's and nobody uses it yet (`Pool::allocate`).
+        unsafe {
+            let fill = |from: usize, to: usize| with_exposed_provenance_mut::<u8>(from).write_bytes(0, to - from);
+            if first < last && (size >= RENEW_MIN || is_sparse()) && os::discard(first, last - first).is_ok() {
+                let unit = |at: usize| ((at - span.address()) >> segment.unit_shift()) as u32;
+                segment.ages(span.start + unit(first), unit(last) - unit(first)).fill(CLEAN);
+                fill(from, first);
+                fill(last, to);
+                discarded += last - first;
+            } else {
+                fill(from, to);
+            }
+        }
+    }
+    discarded
 }
 
 // SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until they are freed (law 8);
@@ -490,16 +496,16 @@ unsafe impl Allocator for Pool {
         let Some(span) = heap::span_at(address.as_ptr() as usize) else { return };
         let asked = span.segment.occupant(span.start).asked() as isize;
         span.segment.set_occupant(span.start, Occupant::NONE);
-        let here = self.heaps.here();
+        let here = self.machine.here();
         let mut shard = self.shard(here).lock();
         shard.counts.blocks -= 1;
         self.meter.note(&mut shard.counts, -asked, -(span.bytes() as isize));
-        let recent = Recent { span, epoch: self.heaps.epoch() };
+        let recent = Recent { span, epoch: self.epoch() };
         let stays = span.bytes() <= SHARD_MAX && span.segment.node == here.node;
         let oldest = if stays { shard.put(recent) } else { Some(recent) };
         drop(shard);
         if let Some(Recent { span, epoch }) = oldest {
-            self.heaps.of(span).region(span.kind()).give(span, epoch);
+            self.heap_of(span).region(span.kind()).give(span, epoch);
         }
         let idle_space = self.idle_space.load(Relaxed);
         if idle_space != usize::MAX {
@@ -527,12 +533,7 @@ unsafe impl Allocator for Pool {
                 return Ok(at(moved));
             }
             let request = request.with_zeroed(false);
-            let block = match self.allocate(request.with_size(roomy)).or_else(|_| self.allocate(request)) {
-                Ok(block) => block.address,
-                // What was idle has been given back meanwhile, so there may be room to grow now.
-                Err(_) if suits && self.resize_in_place(address, size) => return Ok(at(address)),
-                Err(error) => return Err(error),
-            };
+            let block = self.allocate(request.with_size(roomy)).or_else(|_| self.allocate(request))?.address;
             self.resize_in_place(block, size); // the room is no part of what was asked
             block.copy_from_nonoverlapping(address, self.usable_size(address).min(size));
             self.deallocate(address);
@@ -547,28 +548,27 @@ unsafe impl Allocator for Pool {
         let (mut change, mut fresh, mut huge) = (0, 0, 0);
         if need > span.bytes() {
             let (_, pages, _) = self.pages_for(Request::bytes(size), self.for_arrays);
-            let extended = self.heaps.of(span).region(span.kind()).extend(span, need, pages);
-            let Some((_, clean)) = extended else { return false };
+            let extended = self.heap_of(span).region(span.kind()).extend(span, need, pages);
+            let Some(clean) = extended else { return false };
             (change, fresh) = ((need - span.bytes()) as isize, clean);
             huge = span
                 .segment
                 .on_fresh_huge(span.start + span.len, (need >> span.segment.unit_shift()) as u32 - span.len);
             self.evidence.lock().grown(huge);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
-            self.heaps.of(span).shrink(span, (need >> span.segment.unit_shift()).max(1) as u32);
+            self.heap_of(span).shrink(span, (need >> span.segment.unit_shift()).max(1) as u32, self.epoch());
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
         span.segment.set_occupant(span.start, old.resized(size));
-        self.meter.note(&mut self.shard(self.heaps.here()).lock().counts, size as isize - old.asked() as isize, change);
-        if fresh > 0 {
-            self.taken_fresh_of(fresh, huge);
-        }
+        let asked = size as isize - old.asked() as isize;
+        self.meter.note(&mut self.shard(self.machine.here()).lock().counts, asked, change);
+        self.taken_fresh_of(fresh, huge);
         true
     }
 
     fn trim(&self) -> usize {
         self.flush(|_| true);
-        let gone = self.purged(self.heaps.purge(0));
+        let gone = self.purge(Victims::Idle(0));
         *self.evidence.lock() = Evidence::new(); // what comes next is served as at the beginning
         gone
     }
@@ -592,7 +592,7 @@ impl Purgeable for Pool {
     }
 
     fn is_idle(&self) -> bool {
-        let held = self.heaps.held();
+        let held = self.held();
         held.out + held.dirty + held.leaving == 0
     }
 
@@ -603,7 +603,7 @@ impl Purgeable for Pool {
     fn hold(&self) {
         // A heap's locks and a shard's are never held together. The purge lock comes first.
         self.evidence.hold();
-        self.heaps.all().for_each(Heap::hold);
+        self.heaps.iter().for_each(Heap::hold);
         self.shards().for_each(Lock::hold);
     }
 
@@ -611,7 +611,7 @@ impl Purgeable for Pool {
         // SAFETY: `hold` acquired them all.
         unsafe {
             self.shards().for_each(|shard| shard.release());
-            self.heaps.all().for_each(|heap| heap.release());
+            self.heaps.iter().for_each(|heap| heap.release());
             self.evidence.release();
         }
     }
@@ -622,20 +622,6 @@ impl Drop for Pool {
         purger::leave(std::ptr::from_ref(self));
         self.flush(|_| true);
         // SAFETY: there are no other references to the pool; a heap with live blocks stays open (law 8).
-        self.heaps.all().for_each(|heap| unsafe { heap.close() });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pool_is_not_idle_while_its_memory_goes_back() {
-        let pool = Pool::new(Options::default());
-        assert!(pool.is_idle());
-        pool.heaps.at(0).region(PageKind::Base).leaving = 4096; // another thread is giving it back
-        assert!(!pool.is_idle());
-        pool.heaps.at(0).region(PageKind::Base).leaving = 0;
+        self.heaps.iter().for_each(|heap| unsafe { heap.close() });
     }
 }

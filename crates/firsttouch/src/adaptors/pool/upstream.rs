@@ -4,6 +4,7 @@
 //! A free only puts the block into the list. The background purger returns blocks that are too old or too many to the upstream;
 //! where that runs foreign code, the next request does. Trimming and running out of memory return all.
 
+use super::meter::{Counts, Meter};
 use super::policy::{allowed, idle_limit};
 use super::{Options, Pool, SMALL_LIMIT};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
@@ -17,25 +18,22 @@ use crate::sync::lock::Lock;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Idle blocks that a request tries, the last freed first. To try this many costs less than a page fault.
 const LOOK: usize = 256;
 
-/// What the ledger records of a live block.
+/// The size that was requested of the upstream for a block, and what it has.
 #[derive(Clone, Copy)]
-struct Living {
-    asked: usize,
+struct Made {
+    size: usize,
     usable: usize,
-    /// The size that was requested of the upstream.
-    made: usize,
 }
 
 /// A block that waits for its next user.
-#[derive(Clone, Copy)]
 struct Idle {
     address: NonNull<u8>,
-    usable: usize,
-    made: usize,
+    made: Made,
     /// When it was freed.
     epoch: u32,
 }
@@ -52,63 +50,28 @@ struct Kept {
     count: usize,
     /// The usable bytes of the idle ones.
     idle: usize,
-    counts: Stats,
+    counts: Counts,
 }
 
 impl Kept {
-    /// Makes room for a new block; whether there was memory for that.
-    fn admit(&mut self) -> bool {
-        let has_room = self.blocks.try_reserve(self.count + 1 - self.blocks.len()).is_ok();
-        self.count += usize::from(has_room);
-        has_room
-    }
-
-    /// Keeps a block that was admitted.
-    fn put(&mut self, address: NonNull<u8>, Living { usable, made, .. }: Living, epoch: u32) {
-        self.idle += usable;
-        self.blocks.push_back(Idle { address, usable, made, epoch });
-    }
-
     /// Takes the block freed last among those that suit and waste at most an eighth.
     fn take(&mut self, request: Request) -> Option<Idle> {
-        let (size, most) = (request.size(), request.size() + request.size() / 8);
-        let fits = |idle: &Idle| (size..=most).contains(&idle.made) && request.suits(idle.address);
+        let sizes = request.size()..=request.size() + request.size() / 8;
+        let fits = |idle: &Idle| sizes.contains(&idle.made.size) && request.suits(idle.address);
         let (place, _) = self.blocks.iter().enumerate().rev().take(LOOK).find(|(_, idle)| fits(idle))?;
         self.remove(place)
     }
 
-    /// Takes the block that has been idle longest if `old` returns `true` for its epoch and the bytes that are idle. The
-    /// caller gives it back to the upstream.
-    fn take_oldest(&mut self, old: impl Fn(u32, usize) -> bool) -> Option<Idle> {
-        let is_old = self.blocks.front().is_some_and(|oldest| old(oldest.epoch, self.idle));
-        let idle = if is_old { self.remove(0) } else { None }?;
-        self.count -= 1;
-        self.counts.purged_bytes += idle.usable as u64;
-        Some(idle)
+    /// Keeps a block, for which there is room.
+    fn put(&mut self, address: NonNull<u8>, made: Made, epoch: u32) {
+        self.idle += made.usable;
+        self.blocks.push_back(Idle { address, made, epoch });
     }
 
     fn remove(&mut self, place: usize) -> Option<Idle> {
         let idle = self.blocks.remove(place)?;
-        self.idle -= idle.usable;
+        self.idle -= idle.made.usable;
         Some(idle)
-    }
-
-    /// Counts an allocation.
-    fn on_alloc(&mut self, asked: usize, usable: usize) {
-        self.counts.blocks += 1;
-        self.counts.allocations += 1;
-        self.counts.allocated_bytes += asked as u64;
-        self.changed((0, 0), (asked, usable));
-    }
-
-    /// Counts a change of the requested and usable sizes of a live block.
-    fn changed(&mut self, old: (usize, usize), new: (usize, usize)) {
-        let counts = &mut self.counts;
-        counts.in_use = counts.in_use + new.0 - old.0;
-        counts.active = counts.active + new.1 - old.1;
-        counts.peak_in_use = counts.peak_in_use.max(counts.in_use);
-        counts.peak_active = counts.peak_active.max(counts.active);
-        counts.peak_held = counts.peak_held.max(counts.active + self.idle);
     }
 }
 
@@ -120,7 +83,9 @@ pub(super) struct UpstreamPool {
     options: Options,
     max_idle: usize,
     state: Lock<Kept>,
-    ledger: Arc<Ledger<Living>>,
+    meter: Meter,
+    /// What was asked for each live block, and how it was made.
+    ledger: Arc<Ledger<(usize, Made)>>,
     clock: Clock,
 }
 
@@ -133,6 +98,7 @@ impl Pool {
             options,
             max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
             state: Lock::new(Kept::default()),
+            meter: Meter::default(),
             ledger: Ledger::new(),
             clock: Clock::new(options.decay),
         });
@@ -144,80 +110,51 @@ impl Pool {
 }
 
 impl UpstreamPool {
-    /// Takes an idle block, or else a fresh one, if need be after all idle ones were returned. Also returns what the ledger
-    /// records, and whether the block is fresh.
-    fn take(&self, request: Request) -> Result<(Block, Living, bool), AllocError> {
-        let asked = request.size();
-        let mut state = self.state.lock();
-        if let Some(Idle { address, usable, made, .. }) = state.take(request) {
-            state.counts.recycled += 1;
-            state.counts.recycled_bytes += usable as u64;
-            state.on_alloc(asked, usable);
-            return Ok((Block { address, size: usable, zeroed: false }, Living { asked, usable, made }, false));
-        }
-        drop(state);
+    /// A fresh block, if need be after all idle ones were returned, with room for it in the list.
+    fn fresh(&self, request: Request) -> Result<Block, AllocError> {
         let before = failure::now();
         let again = |_| {
             failure::retract(before);
             self.trim();
             self.upstream.allocate(request)
         };
-        let block = self.upstream.allocate(request).or_else(again).map_err(|error| AllocError { asked, ..error })?;
+        let block = self.upstream.allocate(request).or_else(again)?;
         let mut state = self.state.lock();
-        if !state.admit() {
+        let more = state.count + 1 - state.blocks.len();
+        if state.blocks.try_reserve(more).is_err() {
             drop(state);
             // SAFETY: the block was just allocated, and nobody knows of it.
             unsafe { self.upstream.deallocate(block.address) };
-            return Err(AllocError::new(asked, Limit::Upstream));
+            return Err(AllocError::new(request.size(), Limit::Upstream));
         }
-        state.counts.first_touched_small_bytes += block.size as u64;
-        state.on_alloc(asked, block.size);
-        Ok((block, Living { asked, usable: block.size, made: asked }, true))
+        state.count += 1;
+        self.meter.touched(block.size, 0);
+        Ok(block)
     }
 
-    /// Keeps a freed block.
-    fn put(&self, address: NonNull<u8>, living: Living) {
-        let mut state = self.state.lock();
-        state.counts.blocks -= 1;
-        state.changed((living.asked, living.usable), (0, 0));
-        state.put(address, living, self.clock.epoch());
-    }
-
-    /// Returns idle blocks while more is held than the peak justifies, unless the options say what may be idle.
-    fn make_room(&self) {
-        if self.options.is_automatic() {
-            let (active, peak) = {
-                let counts = &self.state.lock().counts;
-                (counts.active, counts.peak_active)
-            };
-            self.give_back_while(|_, idle| active + idle > allowed(peak));
-        }
-    }
-
-    /// Returns blocks, oldest first, while `more` returns `true` for their epoch and idle bytes; says how many bytes.
+    /// Returns blocks, oldest first, while `more` returns `true` for their epoch and the idle bytes; says how many bytes.
     fn give_back_while(&self, more: impl Fn(u32, usize) -> bool) -> usize {
         let mut gone = 0;
         loop {
-            let oldest = self.state.lock().take_oldest(&more);
-            let Some(idle) = oldest else { return gone };
-            gone += idle.usable;
+            let mut state = self.state.lock();
+            let is_old = state.blocks.front().is_some_and(|oldest| more(oldest.epoch, state.idle));
+            let Some(Idle { address, made, .. }) = (if is_old { state.remove(0) } else { None }) else { return gone };
+            state.count -= 1;
+            drop(state);
+            self.meter.purged.fetch_add(made.usable as u64, Relaxed);
+            gone += made.usable;
             // SAFETY: it was freed, and is in no list.
-            unsafe { self.upstream.deallocate(idle.address) };
+            unsafe { self.upstream.deallocate(address) };
         }
     }
 
     /// Returns what is too old or too much.
     fn age(&self) {
         self.clock.tick();
-        self.give_back_while(|epoch, _| self.is_old(epoch));
+        let (now, decay) = (self.clock.epoch(), self.clock.decay_epochs);
+        self.give_back_while(|epoch, _| decay.is_some_and(|epochs| now.wrapping_sub(epoch) >= epochs.into()));
         let limit = idle_limit(self.max_idle, self.state.lock().idle);
-        self.give_back_while(|_, bytes| bytes > limit);
-    }
-
-    /// Whether a block freed in `epoch` has decayed.
-    fn is_old(&self, epoch: u32) -> bool {
-        let age = self.clock.epoch().wrapping_sub(epoch);
-        self.clock.decay_epochs.is_some_and(|epochs| age >= epochs.into())
+        self.give_back_while(|_, idle| idle > limit);
     }
 }
 
@@ -232,23 +169,38 @@ unsafe impl Allocator for UpstreamPool {
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let refused = |error| {
-            self.state.lock().counts.failures += 1;
+        let asked = request.size();
+        let refused = |error: AllocError| {
+            let error = AllocError { asked, ..error };
+            self.meter.failures.fetch_add(1, Relaxed);
             failure::pass_on(error);
             error
         };
         request.check().map_err(refused)?;
-        let (block, living, is_fresh) = self.take(request).map_err(refused)?;
-        if let Err(error) = self.ledger.enter(block.address, request.size(), living) {
-            self.put(block.address, living);
+        let idle = self.state.lock().take(request);
+        let (block, size) = match &idle {
+            Some(Idle { address, made, .. }) => {
+                (Block { address: *address, size: made.usable, zeroed: false }, made.size)
+            }
+            None => (self.fresh(request).map_err(refused)?, asked),
+        };
+        let made = Made { size, usable: block.size };
+        if let Err(error) = self.ledger.enter(block.address, asked, (asked, made)) {
+            self.state.lock().put(block.address, made, self.clock.epoch());
             return Err(refused(error));
         }
+        let recycled = if idle.is_some() { made.usable } else { 0 };
+        let mut state = self.state.lock();
+        state.counts.blocks += 1;
+        state.counts.served(asked, made.usable, recycled);
+        self.meter.note(&mut state.counts, asked as isize, made.usable as isize);
+        drop(state);
         if request.is_zeroed() && !block.zeroed {
             // SAFETY: the block was just allocated and is not in use yet.
-            unsafe { block.address.write_bytes(0, request.size()) };
+            unsafe { block.address.write_bytes(0, asked) };
         }
-        if is_fresh {
-            self.make_room();
+        if idle.is_none() && self.options.is_automatic() {
+            self.give_back_while(|_, idle| self.meter.active() + idle > allowed(self.meter.most_active()));
         }
         if !(self.is_purged && purger::ensure()) && self.clock.is_due() {
             self.age();
@@ -257,30 +209,33 @@ unsafe impl Allocator for UpstreamPool {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        match self.ledger.leave(address) {
-            Some(living) => self.put(address, living),
+        let Some((asked, made)) = self.ledger.leave(address) else {
             // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more,
             // by handlers, adaptors, buffers and fronts; a block that is not listed was the upstream's own.
-            None => unsafe { self.upstream.deallocate(address) },
-        }
+            return unsafe { self.upstream.deallocate(address) };
+        };
+        let mut state = self.state.lock();
+        state.counts.blocks -= 1;
+        self.meter.note(&mut state.counts, -(asked as isize), -(made.usable as isize));
+        state.put(address, made, self.clock.epoch());
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
         // buffers and fronts.
-        self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |living| living.usable)
+        self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |(_, made)| made.usable)
     }
 
     /// A block keeps its end, unless it is large and that is most of it.
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some(old) = self.ledger.get(address) else {
+        let Some((asked, made)) = self.ledger.get(address) else {
             // SAFETY: as for `usable_size`; nobody uses the end that it loses.
             return unsafe { self.upstream.resize_in_place(address, size) };
         };
-        let stays = size <= old.usable && (size >= old.usable / 2 || old.usable <= SMALL_LIMIT);
+        let stays = size <= made.usable && (size >= made.usable / 2 || made.usable <= SMALL_LIMIT);
         if stays {
-            self.ledger.set(address, Living { asked: size, ..old });
-            self.state.lock().changed((old.asked, 0), (size, 0));
+            self.ledger.set(address, (size, made));
+            self.meter.note(&mut self.state.lock().counts, size as isize - asked as isize, 0);
         }
         stays
     }
@@ -292,11 +247,11 @@ unsafe impl Allocator for UpstreamPool {
     fn stats(&self) -> Stats {
         let upstream = self.upstream.stats();
         let mut state = self.state.lock();
-        let idle = state.idle + upstream.idle;
-        // What was returned may be idle in the upstream still.
-        state.counts.peak_held = state.counts.peak_held.max(state.counts.active + idle);
-        let mapped = upstream.mapped.max(state.counts.active + idle + upstream.retained);
-        Stats { idle, mapped, retained: upstream.retained, ..state.counts }
+        let stats = self.meter.stats(std::iter::once(&mut state.counts));
+        let idle = state.idle + upstream.idle; // what was returned may be idle in the upstream still
+        let held = stats.active + idle;
+        let (peak_held, mapped) = (self.meter.hold(held), upstream.mapped.max(held + upstream.retained));
+        Stats { idle, mapped, retained: upstream.retained, peak_held, ..stats }
     }
 
     /// Idle blocks are no reason, although they live for the upstream: they go back to it with the pool.

@@ -1,13 +1,10 @@
 //! What must hold of a heap's records after every step, checked over random programs.
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
-use crate::heap::Heap;
 use crate::heap::growing::{Region, Span};
-use crate::heap::purging::purge_oldest;
-use crate::heap::segment::{self, Side};
-use crate::heap::segment::{FIRST_EPOCH, UNMAPPED};
-use crate::heap::segment::{Fresh, PageKind, huge_page};
-use crate::heap::segment::{NONE, Segment, SpanState};
+use crate::heap::purging::{Victims, purge_oldest};
+use crate::heap::segment::{self, FIRST_EPOCH, Fresh, NONE, PageKind, Segment, Side, UNMAPPED, age_of, huge_page};
+use crate::heap::{Heap, Held};
 use proptest::prelude::*;
 use std::ptr::NonNull;
 
@@ -16,31 +13,26 @@ use std::ptr::NonNull;
 fn check_spans(segment: &Segment) -> (usize, usize, usize) {
     let (mut used, mut dirty, mut free) = (0, 0, Vec::new());
     let mut unit = 0;
-    let mut before = SpanState::Used;
+    let mut was_free = false;
     while unit < segment.top.get() {
-        let (start, len, state) = (unit, segment.record(unit).len.get(), segment.state(unit));
+        let (start, len, is_free) = (unit, segment.record(unit).len.get(), segment.is_free(unit));
         assert!(len > 0 && start + len <= segment.top.get());
-        assert_eq!((segment.record(start + len - 1).len.get(), segment.state(start + len - 1)), (len, state));
-        assert!(state == SpanState::Used || before == SpanState::Used, "free spans at {start} were not joined");
-        if state == SpanState::Free {
-            assert_eq!(dirty_units(segment, start), segment.count_dirty(start, len), "dirty units at {start}");
+        assert_eq!((segment.record(start + len - 1).len.get(), segment.is_free(start + len - 1)), (len, is_free));
+        assert!(!(is_free && was_free), "free spans at {start} were not joined");
+        if is_free {
+            assert_eq!(segment.free_span(start).1, segment.count_dirty(start, len), "dirty units at {start}");
             free.push((start, len));
             dirty += segment.count_dirty(start, len);
         } else {
             assert!(segment.ages(start, len).iter().all(|&age| age != UNMAPPED), "used and not mapped");
             used += len;
         }
-        (unit, before) = (start + len, state);
+        (unit, was_free) = (start + len, is_free);
     }
     assert_eq!(unit, segment.top.get());
     check_lists(segment, &mut free);
     let mapped = segment.ages(0, segment.top.get()).iter().filter(|&&age| age != UNMAPPED).count();
-    ((used as usize) << segment.unit_shift(), (dirty as usize) << segment.unit_shift(), mapped << segment.unit_shift())
-}
-
-/// What the record of a free span says.
-fn dirty_units(segment: &Segment, unit: u32) -> u32 {
-    segment.record(unit).tag.get() >> 3
+    (segment.bytes(used), segment.bytes(dirty), segment.bytes(mapped as u32))
 }
 
 /// Every free span is in the list of its class and side, once, and nothing else is.
@@ -55,7 +47,7 @@ fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
                 let record = segment.record(at);
                 let len = record.len.get();
                 assert_eq!((segment::class_of(len), record.prev.get()), (class, previous));
-                assert_eq!(dirty_units(segment, at) > 0, side == Side::Dirty);
+                assert_eq!(segment.free_span(at).1 > 0, side == Side::Dirty);
                 let found = free.iter().position(|&span| span == (at, len));
                 free.swap_remove(found.unwrap_or_else(|| panic!("{at} is listed and not free")));
                 (previous, at) = (at, record.next.get());
@@ -97,10 +89,11 @@ unsafe impl Allocator for Owner {
 /// The kind of a step, and two numbers.
 type Step = (u8, usize, usize);
 
-fn run(heap: Heap, steps: &[Step]) {
+fn run(steps: &[Step]) {
     // SAFETY: the owner is static.
-    unsafe { heap.set_owner(&raw const OWNER as *const dyn Allocator) };
+    let heap = unsafe { Heap::new(0, &raw const OWNER) };
     let mut spans: Vec<(PageKind, Span)> = Vec::new();
+    let mut now = age_of(0);
     for &(step, a, b) in steps {
         let at = a % spans.len().max(1);
         match (step, spans.get(at).copied()) {
@@ -111,19 +104,16 @@ fn run(heap: Heap, steps: &[Step]) {
                 let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner][b % 3];
                 let span = heap.take_or_grow(kind, bytes, align, sides, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
-                assert_eq!(
-                    span.dirty,
-                    (span.segment.count_dirty(span.start, span.len) as usize) << span.segment.unit_shift()
-                );
+                assert_eq!(span.dirty, span.segment.dirty_bytes(span.start, span.len));
                 spans.push((kind, span));
             }
             (6..=10, Some((_, span))) => {
                 spans.swap_remove(at);
-                heap.region(span.kind()).give(span, heap.epoch());
+                heap.region(span.kind()).give(span, now);
             }
             (11, Some((_, span))) if span.len > 1 => {
                 let keep = 1 + b as u32 % (span.len - 1);
-                heap.shrink(span, keep);
+                heap.shrink(span, keep, now);
                 spans[at].1.len = keep;
             }
             (12, Some((kind, span))) => {
@@ -133,9 +123,12 @@ fn run(heap: Heap, steps: &[Step]) {
                     spans[at].1.len = bytes.div_ceil(span.segment.unit()) as u32;
                 }
             }
-            (13, _) => heap.tick(),
+            (13, _) => now = age_of((a % 1000) as u32),
             (14, _) => {
-                _ = (heap.purge((a % 3) as u8, b % (8 << 20)), heap.purge_parts((a % 3) as u8), heap.unmap_clean())
+                let ticks = (a % 3) as u8;
+                heap.purge(Victims::Idle(ticks), now, b % (8 << 20));
+                heap.purge(Victims::IdleParts(ticks), now, usize::MAX);
+                heap.purge(Victims::Clean, now, usize::MAX);
             }
             (15, Some((kind, span))) => {
                 spans.swap_remove(at);
@@ -143,7 +136,7 @@ fn run(heap: Heap, steps: &[Step]) {
                 if span.address().is_multiple_of(page) && span.bytes().is_multiple_of(page) {
                     heap.give_back(span);
                 } else {
-                    heap.region(span.kind()).give(span, heap.epoch());
+                    heap.region(span.kind()).give(span, now);
                 }
             }
             (16, _) => {
@@ -167,12 +160,12 @@ fn run(heap: Heap, steps: &[Step]) {
                     )
                     .unwrap();
                 // SAFETY: both were taken here, and nobody uses them.
-                if unsafe { heap.carry(span, to) } {
+                if unsafe { heap.carry(span, to, now) } {
                     spans[at].1 = to;
                 }
             }
             _ => {
-                purge_oldest([&heap].into_iter(), b % (1 << 20));
+                purge_oldest(std::slice::from_ref(&heap), now, b % (1 << 20));
             }
         }
         check(&heap);
@@ -180,14 +173,17 @@ fn run(heap: Heap, steps: &[Step]) {
     for (_, span) in spans {
         heap.region(span.kind()).give(span, FIRST_EPOCH);
     }
-    heap.purge(0, usize::MAX);
+    heap.purge(Victims::Idle(0), now, usize::MAX);
     check(&heap);
-    let held = heap.held();
+    let mut held = Held::default();
+    heap.add_held(&mut held);
     assert_eq!((held.out, held.dirty), (0, 0));
-    heap.unmap_clean();
+    heap.purge(Victims::Clean, now, usize::MAX);
     check(&heap);
     // Only memory that is not worth a hole is still mapped.
-    assert!(heap.held().mapped <= (steps.len() + 1) * (64 << 10), "{:?}", heap.held());
+    let mut held = Held::default();
+    heap.add_held(&mut held);
+    assert!(held.mapped <= (steps.len() + 1) * (64 << 10), "{held:?}");
     // SAFETY: the heap is not used any more.
     unsafe { heap.close() };
 }
@@ -200,6 +196,122 @@ proptest! {
     fn records_are_true_after_every_step(
         steps in prop::collection::vec((0u8..19, any::<usize>(), any::<usize>()), 1..120)
     ) {
-        run(Heap::new(0), &steps);
+        run(&steps);
+    }
+}
+
+mod lists {
+    use crate::heap::segment::{CLASSES, Occupant, class_of};
+
+    #[test]
+    fn size_offset_and_note_survive_the_halves() {
+        for (asked, offset, note) in [(1, 0, 0), (u32::MAX as usize + 7, 3520, 127), ((1 << 47) - 1, 16320, 3)] {
+            let (low, high) = Occupant::new(1, offset, note).resized(asked).halves();
+            for found in [Occupant::from_halves(low, high), Occupant::from_halves(low, high).listed()] {
+                assert_eq!((found.asked(), found.offset(), found.note()), (asked, offset, note));
+            }
+        }
+    }
+
+    #[test]
+    fn classes_rise_with_length_and_fit_the_table() {
+        let mut last = 0;
+        for len in (1..100_000).chain((17..32).flat_map(|p| [(1u32 << p) - 1, 1 << p, (1 << p) + 1])) {
+            assert!(class_of(len) >= last && class_of(len) < CLASSES, "{len}");
+            last = class_of(len);
+        }
+        assert_eq!(class_of(u32::MAX), CLASSES - 1);
+    }
+}
+
+/// When what glibc keeps is returned.
+mod watch {
+    use crate::heap::c_library::{Verdict, Watch};
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    const MIB: usize = 1 << 20;
+
+    /// When a watch comes to a verdict, at ticks of 100 ms where so many bytes are used, free and resident. A trim makes no
+    /// difference to what is free, as glibc counts.
+    fn times(wanted: Verdict, at: impl Fn(u64) -> (usize, usize, usize)) -> Vec<u64> {
+        let mut watch = Watch::new();
+        let is_wanted = |tick: &u64| {
+            let (used, free, resident) = at(*tick);
+            let verdict = watch.look(Duration::from_millis(*tick), || (used, free), || resident);
+            if verdict == Verdict::Trim {
+                watch.trimmed(free, resident);
+            }
+            verdict == wanted
+        };
+        (0..10_000).step_by(100).filter(is_wanted).collect()
+    }
+
+    fn trims(free: impl Fn(u64) -> usize) -> Vec<u64> {
+        times(Verdict::Trim, |now| (0, free(now), 900 * MIB))
+    }
+
+    #[test]
+    fn what_stays_free_is_returned_once() {
+        assert_eq!(trims(|_| 500 * MIB), []); // it was free from the start
+        assert_eq!(trims(|now| if now < 1000 { MIB } else { 400 * MIB }), [1500]);
+        assert_eq!(trims(|now| now as usize * MIB / 1000), [8500]); // 1 MiB a second: once it was worth it
+    }
+
+    #[test]
+    fn what_is_used_again_stays() {
+        assert_eq!(trims(|now| if now.is_multiple_of(200) { MIB } else { 400 * MIB }), []);
+        let after_a_second = |now: u64| if (now / 1000).is_multiple_of(2) { MIB } else { 400 * MIB };
+        assert_eq!(trims(after_a_second), [1500, 3500, 5500, 7500, 9500]);
+    }
+
+    #[test]
+    fn what_was_used_between_two_looks_is_returned() {
+        let free = |now: u64| if now < 1000 { MIB } else { 400 * MIB };
+        let resident = |now: u64| if now < 4000 { 100 * MIB } else { 400 * MIB };
+        assert_eq!(times(Verdict::Trim, |now| (0, free(now), resident(now))), [1500, 4000]);
+        let grows = |now: u64| now as usize * MIB / 1000; // of 1 MiB a second, none of it known to be free
+        assert_eq!(times(Verdict::Trim, |now| (0, free(now), grows(now))), [1500, 9500]);
+    }
+
+    #[test]
+    fn it_takes_a_hundredth_of_the_time() {
+        let (mut watch, looks) = (Watch::new(), Cell::new(0));
+        for now in (0..10_000).step_by(100).map(Duration::from_millis) {
+            let before = looks.get();
+            let look = || {
+                looks.set(before + 1);
+                (0, 400 * MIB)
+            };
+            watch.look(now, look, || 900 * MIB);
+            watch.took(now, now + Duration::from_millis(20 * (looks.get() - before)));
+        }
+        assert_eq!(looks.get(), 5); // 10 s, of which five times 20 ms
+    }
+
+    #[test]
+    fn it_keeps_no_thread_alive_for_little() {
+        let rests = |at: &dyn Fn(u64) -> (usize, usize)| {
+            let mut found = times(Verdict::Rest, |now| (at(now).0 * MIB, at(now).1 * MIB, 100 * MIB));
+            found.retain(|&now| now < 2000);
+            found
+        };
+        assert_eq!(rests(&|_| (20, 7)), [500, 1000, 1500]);
+        assert_eq!(rests(&|_| (300, 7)), []); // what is in use may be freed
+        assert_eq!(rests(&|now| if now < 400 { (20, 7) } else { (1, 26) }), [1500]); // trimmed at 1000
+        assert_eq!(rests(&|now| if now < 1400 { (20, 7) } else { (1, 26) }), [500, 1000]);
+    }
+
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[test]
+    fn glibc_tells_and_trims() {
+        use crate::heap::c_library::{free, trim};
+        let mut kept: Vec<Vec<u8>> = (0..200_000).map(|number| vec![1; 200 + number % 7]).collect();
+        let before = free();
+        let mut number = 0;
+        kept.retain(|_| (number += 1, number % 1000 == 0).1);
+        assert!(free() >= before + 30 * MIB, "{} {before}", free());
+        assert!(trim() >= 20 * MIB);
+        drop(kept);
     }
 }

@@ -1,0 +1,127 @@
+//! What serves which processor: a shard with the spans freed last there, and the heap of its NUMA node.
+//!
+//! A block that is freed on another node returns to its own heap, so a node's threads recycle what they took fresh. Who
+//! writes a page first decides where that lies: mostly the thread that asked for it.
+
+use super::meter::Counts;
+use super::policy::{ROOM, SHARDS};
+use crate::heap::growing::Span;
+use crate::heap::segment::PageKind;
+use crate::numa::topology::Topology;
+use crate::os;
+
+/// The processors of a machine.
+pub struct Machine {
+    /// The node of each processor, counted from 0 without gaps.
+    pub node_of: Box<[u8]>,
+    /// Returns the processor that runs this thread.
+    pub current: fn() -> usize,
+}
+
+impl Machine {
+    /// Returns this machine.
+    pub fn this() -> Self {
+        let mut node_of = vec![0; os::processors()];
+        if os::only_node().is_none() {
+            let nodes = Topology::read().nodes;
+            let with_processors = nodes.iter().filter(|node| !node.processors.is_empty());
+            for (number, node) in (0..=u8::MAX).zip(with_processors) {
+                for processor in node.processors.iter() {
+                    node_of.get_mut(processor).into_iter().for_each(|its| *its = number);
+                }
+            }
+        }
+        Self { node_of: node_of.into(), current: current_processor }
+    }
+
+    pub(super) fn last_node(&self) -> u8 {
+        self.node_of.iter().max().copied().unwrap_or(0)
+    }
+
+    /// The place of this thread.
+    #[inline]
+    pub(super) fn here(&self) -> Place {
+        let processor = (self.current)();
+        match self.node_of.get(processor) {
+            Some(&node) => Place { node, shard: processor % SHARDS },
+            None => Place { node: self.node_of[0], shard: 0 },
+        }
+    }
+}
+
+/// The model checker tries both of two processors.
+fn current_processor() -> usize {
+    #[cfg(shuttle)]
+    return shuttle::rand::Rng::gen_range(&mut shuttle::rand::thread_rng(), 0..2);
+    #[cfg(not(shuttle))]
+    os::current_processor()
+}
+
+/// The node and the shard of a processor.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub node: u8,
+    pub shard: usize,
+}
+
+/// A freed span that has not been joined with its neighbors yet.
+#[derive(Clone, Copy)]
+pub(super) struct Recent {
+    pub span: Span,
+    /// When it was freed.
+    pub epoch: u8,
+}
+
+/// The spans freed last on a processor, newest last: warm in its cache, and handed out again unchanged.
+#[derive(Default)]
+pub(super) struct Shard {
+    recent: [Option<Recent>; ROOM],
+    count: usize,
+    pub counts: Counts,
+}
+
+impl Shard {
+    /// Takes the warmest span of `kind` and `node` that holds `bytes` and wastes at most a sixteenth.
+    #[inline]
+    pub(super) fn take(&mut self, node: u8, kind: PageKind, bytes: usize) -> Option<Span> {
+        for at in (0..self.count).rev() {
+            let span = self.recent[at]?.span;
+            let (has, segment) = (span.bytes(), span.segment);
+            let suits = segment.kind == kind && segment.node == node && has >= bytes;
+            if suits && has - bytes < (bytes >> 4) + segment.unit() {
+                self.remove(at);
+                return Some(span);
+            }
+        }
+        None
+    }
+
+    /// Remembers a freed span; removes and returns the oldest if there is no room.
+    #[inline]
+    pub(super) fn put(&mut self, recent: Recent) -> Option<Recent> {
+        let oldest = if self.count == ROOM { self.remove(0) } else { None };
+        self.recent[self.count] = Some(recent);
+        self.count += 1;
+        oldest
+    }
+
+    /// Removes and returns the oldest span if `old` returns `true` for its epoch.
+    pub(super) fn pop_oldest(&mut self, old: impl Fn(u8) -> bool) -> Option<Recent> {
+        if self.count > 0 && self.recent[0].is_some_and(|recent| old(recent.epoch)) {
+            return self.remove(0);
+        }
+        None
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Recent> {
+        let gone = self.recent[at];
+        self.recent.copy_within(at + 1..self.count, at);
+        self.count -= 1;
+        gone
+    }
+
+    /// Bytes of the remembered spans.
+    pub(super) fn bytes(&self) -> usize {
+        self.recent[..self.count].iter().flatten().map(|recent| recent.span.bytes()).sum()
+    }
+}

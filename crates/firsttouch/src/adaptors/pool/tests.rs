@@ -1,0 +1,47 @@
+//! Colors, and when a pool is idle.
+
+use super::policy::{COLORS, LINE, MOST, offset, room};
+use super::{Options, PageKind, Pool, Purgeable};
+
+#[test]
+#[cfg_attr(miri, ignore = "a million steps, without unsafe code")]
+fn neighbors_differ_where_there_is_room() {
+    for spare in 2 * LINE..2 * MOST {
+        for turn in 0..COLORS as u64 {
+            let offsets = [offset(turn, spare, 64), offset(turn + 1, spare, 64)];
+            assert!(offsets[0] != offsets[1] && offsets.iter().all(|&at| at <= spare.min(MOST) && at % LINE == 0));
+        }
+    }
+}
+
+#[test]
+fn all_colors_are_used() {
+    let mut found: Vec<usize> = (0..COLORS as u64).map(|turn| offset(turn, MOST, 16)).collect();
+    found.sort_unstable();
+    assert!(found.iter().copied().eq((0..COLORS).map(|color| color * LINE)));
+}
+
+#[test]
+fn alignment_beyond_a_line_is_kept() {
+    assert_eq!(offset(3, 1 << 20, 4096), 0);
+    assert_eq!(room(4096, 1 << 20, 4096), 1 << 20);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a million steps, without unsafe code")]
+fn room_costs_little() {
+    let units = |size: usize| size.div_ceil(4096);
+    for size in (1..1 << 20).step_by(64) {
+        let more = units(room(4096, size, 16)) - units(size);
+        assert!(more <= 1 && more * 8 <= units(size));
+    }
+}
+
+#[test]
+fn a_pool_is_not_idle_while_its_memory_goes_back() {
+    let pool = Pool::new(Options::default());
+    assert!(pool.is_idle());
+    pool.heaps[0].region(PageKind::Base).leaving = 4096; // another thread is giving it back
+    assert!(!pool.is_idle());
+    pool.heaps[0].region(PageKind::Base).leaving = 0;
+}
