@@ -193,31 +193,6 @@ impl Pool {
         pool
     }
 
-    fn allocate_for(&self, request: Request, is_array: bool) -> Result<Block, AllocError> {
-        request.check().map_err(|error| self.refused(error))?;
-        let kind = self.kind(request.size(), request.is_zeroed());
-        let recent = self.take_recent(kind, request);
-        let told = recent.is_none(); // whether its ages, and so its dirty bytes, are valid
-        let span = match recent {
-            Some(span) => span,
-            None => self.take_from_heap(kind, request, is_array).or_else(|_| self.retry(kind, request, is_array))?,
-        };
-        if request.is_zeroed() && (span.dirty > 0 || !told) {
-            let end = span.block() - span.address() + request.size();
-            // SAFETY: the span was just allocated and is not in use.
-            let again = unsafe { clear(span, end, told) };
-            if again > 0 {
-                let huge = if span.kind() == PageKind::Huge { again } else { 0 };
-                self.meter.touched(again - huge, huge);
-                self.meter.renewed(again);
-            }
-        }
-        let zeroed = request.is_zeroed() || (told && span.dirty == 0);
-        // SAFETY: spans lie in mapped memory, never at zero.
-        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.block())) };
-        Ok(Block { address, size: span.usable(), zeroed })
-    }
-
     /// The region whose idle memory a request prefers: that for huge pages if it may have some of its own.
     fn kind(&self, size: usize, zeroed: bool) -> PageKind {
         if self.options.huge && size >= huge_min(zeroed) { PageKind::Huge } else { PageKind::Base }
@@ -274,7 +249,7 @@ impl Pool {
 
     /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh.
     #[cold]
-    fn take_from_heap(&self, kind: PageKind, request: Request, is_array: bool) -> Result<Span, Errno> {
+    fn take_from_heap(&self, kind: PageKind, request: Request) -> Result<Span, Errno> {
         let (size, align) = (policy::room(kind.unit(), request.size(), request.align()), request.align());
         let heap = &self.heaps[usize::from(self.machine.here().node)];
         let take_dirty = || heap.region(kind).take(size, align, &[Side::Dirty], kind.pages());
@@ -302,7 +277,7 @@ impl Pool {
                 }
                 Some(idle) => (idle, Origin::Recycled),
                 None => {
-                    let (kind, fresh, origin) = self.pages_for(request, is_array);
+                    let (kind, fresh, origin) = self.pages_for(request);
                     (grow(kind, fresh)?, origin)
                 }
             },
@@ -312,7 +287,7 @@ impl Pool {
     }
 
     /// On which pages fresh memory for a request comes.
-    fn pages_for(&self, request: Request, is_array: bool) -> (PageKind, Fresh, Origin) {
+    fn pages_for(&self, request: Request) -> (PageKind, Fresh, Origin) {
         let (size, zeroed) = (request.size(), request.is_zeroed());
         // Without decay every block is fresh, and what is left of a huge page beside a small one would be for nothing.
         let is_small = size < huge_min(zeroed);
@@ -322,7 +297,7 @@ impl Pool {
         // Blocks that begin right before a huge page may be a huge page further apart. Where the process has a bound on address
         // space, that is worth more.
         let is_scarce = self.idle_space.load(Relaxed) != usize::MAX;
-        self.evidence.lock().pages(size, zeroed, is_array && !is_scarce)
+        self.evidence.lock().pages(size, zeroed, self.for_arrays && !is_scarce)
     }
 
     /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
@@ -365,10 +340,10 @@ impl Pool {
 
     /// Tries again after trimming the pool, at last on base pages, whose granules are smaller.
     #[cold]
-    fn retry(&self, kind: PageKind, request: Request, is_array: bool) -> Result<Span, AllocError> {
+    fn retry(&self, kind: PageKind, request: Request) -> Result<Span, AllocError> {
         self.trim();
         self.unmap_clean();
-        let result = self.take_from_heap(kind, request, is_array).or_else(|refused| {
+        let result = self.take_from_heap(kind, request).or_else(|refused| {
             let heap = &self.heaps[usize::from(self.machine.here().node)];
             let (sides, fresh) = ([Side::Dirty, Side::Clean], Fresh::Base);
             let span = heap.take_or_grow(PageKind::Base, request.size(), request.align(), sides, fresh);
@@ -411,7 +386,7 @@ impl Pool {
             return None;
         }
         let heap = self.heap_of(span);
-        let (_, pages, _) = self.pages_for(request, self.for_arrays);
+        let (_, pages, _) = self.pages_for(request);
         // Huge pages can be moved as such only to where others could lie.
         let align =
             if span.address().is_multiple_of(huge_page()) { huge_page() } else { kind.unit() }.max(request.align());
@@ -488,7 +463,28 @@ unsafe impl Allocator for Pool {
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        self.allocate_for(request, self.for_arrays)
+        request.check().map_err(|error| self.refused(error))?;
+        let kind = self.kind(request.size(), request.is_zeroed());
+        let recent = self.take_recent(kind, request);
+        let told = recent.is_none(); // whether its ages, and so its dirty bytes, are valid
+        let span = match recent {
+            Some(span) => span,
+            None => self.take_from_heap(kind, request).or_else(|_| self.retry(kind, request))?,
+        };
+        if request.is_zeroed() && (span.dirty > 0 || !told) {
+            let end = span.block() - span.address() + request.size();
+            // SAFETY: the span was just allocated and is not in use.
+            let again = unsafe { clear(span, end, told) };
+            if again > 0 {
+                let huge = if span.kind() == PageKind::Huge { again } else { 0 };
+                self.meter.touched(again - huge, huge);
+                self.meter.renewed(again);
+            }
+        }
+        let zeroed = request.is_zeroed() || (told && span.dirty == 0);
+        // SAFETY: spans lie in mapped memory, never at zero.
+        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.block())) };
+        Ok(Block { address, size: span.usable(), zeroed })
     }
 
     #[inline]
@@ -547,7 +543,7 @@ unsafe impl Allocator for Pool {
         let Some(need) = round_up(size.saturating_add(old.offset()), span.segment.unit()) else { return false };
         let (mut change, mut fresh, mut huge) = (0, 0, 0);
         if need > span.bytes() {
-            let (_, pages, _) = self.pages_for(Request::bytes(size), self.for_arrays);
+            let (_, pages, _) = self.pages_for(Request::bytes(size));
             let extended = self.heap_of(span).region(span.kind()).extend(span, need, pages);
             let Some(clean) = extended else { return false };
             (change, fresh) = ((need - span.bytes()) as isize, clean);
