@@ -3,7 +3,7 @@
 #![no_main]
 
 use firsttouch::layout::MAX_SIZE;
-use firsttouch::numa::policy::Policy;
+use firsttouch::numa::Policy;
 use firsttouch::os::Nodes;
 use firsttouch::size;
 

@@ -16,6 +16,7 @@ import numpy as np
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 from firsttouch._internal import notebook, units
+from firsttouch._internal.arguments import byte_range
 from firsttouch.placement import Receipt, receipt
 
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ class Inspection(NamedTuple):
     """Bytes in swap."""
     nodes: dict[int, int] | None
     """Bytes of memory on each NUMA node that has any; -1 stands for pages whose node the kernel does not tell."""
-    sources: dict[str, str]
-    """Source of each figure from `absent` to `nodes`."""
 
     @property
     def is_backed(self) -> bool | None:
@@ -93,10 +92,7 @@ class Inspection(NamedTuple):
     def __str__(self) -> str:
         lines = [_title(self)]
         for label, value, *rest in _rows(self):
-            share, source = rest or ("", "")
-            lines.append(
-                f"  {label:17} {value:>12} {share:>7}   {source}".rstrip() if rest else f"  {label:17} {value}"
-            )
+            lines.append(f"  {label:17} {value:>12} {rest[0]:>7}".rstrip() if rest else f"  {label:17} {value}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -124,7 +120,7 @@ def _title(found: Inspection) -> str:
 
 
 def _rows(found: Inspection) -> Iterator[tuple[str, ...]]:
-    """Yield what is known without looking at pages (label, text), then each figure (label, size, share, source)."""
+    """Yield what is known without looking at pages (label, text), then each figure (label, size, share)."""
     begin = f"{units.size(found.offset)} into its page" if found.offset else "at the start of a page"
     yield "address", f"{found.address:#x}, aligned to {units.size(found.alignment)}, {begin}"
     yield "allocator", "none: NumPy did not allocate it" if found.allocator is None else repr(found.allocator)
@@ -144,13 +140,13 @@ def _rows(found: Inspection) -> Iterator[tuple[str, ...]]:
         size = getattr(found, name)
         if name == "real" and found.huge is not None:
             continue
-        yield label, _size(size), _share(size, total), found.sources[name]
+        yield label, _size(size), _share(size, total)
     if found.nodes is None:
-        yield "NUMA nodes", "?", "", found.sources["nodes"]
+        yield "NUMA nodes", "?", ""
         return
     for node, size in found.nodes.items():
         label = f"on node {node}" if node >= 0 else "node not told"
-        yield label, _size(size), _share(size, sum(found.nodes.values())), found.sources["nodes"]
+        yield label, _size(size), _share(size, sum(found.nodes.values()))
 
 
 def _size(size: int | None) -> str:
@@ -186,8 +182,8 @@ def inspect(a: np.ndarray) -> Inspection:
 
     Notes
     -----
-    No page is touched and no privileges are needed. The kernel is asked in the best way it offers, which ``sources``
-    names for each figure. A gibibyte takes milliseconds, during which other threads run.
+    No page is touched and no privileges are needed. The kernel is asked in the best way it offers. A gibibyte takes
+    milliseconds, during which other threads run.
 
     Examples
     --------
@@ -201,7 +197,8 @@ def inspect(a: np.ndarray) -> Inspection:
       address ...
 
     """
-    address, pages, shared, figures, nodes, nodes_source = _firsttouch.inspect(a)
+    pages, shared, figures, nodes = _firsttouch.inspect(*byte_range("inspect()", a))
+    address = a.__array_interface__["data"][0]
     return Inspection(
         dtype=str(a.dtype),
         shape=a.shape,
@@ -215,8 +212,7 @@ def inspect(a: np.ndarray) -> Inspection:
         shared=shared,
         receipt=receipt(a),
         nodes=nodes,
-        sources={name: source for name, _, source in figures} | {"nodes": nodes_source},
-        **{name: size for name, size, _ in figures},
+        **figures,
     )
 
 
@@ -313,7 +309,7 @@ def pagemap(a: np.ndarray) -> PageMap:
     (1954, 1952)
 
     """
-    first, states, nodes = _firsttouch.pagemap(a)
+    first, states, nodes = _firsttouch.pagemap(*byte_range("pagemap()", a))
     return PageMap(
         np.frombuffer(states, np.uint8),
         np.frombuffer(nodes, np.int16),

@@ -10,7 +10,7 @@ import numpy as np
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import current_node, highest_node
 from firsttouch._internal import notebook, units
-from firsttouch._internal.arguments import Policy
+from firsttouch._internal.arguments import Policy, byte_range
 
 __all__ = [
     "Migrated",
@@ -156,7 +156,7 @@ def touch(
     True
 
     """
-    start, nbytes = _range("touch()", a)
+    start, nbytes = byte_range("touch()", a)
     if threads is not None and not 1 <= operator.index(threads) <= 1024:
         raise ValueError(f"threads={threads!r:.40}: give None, or a number of threads from 1 to 1024")
     return Touched(nbytes, *_firsttouch.touch_range(start, nbytes, a.flags.writeable, threads))
@@ -201,7 +201,7 @@ def migrate(a: np.ndarray, numa: Policy) -> Migrated:
     0
 
     """
-    start, nbytes = _range("migrate()", a)
+    start, nbytes = byte_range("migrate()", a)
     chosen = _firsttouch.policy_argument("numa", numa)
     if nbytes == 0:
         return Migrated(0, 0, 0, 0, None)
@@ -241,20 +241,10 @@ def receipt(a: np.ndarray) -> Receipt | None:
     'fresh, on ... pages...'
 
     """
-    start, _ = _range("receipt()", a)
+    start, _ = byte_range("receipt()", a)
     owner = _owner(a)
     found = _firsttouch.receipt_of(_firsttouch.get_allocator(owner), start, owner.ctypes.data)
     return None if found is None else Receipt(*found)
-
-
-def _range(caller: str, a: object) -> tuple[int, int]:
-    """Return the address of the first byte, and the bytes up to the last."""
-    if not isinstance(a, np.ndarray):
-        raise TypeError(f"{caller} takes a NumPy array, not {type(a).__name__}: {a!r:.60}")
-    if a.size == 0:
-        return 0, 0
-    low, high = np.lib.array_utils.byte_bounds(a)
-    return low, high - low
 
 
 def _owner(a: np.ndarray) -> np.ndarray:

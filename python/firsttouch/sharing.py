@@ -123,8 +123,8 @@ def shared(
     A handle can be opened any number of times while its sender holds the array. After the sender has released it, a
     handle that nobody has opened can be opened once, within 60 seconds. Such arrays may take a quarter of the sender's
     file descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest array, a quarter of the free memory; the
-    oldest goes first, and 4,096 unopened handles are remembered. A process that ends waits up to 2 seconds for handles
-    in flight. Opening a handle in vain raises :exc:`firsttouch.sharing.SharedArrayError`.
+    oldest goes first, and 4,092 unopened handles of each array are remembered. A process that ends waits up to 2
+    seconds for handles in flight. Opening a handle in vain raises :exc:`firsttouch.sharing.SharedArrayError`.
 
     Examples
     --------

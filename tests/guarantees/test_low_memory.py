@@ -32,7 +32,7 @@ assert ft.pages(lock=True).ones(1 << 18, np.uint8).all() and ft.ones(8 << 20, np
 print(json.dumps(message))
 """
     )
-    assert "RLIMIT_MEMLOCK allows this process 1 MiB," in message
+    assert "RLIMIT_MEMLOCK allows this process 1 MiB of locked memory" in message
 
 
 def test_at_rlimit_nofile_arrays_are_served_and_sharing_them_fails_with_an_error() -> None:

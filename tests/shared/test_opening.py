@@ -34,25 +34,6 @@ def test_file_descriptors_are_left_for_the_rest_of_the_process() -> None:
     assert "RLIMIT_NOFILE" in messages[0], messages
 
 
-def test_an_array_whose_process_has_no_descriptor_left_takes_that_of_the_oldest_in_flight() -> None:
-    run(f"""
-        import os, pickle, resource
-        {_NO_GRACE}
-        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-        handles = [pickle.dumps(ft.shared(100)) for _ in range(10)]
-        files = []
-        try:
-            while True: files.append(open("/dev/null"))
-        except OSError: pass
-        kept = [ft.shared(10) for _ in range(9)]
-        try: more = [ft.shared(10) for _ in range(9)]
-        except OSError as error: assert "RLIMIT_NOFILE" in str(error)
-        else: raise AssertionError("there were more")
-        files.clear()
-        assert "RLIMIT_NOFILE" in probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handles[0]))
-    """)
-
-
 def test_memory_is_left_for_others() -> None:
     held, size, message = ask(f"""
         import json, os, pickle

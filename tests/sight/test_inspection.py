@@ -124,7 +124,7 @@ def test_a_memory_map(tmp_path: Path) -> None:
 def test_not_an_array(wrong: Any) -> None:
     name = type(wrong).__name__
     for function in (ft.inspect, ft.inspection.pagemap):
-        with pytest.raises(TypeError, match=rf"takes a NumPy array, not .*{name}.*numpy.asarray"):
+        with pytest.raises(TypeError, match=rf"takes a NumPy array, not .*{name}"):
             function(wrong)
 
 
@@ -133,11 +133,9 @@ def test_the_text_is_a_table() -> None:
     array[0] = 1
     found = ft.inspect(array)
     text = str(found)
-    assert set(found.sources) == {*FIGURES, "nodes"}
     assert repr(found) == text
     for words in ("array of uint8, 16,384: 16 KiB", "none: NumPy did not allocate it", "4 of 4 KiB", "75 %", "on node"):
         assert words in text
-    assert all(source in text for name, source in found.sources.items() if name != "real")
 
 
 ABSENT, ZERO, SMALL = PageState.ABSENT, PageState.ZERO, PageState.SMALL

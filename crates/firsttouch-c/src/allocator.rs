@@ -8,7 +8,7 @@ use firsttouch::expression;
 use firsttouch::factory::{Error, allocator_from};
 use firsttouch::owners;
 use firsttouch::stats::Stats;
-use firsttouch::sync::first::First;
+use firsttouch::sync::First;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Handle(Arc<dyn Allocator>);
 /// The pool that null stands for.
 fn default_pool() -> &'static Arc<Pool> {
     static POOL: First<Arc<Pool>> = First::new();
-    POOL.get_or_make(|| Pool::new(Options::default()))
+    POOL.get_or_init(|| Box::new(Pool::new(Options::default())))
 }
 
 /// The allocator behind a handle.

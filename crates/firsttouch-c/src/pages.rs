@@ -3,14 +3,11 @@
 use crate::allocator::{Handle, shared, text};
 use crate::error::{Status, ensure_memory, fail, put, status_of};
 use firsttouch::allocator::find;
-use firsttouch::numa::policy::{Outer, Policy};
-use firsttouch::numa::topology::{NodeMemory, Topology};
+use firsttouch::numa::{NodeMemory, Outer, Policy, Topology};
 use firsttouch::os;
-use firsttouch::pages::migration::migrate;
-use firsttouch::pages::migration::whole_pages;
-use firsttouch::pages::placement::page_bytes;
-use firsttouch::pages::receipt::{Outcome, Reason};
-use firsttouch::pages::touch::{Job, Way, make_real};
+use firsttouch::pages::migration::{migrate, whole_pages};
+use firsttouch::pages::placement::{Outcome, Reason, page_bytes};
+use firsttouch::pages::touch::make_real;
 use firsttouch::residency::{query, summarize};
 use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
@@ -37,15 +34,9 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
         if bytes == 0 {
             return Ok(());
         }
-        let job = Job {
-            address,
-            size: bytes,
-            step: os::page_size(),
-            way: if write { Way::Write } else { Way::Read },
-            threads: usize::try_from(threads).ok().filter(|&threads| threads > 0),
-        };
+        let threads = usize::try_from(threads).ok().filter(|&threads| threads > 0);
         // SAFETY: memory of the caller's, writable where `write` says so (header).
-        let made = unsafe { make_real(job) };
+        let made = unsafe { make_real((address, bytes), os::page_size(), write, threads) };
         let refused = |error| fail(Status::System, format_args!("cannot touch {}: {}", Bytes(size), Reason::of(error)));
         made.map(|_| ()).map_err(refused)
     })
@@ -127,8 +118,8 @@ unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const
             mapped: receipt.bytes as u64,
             page_size: page_bytes(receipt.page) as u64,
             numa: outcome(receipt.policy),
-            populate: outcome(receipt.populate),
-            lock: outcome(receipt.lock),
+            populate: c_int::from(receipt.threads > 0),
+            lock: c_int::from(receipt.locked),
             threads: receipt.threads as c_int,
         };
         // SAFETY: null, or a structure (header).
@@ -191,14 +182,14 @@ unsafe extern "C" fn firsttouch_inspect(
         ensure_memory()?;
         let (start, bytes) = range(address, size)?;
         let found = query(&(start..start + bytes));
-        if !found.runs.is_complete() {
+        if !found.is_complete() {
             let why = format_args!("cannot allocate the states of {} of pages", Bytes(bytes));
             return Err(fail(Status::NoMemory, why));
         }
         if capacity > 0 && !states.is_null() {
             // SAFETY: room for `capacity` bytes (header).
             let states = unsafe { std::slice::from_raw_parts_mut(states, capacity) };
-            let each = found.runs.iter().flat_map(|run| {
+            let each = found.iter().flat_map(|run| {
                 let pages = run.range.len() / os::page_size();
                 std::iter::repeat_n(run.state as u8, pages)
             });
@@ -207,7 +198,7 @@ unsafe extern "C" fn firsttouch_inspect(
         let figures = summarize(&found).figures;
         let figure = |name: &str| {
             let found = figures.iter().find(|(figure, _)| *figure == name);
-            found.and_then(|(_, figure)| figure.bytes).map_or(UNKNOWN, |bytes| bytes as u64)
+            found.and_then(|(_, bytes)| *bytes).map_or(UNKNOWN, |bytes| bytes as u64)
         };
         let mut residency = [(bytes / os::page_size()) as u64; 1 + FIGURES.len()];
         residency[1..].iter_mut().zip(FIGURES).for_each(|(to, name)| *to = figure(name));

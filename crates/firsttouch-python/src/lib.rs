@@ -44,7 +44,7 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
     functions.map_or(Ok(()), |functions| python::add(py, functions))?;
     call_sites::look_up(py);
     scratch::default_buffers::look_up(py)?;
-    firsttouch::pages::explicit_page_sizes();
+    firsttouch::pages::placement::explicit_page_sizes();
     let _ = NumPy::get(py); // if NumPy is not supported, the error occurs when it is needed
     Ok(())
 }

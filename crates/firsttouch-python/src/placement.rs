@@ -4,13 +4,11 @@ use crate::allocators::allocator::PyAllocator;
 use crate::python::values::{PyMemoryError, PyValueError};
 use firsttouch::adaptors::{Filled, Limited, Origin};
 use firsttouch::allocator::{Allocator, find};
-use firsttouch::numa::policy::{Outer, Policy};
-use firsttouch::numa::topology::Topology;
+use firsttouch::numa::{Outer, Policy, Topology};
 use firsttouch::os;
 use firsttouch::pages::migration::{self, migrate};
-use firsttouch::pages::placement::{Page, Placement};
-use firsttouch::pages::receipt::{self, Reason, Receipt};
-use firsttouch::pages::touch::{self, Job, Way};
+use firsttouch::pages::placement::{Page, Placement, Reason, Receipt};
+use firsttouch::pages::touch::make_real;
 use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
 use firsttouch::why::why;
@@ -41,10 +39,9 @@ fn of_pages<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<
         let name = format!("{mode:?}").to_ascii_lowercase();
         if mode == os::Mode::Local { name } else { format!("{name}:{nodes}") }
     });
-    let [populated, locked] = [got.populate, got.lock].map(|outcome| outcome == receipt::Outcome::Granted);
     let (asked, origin) = (asked.to_string(), "pages that were mapped as asked".to_owned());
     let (huge, why_not) = (page_name(got.page), PyTuple::new(py, got.why_not())?);
-    Ok((got.asked, got.bytes, asked, huge, nodes, populated, got.threads, locked, why_not, origin))
+    Ok((got.asked, got.bytes, asked, huge, nodes, got.threads > 0, got.threads, got.locked, why_not, origin))
 }
 
 /// The receipt of an array's memory: of the placed pages at `address`, or of a pool's block, which begins at `block`; `None` if
@@ -91,10 +88,9 @@ pub fn touch_range(
             Bytes(available)
         )));
     }
-    let job = Job { address, size, step: os::page_size(), way: if write { Way::Write } else { Way::Read }, threads };
     #[allow(unsafe_code)]
     // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
-    let done = py.detach(|| unsafe { touch::make_real(job) });
+    let done = py.detach(|| unsafe { make_real((address, size), os::page_size(), write, threads) });
     done.map(|done| (done.threads, done.by_kernel)).map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
             "cannot touch {}: a mapped file is shorter now than it was, or its file system or the pool of huge pages \
@@ -150,7 +146,7 @@ type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
 /// Nodes that are online: number, processors, memory (total, free, available), distances.
 #[pyfunction]
 pub fn numa_nodes() -> Vec<NodeRow> {
-    let row = |node: &firsttouch::numa::topology::Node| {
+    let row = |node: &firsttouch::numa::Node| {
         let memory = node.memory.map(|memory| (memory.total, memory.free, memory.available));
         (node.number, node.processors.iter().collect(), memory, node.distances.clone())
     };

@@ -3,7 +3,7 @@
 use crate::python::values::{PyMemoryError, UnsupportedError, ensure_memory};
 use firsttouch::failure;
 use firsttouch::os::Errno;
-use firsttouch::shared::{Handle, NotMade, Refused, Shared, Ticket, wait_until_opened};
+use firsttouch::shared::{Handle, Shared, message, wait_until_opened};
 use firsttouch::size::Bytes;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -14,11 +14,11 @@ use std::time::Duration;
 #[pyclass(module = "firsttouch._firsttouch", frozen, weakref)]
 pub struct SharedMapping(Shared);
 
-/// Name, process, file, bytes, and the ticket: name of its table, the file of that, its own number.
-type HandleFields = (String, u32, i32, usize, (String, i32, u64));
+/// Name, process, file, bytes, and the ticket.
+type HandleFields = (String, u32, i32, usize, u32);
 
-fn handle((token, process, file, size, (table, tables, number)): HandleFields) -> Handle {
-    Handle { token, process, file, size, ticket: Ticket { table, file: tables, number } }
+fn handle((token, process, file, size, ticket): HandleFields) -> Handle {
+    Handle { token, process, file, size, ticket }
 }
 
 #[pymethods]
@@ -37,8 +37,8 @@ impl SharedMapping {
         let handle = handle(words);
         match Shared::open(&handle, write) {
             Ok(shared) => Ok((Some(Py::new(py, Self(shared))?), String::new())),
-            Err(refused @ Refused::Errno(Errno::NO_MEMORY)) => Err(PyMemoryError::new_err(refused.message(&handle))),
-            Err(refused) => Ok((None, refused.message(&handle))),
+            Err(Errno::NO_MEMORY) => Err(PyMemoryError::new_err(message(Errno::NO_MEMORY, &handle))),
+            Err(error) => Ok((None, message(error, &handle))),
         }
     }
 
@@ -47,7 +47,7 @@ impl SharedMapping {
         let made = self.0.handle();
         let Handle { token, process, file, size, ticket } =
             made.map_err(|error| PyOSError::new_err((error.0, format!("no handle can be made: {}", words(error.0)))))?;
-        Ok((token, process, file, size, (ticket.table, ticket.file, ticket.number)))
+        Ok((token, process, file, size, ticket))
     }
 
     #[getter]
@@ -81,14 +81,14 @@ fn words(code: i32) -> String {
     std::io::Error::from_raw_os_error(code).to_string()
 }
 
-fn refused(nbytes: usize, error: NotMade) -> PyErr {
+fn refused(nbytes: usize, error: Errno) -> PyErr {
     match error {
-        NotMade::Memory(_) => PyMemoryError::new_err(
+        Errno::NO_MEMORY => PyMemoryError::new_err(
             failure::last_reason()
                 .unwrap_or_else(|| format!("cannot allocate {} of shared memory: none is left", Bytes(nbytes))),
         ),
-        NotMade::File(Errno::UNSUPPORTED) => UnsupportedError::new_err("shared arrays need Linux or Windows"),
-        NotMade::File(error) => {
+        Errno::UNSUPPORTED => UnsupportedError::new_err("shared arrays need Linux or Windows"),
+        error => {
             let why = match error.0 {
                 libc::EMFILE => "each shared array takes a file number, and RLIMIT_NOFILE (ulimit -n) leaves none",
                 libc::EFBIG => "it is larger than RLIMIT_FSIZE (ulimit -f) allows",
@@ -105,8 +105,7 @@ fn refused(nbytes: usize, error: NotMade) -> PyErr {
 /// Tells the sender of a handle that it arrived, if its memory was mapped here already.
 #[pyfunction]
 pub fn shared_arrived(words: HandleFields) {
-    let handle = handle(words);
-    handle.ticket.give_back(handle.process);
+    handle(words).settle();
 }
 
 /// Waits until no handle of this process is in flight, for at most this many seconds; returns whether that was

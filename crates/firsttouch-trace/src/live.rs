@@ -110,7 +110,7 @@ pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
         return Ok(());
     }
     let file = os::beside_standard_streams(os::memory_file(NAME, SIZE)?)?; // or it would take what the program prints
-    let at = os::map_file(&file, SIZE, true)?;
+    let at = os::map_file(&file, 0, SIZE, true)?;
     let parents = STATE.file_at.swap(at, Relaxed);
     if parents != 0 {
         #[cfg(unix)]
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn lines_keep_their_numbers_where_the_text_is_full() {
         let file = os::memory_file(NAME, SIZE).unwrap();
-        let at = os::map_file(&file, SIZE, true).unwrap();
+        let at = os::map_file(&file, 0, SIZE, true).unwrap();
         let long = "x".repeat((ROWS - TEXT) / 2);
         for name in [&long, &long, "short"] {
             add_text(at, &format!("{name}\n"));

@@ -9,9 +9,8 @@
 
 use crate::format::{Kind, LARGE_SIZE, MAGIC, MAX_TEXT, Metadata, Record, VERSION, write_facts};
 use firsttouch::os;
-use firsttouch::sync::brief_lock::{BriefLock, Guard};
-use firsttouch::sync::first::First;
-use firsttouch::sync::lock::Lock;
+use firsttouch::sync::First;
+use firsttouch::sync::lock::{Guard, Lock};
 use std::ffi::c_void;
 use std::fs::File;
 use std::hint::black_box;
@@ -61,9 +60,9 @@ struct Events {
 }
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
-static EVENTS: BriefLock<Events> = BriefLock::new(Events { bytes: Vec::new(), count: 0, sites: 0, lost: 0 });
+static EVENTS: Lock<Events> = Lock::new(Events { bytes: Vec::new(), count: 0, sites: 0, lost: 0 });
 static WRITER: Lock<Option<Writer>> = Lock::new(None);
-static THREAD: Lock<Option<WriterThread>> = Lock::new(None);
+static THREAD: Lock<Option<os::Thread>> = Lock::new(None);
 /// Whether the writer thread was started, even if that failed.
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// Incremented to wake the writer thread, which sleeps on it.
@@ -74,11 +73,6 @@ static TASK: AtomicU32 = AtomicU32::new(0);
 static CLOCK: First<Instant> = First::new();
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-struct WriterThread(os::Thread);
-
-// SAFETY: a thread handle may be joined from any thread.
-unsafe impl Send for WriterThread {}
-
 /// Returns whether a trace is being recorded.
 #[inline]
 pub fn is_recording() -> bool {
@@ -87,7 +81,7 @@ pub fn is_recording() -> bool {
 
 /// Returns the microseconds since the first trace of the process was started.
 fn clock() -> u64 {
-    CLOCK.get_or_make(Instant::now).elapsed().as_micros() as u64
+    CLOCK.get_or_init(|| Box::new(Instant::now())).elapsed().as_micros() as u64
 }
 
 impl Events {
@@ -201,16 +195,15 @@ fn start_thread() {
     let mut thread = THREAD.lock();
     if is_recording() && !STARTED.swap(true, SeqCst) {
         STOP.store(false, SeqCst);
-        *thread = os::spawn(writer_thread, &TASK).ok().map(WriterThread); // without one, waiting requests and `stop` write
+        // SAFETY: the body uses no argument.
+        *thread = unsafe { os::spawn(writer_thread, null_mut(), &TASK) }.ok(); // without one, requests and `stop` write
     }
 }
 
-fn stop_thread(thread: &mut Option<WriterThread>) {
+fn stop_thread(thread: &mut Option<os::Thread>) {
     STOP.store(true, SeqCst);
     wake_writer();
-    if let Some(WriterThread(thread)) = thread.take() {
-        thread.join();
-    }
+    drop(thread.take());
     STARTED.store(false, SeqCst);
 }
 

@@ -20,7 +20,7 @@ pub enum Limit {
         /// The limit in bytes.
         limit: usize,
     },
-    /// `RLIMIT_MEMLOCK` under `mlockall`.
+    /// `RLIMIT_MEMLOCK`, of memory that is to be locked or under `mlockall`.
     Locked {
         /// The limit in bytes.
         limit: usize,
@@ -136,7 +136,7 @@ impl fmt::Display for AllocError {
             ),
             Limit::Data { limit } => write!(f, "RLIMIT_DATA allows {} of private memory", Bytes(limit)),
             Limit::Locked { limit } => {
-                write!(f, "the process locks its memory (mlockall) and RLIMIT_MEMLOCK allows {}", Bytes(limit))
+                write!(f, "RLIMIT_MEMLOCK allows this process {} of locked memory (ulimit -l)", Bytes(limit))
             }
             Limit::Commit { limit, used } => write!(
                 f,

@@ -16,7 +16,7 @@
 
 use crate::heap::purger::{self, Purgeable};
 use crate::os;
-use crate::sync::first::First;
+use crate::sync::First;
 use crate::sync::lock::Lock;
 use crate::{failure, heap, owners, sources};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -101,7 +101,7 @@ pub fn forks() -> u32 {
 /// Lets a fork pass without regard to locks where `asked` returns true for its thread: in a signal handler that interrupted
 /// the thread while it held a lock of ours. The child may wait for ever if it goes on using what they protect.
 pub fn let_forks_pass(asked: fn() -> bool) {
-    IS_INTERRUPTED.get_or_make(|| asked);
+    IS_INTERRUPTED.get_or_init(|| Box::new(asked));
 }
 
 fn is_interrupted() -> bool {

@@ -28,10 +28,6 @@ pub enum Reason {
     Cpuset,
     /// The kernel does not support it.
     Unsupported,
-    /// It was interrupted.
-    Interrupted,
-    /// The process may not lock so much memory.
-    LockLimit,
     /// The kernel's error.
     Errno(i32),
 }
@@ -42,7 +38,6 @@ impl Reason {
         match error {
             Errno::NOT_PERMITTED => Self::NotPermitted,
             Errno::NO_CALL | Errno::UNSUPPORTED => Self::Unsupported,
-            Errno::INTERRUPTED => Self::Interrupted,
             Errno(code) => Self::Errno(code),
         }
     }
@@ -67,8 +62,6 @@ impl fmt::Display for Reason {
             Self::Preferred => write!(f, "the system takes pages of other nodes when this one is full"),
             Self::Cpuset => write!(f, "the cpuset allows only other nodes"),
             Self::Unsupported => write!(f, "the kernel does not support it"),
-            Self::Interrupted => write!(f, "it was interrupted"),
-            Self::LockLimit => write!(f, "RLIMIT_MEMLOCK does not allow so much (ulimit -l)"),
             Self::Errno(0) => write!(f, "the kernel refused"),
             Self::Errno(code) => write!(f, "the kernel refused: {}", std::io::Error::from_raw_os_error(*code)),
         }

@@ -36,47 +36,9 @@ unsafe impl GlobalAlloc for WithReserve {
     }
 
     #[inline]
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if !is_injected() {
-            // SAFETY: `GlobalAlloc::alloc_zeroed` is called with a layout that is not empty (Rust's collections).
-            let block = unsafe { System.alloc_zeroed(layout) };
-            if !block.is_null() {
-                return block;
-            }
-        }
-        let block = take(layout);
-        if !block.is_null() {
-            // SAFETY: a new block of this size.
-            unsafe { block.write_bytes(0, layout.size()) };
-        }
-        block
-    }
-
-    #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the block is freed by the one that allocated it.
         unsafe { if owns(block) { put(block, layout) } else { System.dealloc(block, layout) } }
-    }
-
-    #[inline]
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if !owns(block) && !is_injected() {
-            // SAFETY: `GlobalAlloc::realloc` is called with a live block and its own layout (Rust's collections).
-            let moved = unsafe { System.realloc(block, layout, size) };
-            if !moved.is_null() {
-                return moved;
-            }
-        }
-        // SAFETY: `GlobalAlloc::realloc` is called with a live block and its own layout (Rust's collections); the old
-        // block stays if there is no new one.
-        unsafe {
-            let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
-            if !moved.is_null() {
-                moved.copy_from_nonoverlapping(block, size.min(layout.size()));
-                self.dealloc(block, layout);
-            }
-            moved
-        }
     }
 }
 

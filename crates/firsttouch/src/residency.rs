@@ -1,15 +1,13 @@
 //! Residency: the states of the pages of a range. No query touches a page or needs privileges.
 //!
-//! [`extent`] computes the pages of an array. [`query`] reads their states from the page table of the process: by a scan
-//! (Linux 6.7), else entry by entry. What the page table leaves open, other sources tell: `move_pages` the shared zero page,
-//! which has no node; `/proc/self/smaps` the huge pages of each mapping. What no source tells is reported as unknown, never
-//! guessed. [`summarize`] adds the states up.
+//! [`query`] reads the states from the page table of the process: by a scan
+//! (`PAGEMAP_SCAN`, Linux 6.7), else entry by entry. What the page table leaves open, other sources tell: `move_pages` the
+//! shared zero page, which has no node; `/proc/self/smaps` the huge pages of each mapping. What no source tells is reported as
+//! unknown, never guessed. [`summarize`] adds the states up.
 //!
 //! Other threads keep running: each state is exact for one moment, but not all for the same.
 
-use crate::os::{
-    Errno, Mapping, PageRegion, PageTable, huge_page_size, mappings, nodes_of, only_node, page_size, seen,
-};
+use crate::os::{Errno, PageRegion, PageTable, huge_page_size, mappings, nodes_of, only_node, page_size, seen};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -101,12 +99,6 @@ impl PageRuns {
         self.list.iter().any(|run| run.state == state)
     }
 
-    /// Returns the addresses from the first run to the last.
-    fn extent(&self) -> Range<usize> {
-        let start = self.list.first().map_or(0, |run| run.range.start);
-        start..self.list.last().map_or(0, |run| run.range.end)
-    }
-
     /// Replaces every run in one of `states` by the runs that `split` pushes, which must cover the same pages.
     fn refine(&mut self, states: &[PageState], mut split: impl FnMut(&PageRun, &mut Self)) {
         if !self.list.iter().any(|run| states.contains(&run.state)) {
@@ -124,86 +116,43 @@ impl PageRuns {
     }
 }
 
-/// The states of some pages, and the sources of the distinctions between them; `None` where no source tells.
-pub struct Residency {
-    /// The states.
-    pub runs: PageRuns,
-    /// Tells which pages are present, and which are swapped.
-    presence: Option<&'static str>,
-    /// Tells which pages are the shared zero page.
-    zero: Option<&'static str>,
-    /// Tells which pages are huge.
-    size: Option<&'static str>,
-}
-
-const SCAN: &str = if cfg!(windows) { "QueryWorkingSetEx" } else { "PAGEMAP_SCAN" };
-const ENTRIES: &str = "/proc/self/pagemap";
-const MOVE_PAGES: &str = if cfg!(windows) { "QueryWorkingSetEx" } else { "move_pages" };
-const SMAPS: &str = "/proc/self/smaps";
-
 /// Queries the states of the pages of `range`, which are whole pages.
-pub fn query(range: &Range<usize>) -> Residency {
+pub fn query(range: &Range<usize>) -> PageRuns {
     let table = PageTable::open().ok();
-    let (mut runs, presence) = read(table.as_ref(), range);
-    let zero = refine_zero_pages(&mut runs, table.as_ref(), presence);
-    let size = refine_sizes(&mut runs, presence);
-    Residency { runs, presence, zero, size }
+    let mut runs = read(table.as_ref(), range);
+    refine_zero_pages(&mut runs, table.as_ref());
+    refine_sizes(&mut runs, range);
+    runs
 }
 
-/// A number of bytes, and its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figure {
-    /// Bytes of whole pages; `None` if not known.
-    pub bytes: Option<usize>,
-    /// The source, or why the figure is not known.
-    pub source: &'static str,
-}
-
-/// The figures of a [`Residency`].
+/// The sums of a query, in bytes of whole pages; `None` stands for what is not known.
 pub struct ResidencySummary {
-    /// Name and figure.
-    pub figures: [(&'static str, Figure); 6],
+    /// Name and bytes.
+    pub figures: [(&'static str, Option<usize>); 6],
     /// Bytes of real pages by node; -1 stands for pages whose node the kernel does not tell.
     pub nodes: Option<BTreeMap<i32, usize>>,
-    /// The source of `nodes`.
-    pub nodes_source: &'static str,
 }
 
 /// Adds up the states of a query, and determines nodes.
-pub fn summarize(residency: &Residency) -> ResidencySummary {
-    let Residency { runs, presence, zero, size } = residency;
+pub fn summarize(runs: &PageRuns) -> ResidencySummary {
     let sums = runs.bytes();
-    let figure = |source: &Option<&'static str>, doubts: &[PageState], states: &[PageState]| match source {
-        Some(source) if doubts.iter().all(|&doubt| sums[doubt as usize] == 0) => {
-            Figure { bytes: Some(states.iter().map(|&state| sums[state as usize]).sum()), source }
-        }
-        _ => Figure { bytes: None, source: "not known: no source is available here" },
+    let figure = |doubts: &[PageState], states: &[PageState]| {
+        let is_known = doubts.iter().all(|&doubt| sums[doubt as usize] == 0);
+        is_known.then(|| states.iter().map(|&state| sums[state as usize]).sum())
     };
     let figures = [
-        ("absent", figure(presence, &[Unknown], &[Absent])),
-        ("zero_page", figure(zero, &[Unknown, Present], &[Zero])),
-        ("small", figure(size, &[Unknown, Present, Real], &[Small])),
-        ("huge", figure(size, &[Unknown, Present, Real], &[Huge])),
-        ("real", figure(zero, &[Unknown, Present], &[Small, Huge, Real])),
-        ("swapped", figure(presence, &[Unknown], &[Swapped])),
+        ("absent", figure(&[Unknown], &[Absent])),
+        ("zero_page", figure(&[Unknown, Present], &[Zero])),
+        ("small", figure(&[Unknown, Present, Real], &[Small])),
+        ("huge", figure(&[Unknown, Present, Real], &[Huge])),
+        ("real", figure(&[Unknown, Present], &[Small, Huge, Real])),
+        ("swapped", figure(&[Unknown], &[Swapped])),
     ];
     let mut nodes = BTreeMap::new();
-    let source = visit_nodes(runs, |pages, node| *nodes.entry(node.max(-1)).or_insert(0) += pages.len());
-    let (nodes, nodes_source) = match source {
-        // Pages that may or may not be real could lie on any node.
-        Ok(source) if !runs.has(Present) && !runs.has(Unknown) => (Some(nodes), source),
-        Ok(_) => (None, "not known: it is not known which pages are real"),
-        Err(_) => (None, "not known: move_pages is refused here"),
-    };
-    ResidencySummary { figures, nodes, nodes_source }
-}
-
-/// Returns the mappings, which are sorted, that a range lies in, and its part in each.
-fn parts<'a>(mappings: &'a [Mapping], range: &Range<usize>) -> impl Iterator<Item = (&'a Mapping, Range<usize>)> {
-    let (start, end) = (range.start, range.end);
-    let first = mappings.partition_point(|mapping| mapping.range.end <= start);
-    let inside = mappings[first..].iter().take_while(move |mapping| mapping.range.start < end);
-    inside.map(move |mapping| (mapping, mapping.range.start.max(start)..mapping.range.end.min(end)))
+    let told = visit_nodes(runs, |pages, node| *nodes.entry(node.max(-1)).or_insert(0) += pages.len());
+    // Pages that may or may not be real could lie on any node.
+    let is_known = told.is_ok() && !runs.has(Present) && !runs.has(Unknown);
+    ResidencySummary { figures, nodes: is_known.then_some(nodes) }
 }
 
 /// Splits a range at the multiples of `step`.
@@ -217,21 +166,17 @@ fn pieces(range: &Range<usize>, step: usize) -> impl Iterator<Item = Range<usize
 /// Pages queried by one call.
 const BATCH: usize = 1024;
 
-/// Reads the states of the pages of `range` from the page table, and returns what told them.
-fn read(table: Option<&PageTable>, range: &Range<usize>) -> (PageRuns, Option<&'static str>) {
-    for source in [SCAN, ENTRIES] {
+/// Reads the states of the pages of `range` from the page table.
+fn read(table: Option<&PageTable>, range: &Range<usize>) -> PageRuns {
+    let by = |read: fn(&PageTable, &Range<usize>, &mut PageRuns) -> Result<(), Errno>| {
         let mut runs = PageRuns::default();
-        let mut read = |table| match source {
-            SCAN => scan(table, range, &mut runs),
-            _ => read_entries(table, range, &mut runs),
-        };
-        if table.is_some_and(|table| read(table).is_ok()) {
-            return (runs, Some(source));
-        }
-    }
-    let mut runs = PageRuns::default();
-    runs.push(range.clone(), Unknown);
-    (runs, None)
+        read(table?, range, &mut runs).ok().map(|()| runs)
+    };
+    by(scan).or_else(|| by(read_entries)).unwrap_or_else(|| {
+        let mut runs = PageRuns::default();
+        runs.push(range.clone(), Unknown);
+        runs
+    })
 }
 
 fn scan(table: &PageTable, range: &Range<usize>, runs: &mut PageRuns) -> Result<(), Errno> {
@@ -281,14 +226,9 @@ fn read_entries(table: &PageTable, range: &Range<usize>, runs: &mut PageRuns) ->
 
 // ---- What it leaves open ---------------------------------------------------------------------------------------------
 
-/// Tells the shared zero page from memory, and returns the source. An entry never makes the distinction, and a scan before
-/// Linux 6.16 reports the huge zero page as a huge page. `move_pages` does, as the zero page has no node.
-fn refine_zero_pages(
-    runs: &mut PageRuns,
-    table: Option<&PageTable>,
-    presence: Option<&'static str>,
-) -> Option<&'static str> {
-    let mut source = presence;
+/// Tells the shared zero page from memory. An entry never makes the distinction, and a scan before Linux 6.16 reports the
+/// huge zero page as a huge page. `move_pages` does, as the zero page has no node.
+fn refine_zero_pages(runs: &mut PageRuns, table: Option<&PageTable>) {
     runs.refine(&[Present, Huge], |run, refined| {
         let mut done = run.range.start;
         let result = visit_nodes_of(&run.range, step(run), |pages, node| {
@@ -299,9 +239,6 @@ fn refine_zero_pages(
                 code if run.state == Present && (code >= 0 || code == -Errno::NOTHING_THERE.0) => Real,
                 _ => run.state,
             };
-            if state != run.state {
-                source = Some(MOVE_PAGES);
-            }
             refined.push(pages, state);
         });
         if result.is_err() && run.state == Huge {
@@ -315,32 +252,32 @@ fn refine_zero_pages(
             refined.push(done..run.range.end, run.state);
         }
     });
-    source.filter(|_| !runs.has(Present))
 }
 
 /// Determines the sizes of real pages, where a scan did not tell, from what `/proc/self/smaps` counts in each mapping: of
-/// one that has huge pages in part they stay unknown. Returns the source.
-fn refine_sizes(runs: &mut PageRuns, presence: Option<&'static str>) -> Option<&'static str> {
+/// one that has huge pages in part they stay unknown.
+fn refine_sizes(runs: &mut PageRuns, range: &Range<usize>) {
     if !runs.has(Real) {
-        return presence;
+        return;
     }
-    let found = mappings(&runs.extent(), true).ok()?;
+    let Ok(found) = mappings(range, true) else { return };
     runs.refine(&[Real], |run, refined| {
         let mut at = run.range.start;
-        for (mapping, part) in parts(&found, &run.range) {
+        let first = found.partition_point(|mapping| mapping.range.end <= at);
+        for mapping in found[first..].iter().take_while(|mapping| mapping.range.start < run.range.end) {
             let state = match mapping.huge {
                 _ if mapping.page > page_size() => Huge,
                 0 => Small,
                 all if all == mapping.range.len() => Huge,
                 _ => Real,
             };
-            refined.push(at..part.start, Real);
-            at = part.end;
-            refined.push(part, state);
+            let (start, end) = (mapping.range.start.max(at), mapping.range.end.min(run.range.end));
+            refined.push(at..start, Real);
+            refined.push(start..end, state);
+            at = end;
         }
         refined.push(at..run.range.end, Real);
     });
-    Some(SMAPS).filter(|_| !runs.has(Real))
 }
 
 // ---- Nodes -----------------------------------------------------------------------------------------------------------
@@ -365,73 +302,16 @@ fn step(run: &PageRun) -> usize {
     huge_page_size().filter(|_| known).unwrap_or(page_size())
 }
 
-/// Visits the real pages of `runs`, in order, with their nodes, and returns the source. The node is negative where the
-/// kernel tells none: automatic NUMA balancing hides pages (Linux 6.1 to 6.5), or the pages have left memory meanwhile.
+/// Visits the real pages of `runs`, in order, with their nodes. The node is negative where the kernel tells none: automatic
+/// NUMA balancing hides pages (Linux 6.1 to 6.5), or the pages have left memory meanwhile.
 ///
 /// # Errors
 /// If the kernel refuses to tell.
-pub fn visit_nodes(runs: &PageRuns, mut visit: impl FnMut(Range<usize>, i32)) -> Result<&'static str, Errno> {
+pub fn visit_nodes(runs: &PageRuns, mut visit: impl FnMut(Range<usize>, i32)) -> Result<(), Errno> {
     let mut real = runs.iter().filter(|run| run.state.is_real());
     if let Some(node) = only_node() {
         real.for_each(|run| visit(run.range.clone(), node as i32));
-        return Ok("/sys/devices/system/node/has_memory: one node");
+        return Ok(());
     }
-    real.try_for_each(|run| visit_nodes_of(&run.range, step(run), &mut visit))?;
-    Ok(MOVE_PAGES)
-}
-
-// ---- The pages of an array -------------------------------------------------------------------------------------------
-
-/// Returns the addresses of the pages from the first to the last that elements of an array lie on.
-///
-/// `address` is that of the first element, and `item` the size of an element; `shape` and `strides` (in bytes) are as in
-/// NumPy. An empty array lies on no page.
-pub fn extent(address: usize, item: usize, shape: &[usize], strides: &[isize]) -> Range<usize> {
-    if item == 0 || shape.contains(&0) {
-        return 0..0;
-    }
-    let (mut low, mut high) = (address, address.saturating_add(item));
-    for (&count, &stride) in shape.iter().zip(strides) {
-        let reach = stride.unsigned_abs().saturating_mul(count - 1);
-        if stride < 0 {
-            low = low.saturating_sub(reach);
-        } else {
-            high = high.saturating_add(reach);
-        }
-    }
-    let page = page_size();
-    low / page * page..high.min(usize::MAX / page * page).next_multiple_of(page)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const AT: usize = 1 << 40;
-
-    #[test]
-    fn the_pages_from_the_first_element_to_the_last() {
-        let page = page_size();
-        for (offset, item, shape, strides, pages) in [
-            (8, 8, &[][..], &[][..], 0..1),
-            (16, 8, &[1 << 27], &[8], 0..(1 << 30) / page + 1),
-            (0, 8, &[3, 4], &[-2 * page as isize, page as isize / 2], 0..6),
-            (page, 1, &[2], &[-1], 0..2),
-        ] {
-            let low = strides
-                .iter()
-                .zip(shape)
-                .map(|(&stride, &count)| (-stride).max(0) as usize * (count - 1))
-                .sum::<usize>();
-            let start = AT + low / page * page;
-            let found = extent(start + offset, item, shape, strides);
-            assert_eq!((found.start - AT) / page..(found.end - AT) / page, pages, "{shape:?}");
-        }
-    }
-
-    #[test]
-    fn strides_out_of_the_address_space_and_empty_arrays() {
-        extent(AT, 8, &[1 << 40, 1 << 30], &[1 << 50, -1 << 60]);
-        assert!(extent(AT, 8, &[3, 0], &[0, 8]).is_empty() && extent(AT, 0, &[3], &[0]).is_empty());
-    }
+    real.try_for_each(|run| visit_nodes_of(&run.range, step(run), &mut visit))
 }

@@ -10,7 +10,7 @@ use common::mapped::{foreign, unmap};
 use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::address_map;
-use firsttouch::os::{seed, shrink_slots};
+use firsttouch::os::{self, shrink_slots};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -73,7 +73,7 @@ fn come_and_go(slots: usize) {
         for thread in 0..3u64 {
             let shared = &shared;
             scope.spawn(move || {
-                let mut random = numbers(seed() as u64 ^ (thread + 1));
+                let mut random = numbers(u128::from_ne_bytes(os::random()) as u64 ^ (thread + 1));
                 let mut own = new_pool();
                 for turn in 0..40u64 {
                     let theirs = foreign(0, 1 + random(3 << 20)).unwrap();

@@ -150,6 +150,6 @@ fn what_stands_behind_pages() {
     }
     let address = memory.address.as_ptr() as usize;
     let pages = address..address + 256 * page_size();
-    assert!(query(&pages).runs.is_complete());
+    assert!(query(&pages).is_complete());
     let _ = summarize(&query(&pages));
 }

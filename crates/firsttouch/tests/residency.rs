@@ -75,7 +75,7 @@ fn nodes_add_up() {
         fail_after(&[Call::OnlyNode, Call::NodesOfPages], 0, i64::MAX / 2);
         let sums = summarize(&query(&range(memory)));
         fail_after(&[], 0, 0);
-        assert!(sums.nodes.is_none() && sums.nodes_source.contains("move_pages"));
+        assert!(sums.nodes.is_none());
     });
 }
 
@@ -116,37 +116,33 @@ fn without_some_sources() {
                 ("swapped", 0),
             ] {
                 let figure = sums.figures.iter().find(|(each, _)| *each == name).unwrap().1;
-                assert!(figure.bytes.is_none_or(|bytes| bytes == truth), "{refused:?}: {name} is {figure:?}");
-                let unknown = figure.source.starts_with("not known");
-                assert_eq!(figure.bytes.is_none(), unknown, "{refused:?}: {name} is {figure:?}");
+                assert!(figure.is_none_or(|bytes| bytes == truth), "{refused:?}: {name} is {figure:?}");
             }
         }
     });
 }
 
-/// What is known of small pages without some sources, and which source tells.
+/// What is known of small pages without some sources.
 #[test]
-fn which_source_says_what() {
-    alone("which_source_says_what", || {
+fn what_is_known_by_which_source() {
+    alone("what_is_known_by_which_source", || {
         let memory = small_pages(3);
         read(memory, 1);
         memory[2 * page_size()] = 1;
         use Call::{NodesOfPages, OpenPages, ReadMappings, ScanPages};
         use PageState::{Absent, Present, Real, Small, Unknown, Zero};
-        let (scan, table, nodes, smaps) = ("PAGEMAP_SCAN", "/proc/self/pagemap", "move_pages", "/proc/self/smaps");
-        let none = "not known: no source is available here";
-        for (refused, found, sources) in [
-            (&[][..], [Absent, Zero, Small], [scan; 3]),
-            (&[ScanPages], [Absent, Zero, Small], [table, nodes, smaps]),
-            (&[ScanPages, NodesOfPages], [Absent, Present, Small], [table, none, none]),
-            (&[ScanPages, ReadMappings], [Absent, Zero, Real], [table, nodes, none]),
-            (&[OpenPages], [Unknown; 3], [none; 3]),
+        for (refused, found, known) in [
+            (&[][..], [Absent, Zero, Small], [true; 3]),
+            (&[ScanPages], [Absent, Zero, Small], [true; 3]),
+            (&[ScanPages, NodesOfPages], [Absent, Present, Small], [true, false, false]),
+            (&[ScanPages, ReadMappings], [Absent, Zero, Real], [true, true, false]),
+            (&[OpenPages], [Unknown; 3], [false; 3]),
         ] {
             fail_after(refused, 0, i64::MAX / 2);
             let (said, sums) = (states(memory), summarize(&query(&range(memory))).figures);
             fail_after(&[], 0, 0);
             assert_eq!(said, found, "{refused:?}");
-            assert_eq!([0, 1, 2].map(|figure| sums[figure].1.source), sources, "{refused:?}");
+            assert_eq!([0, 1, 2].map(|figure| sums[figure].1.is_some()), known, "{refused:?}");
         }
     });
 }

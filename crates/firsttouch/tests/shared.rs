@@ -1,14 +1,14 @@
 //! Shared memory: handles are checked before they are mapped, and memory dropped in flight is bounded.
 
 #![cfg(any(target_os = "linux", windows))]
-use firsttouch::os;
-use firsttouch::shared::{Handle, Refused, Shared};
+use firsttouch::os::{self, Errno};
+use firsttouch::shared::{Handle, Shared};
 
 fn new(size: usize) -> Shared {
     Shared::new(size).expect("memory")
 }
 
-fn refused(handle: &Handle) -> Refused {
+fn refused(handle: &Handle) -> Errno {
     Shared::open(handle, true).map(|_| ()).expect_err("it was opened")
 }
 
@@ -17,7 +17,7 @@ fn a_handle_has_to_fit_its_file() {
     let shared = new(10_000);
     let handle = shared.handle().expect("a handle");
     for size in [0, 1 << 20, 1 << 40, usize::MAX] {
-        assert_eq!(refused(&Handle { size, ..handle.clone() }), Refused::Invalid, "{size}");
+        assert_eq!(refused(&Handle { size, ..handle.clone() }), Errno::INVALID, "{size}");
     }
     assert_eq!(Shared::open(&handle, true).map(|opened| opened.size()), Ok(shared.size()));
 }
@@ -26,12 +26,12 @@ fn a_handle_has_to_fit_its_file() {
 fn memory_in_flight_is_kept_for_one_opener_and_bounded() {
     let opened = new(100).handle().expect("a handle");
     assert!(Shared::open(&opened, true).is_ok());
-    let again = || Shared::open(&opened, true).err() == Some(Refused::Dropped);
+    let again = || Shared::open(&opened, true).err() == Some(Errno::NOTHING_THERE);
     assert!((0..1000).any(|_| again() || (std::thread::sleep(std::time::Duration::from_millis(10)), false).1));
 
     let limit = os::file_limit().map_or(4096, |limit| (limit / 4).min(4096));
     let handles: Vec<_> = (0..limit + 10).map(|_| new(100).handle().expect("a handle")).collect();
-    assert_eq!(refused(&handles[0]), Refused::Dropped);
+    assert_eq!(refused(&handles[0]), Errno::NOTHING_THERE);
     assert!(Shared::open(&handles[limit + 9], true).is_ok());
 }
 

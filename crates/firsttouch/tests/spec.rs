@@ -229,7 +229,7 @@ fn texts_without_their_quotes() {
 
 #[test]
 fn page_sizes_as_people_write_them() {
-    for &size in firsttouch::pages::explicit_page_sizes() {
+    for &size in firsttouch::pages::placement::explicit_page_sizes() {
         let page = Page::Explicit(size);
         for text in [format!("{}MB", size >> 20), format!("{}MiB", size >> 20), format!("{} k", size >> 10)] {
             assert!(made(&format!("pages('{text}')")).expression().starts_with(&format!("pages(huge={page}")));

@@ -13,7 +13,7 @@ use crate::scratch::scope::Opening;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Owner};
 use firsttouch::scratch::Buffer;
-use firsttouch::sync::first::First;
+use firsttouch::sync::First;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
@@ -57,13 +57,13 @@ fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
 /// A capsule of NumPy's own handler, as it was before anything was installed, but for one thing: an array may get another's
 /// data, so each block is freed by its owner, as by the front. Nobody else's handler can be had again.
 fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
-    static ONE: First<Box<Handler>> = First::new();
+    static ONE: First<Handler> = First::new();
     if allocator.is_foreign() {
         return Err(PyTypeError::new_err(format!("{} cannot be used from here", allocator.expression())));
     }
     ensure_front(py);
     let &(_, next) = NumPy::get(py)?.own_handler(py)?;
-    let handler = ONE.get_or_make(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next, None));
+    let handler = ONE.get_or_init(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next, None));
     // SAFETY: this handler lives for ever, so the capsule needs no destructor.
     unsafe {
         let raw = handler.raw().cast_mut();

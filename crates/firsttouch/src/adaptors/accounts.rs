@@ -71,8 +71,8 @@ impl Accounts {
     /// # Errors
     /// If there is no such file, or it cannot be mapped.
     pub fn open(process: u32, number: i32) -> Result<&'static Self, Errno> {
-        let file = os::find_memory_file(process, number, NAME, true)?;
-        let at = os::map_file(&file, COUNT * size_of::<Account>(), true)?;
+        let file = os::find_memory_file(process, number, NAME)?;
+        let at = os::map_file(&file, 0, COUNT * size_of::<Account>(), true)?;
         let accounts: &'static Self =
             Box::leak(Box::new(Self { at, own: AtomicUsize::new(0), forks: AtomicU32::new(fork::forks()) }));
         accounts.take();

@@ -113,7 +113,7 @@ fn empty_slots(next: &mut usize, count: usize) -> Option<usize> {
         return None;
     }
     if *next == 0 {
-        *next = FIRST_SLOT + os::seed() % (last - FIRST_SLOT);
+        *next = FIRST_SLOT + u128::from_ne_bytes(os::random()) as usize % (last - FIRST_SLOT);
     }
     for _ in FIRST_SLOT..last {
         if *next + count > last {

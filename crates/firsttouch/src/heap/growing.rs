@@ -7,7 +7,6 @@ use crate::allocator::Allocator;
 use crate::heap::claim;
 use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, NONE, PageKind, Segment, Side, UNMAPPED, huge_page};
 use crate::os::{self, Errno};
-use crate::pages::mapping::probe;
 
 const MAX_SEGMENTS: usize = 256;
 /// From this many bytes on the system is asked first whether it has the memory.
@@ -263,7 +262,9 @@ impl Region {
         owner: *const dyn Allocator,
     ) -> Result<(), Errno> {
         if bytes >= PROBE_MIN {
-            probe(bytes)?; // its records would take a thousandth of it
+            let at = os::map_anywhere(bytes)?; // its records would take a thousandth of it
+            // SAFETY: it was just mapped and is not in use.
+            unsafe { os::unmap(at, bytes)? };
         }
         let (align, _) = self.place(align, fresh);
         let units = bytes.checked_add(align).and_then(|bytes| self.units(bytes)).ok_or(Errno::NO_MEMORY)?;

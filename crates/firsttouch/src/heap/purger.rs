@@ -8,7 +8,7 @@
 //! runs any goes as the program requests more, or when it is trimmed.
 
 use crate::heap::c_library;
-use crate::sync::lock::{Lock, Padded, Word};
+use crate::sync::lock::{Lock, Padded};
 use crate::{fork, os};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -89,10 +89,9 @@ fn start() -> bool {
     }
     let mut purger = PURGER.lock();
     if RUNS.load(SeqCst) == 0 {
-        if let Some(ended) = purger.thread.take() {
-            ended.join();
-        }
-        if let Ok(thread) = os::spawn(body, &TASK) {
+        drop(purger.thread.take()); // it has ended
+        // SAFETY: the body uses no argument.
+        if let Ok(thread) = unsafe { os::spawn(body, null_mut(), &TASK) } {
             purger.thread = Some(thread);
             RUNS.store(1, SeqCst);
         }
@@ -166,7 +165,7 @@ pub(crate) fn hold() {
         // SAFETY: it is held, by this thread.
         unsafe { PURGER.release() };
         os::wake(&STOP);
-        thread.join();
+        drop(thread);
     }
 }
 
@@ -259,7 +258,7 @@ pub trait Purgeable: Sync {
 }
 
 /// What is locked keeps nothing. Forks hold it.
-impl<T: Send, W: Word + Sync> Purgeable for Lock<T, W> {
+impl<T: Send> Purgeable for Lock<T> {
     fn hold(&self) {
         self.hold();
     }

@@ -1,15 +1,17 @@
 //! The contract: every function that a platform implements, with what it answers where a platform does not.
 //!
-//! A platform is a module that has these functions, under these names and with these types, and four types: `Thread`,
-//! `Helper`, `ThreadPolicy` and `PageTable`. One that lacks some begins with `pub use super::unsupported::*`, which is made
-//! from this list; what it defines itself goes before that. All others call the functions that are made here.
+//! A platform is a module that has these functions, under these names and with these types, and two types: `Thread` and
+//! `PageTable`. One that lacks some begins with `pub use super::unsupported::*`, which is made from this list; what it
+//! defines itself goes before that. All others call the functions that are made here, which a test can make fail by the
+//! [`Call`] in brackets.
 //!
 //! The unsafe functions demand that the range was mapped by one of these, and that nobody uses it meanwhile; what is unmapped
 //! or discarded is needed no more.
 
 #![allow(clippy::missing_safety_doc)] // as above
 
-use super::platform::{self, Helper, Thread, ThreadPolicy};
+use super::inject::{Call, injected};
+use super::platform::{self, Thread};
 use super::types::{Errno, Fault, Mapping, MemoryBound, Mode, Nodes, Processors, Usage};
 use crate::error::Limit;
 use std::ffi::{CStr, c_void};
@@ -30,34 +32,34 @@ macro_rules! contract {
             /// Ends a reservation, in which nothing is committed any more.
             unsafe fn release(address: usize) -> () = ();
             /// Maps a part of a reservation: at exactly that address or not at all, and never over an existing mapping.
-            fn commit(address: usize, size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            [Map] fn commit(address: usize, size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Unmaps a part, of a reservation or of another mapping.
-            unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            [Unmap] unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Maps memory anywhere.
-            fn map_anywhere(size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            [Map] fn map_anywhere(size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Maps memory at a multiple of `align`. The node is for systems that [`bind`] nothing afterwards.
-            fn map_aligned(size: usize, align: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            [Map] fn map_aligned(size: usize, align: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Unmaps what one of these or [`map_file`] mapped, as a whole.
-            unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            [Unmap] unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Keeps the range, which reads zero afterwards.
-            unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            [Discard] unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Does so, and keeps nothing of what was asked for the range: advice, protection, locks.
-            unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            [Map] unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Moves pages from one range to another, or moves none. The first range reads zero afterwards.
             unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Makes pages inaccessible, or accessible again with their content.
-            unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            [Protect] unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Lets go of parts of huge pages before they are discarded.
             fn split_huge(address: usize, size: usize) -> () = ();
 
             // ---- Placement: any of it may be refused, which callers report in their receipts ----
 
             /// Asks for huge pages. A refusal is harmless.
-            fn advise_huge(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            [AdviseHuge] fn advise_huge(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Asks for no more of them.
             fn unadvise_huge(address: usize, size: usize) -> () = ();
             /// Maps explicit huge pages of `page` bytes.
-            fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            [Map] fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Makes the pages of a range present.
             fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Locks a range into memory.
@@ -68,8 +70,8 @@ macro_rules! contract {
             /// number.
             fn move_pages(pages: &[usize], nodes: Option<&[i32]>, status: &mut [i32]) -> Result<(), Errno>
                 = Err(Errno::UNSUPPORTED);
-            /// The policy of this thread.
-            fn thread_policy() -> Result<ThreadPolicy, Errno> = Err(Errno::UNSUPPORTED);
+            /// The nodes that the policy of this thread is restricted to, if it is.
+            fn policy_bounds() -> Option<Nodes> = None;
             /// The nodes that this thread may use.
             fn allowed_nodes() -> Result<Nodes, Errno> = Err(Errno::UNSUPPORTED);
             /// The node of the processor that runs this thread.
@@ -78,12 +80,8 @@ macro_rules! contract {
             fn only_node() -> Option<usize> = None;
             /// The processors of a node and its free bytes, where no [`system_file`] tells.
             fn node(number: usize) -> Option<(Processors, usize)> = None;
-            /// The processors that this thread may run on.
-            fn thread_processors() -> Result<Processors, Errno> = Err(Errno::UNSUPPORTED);
             /// The sizes of explicit huge pages, largest first.
             fn explicit_huge_pages() -> Result<Vec<usize>, Errno> = Err(Errno::UNSUPPORTED);
-            /// How many of them are free, on one node or on all.
-            fn free_huge_pages(page: usize, node: Option<usize>) -> Option<usize> = None;
             /// Whether memory that asks for transparent huge pages may get them.
             fn transparent_huge_pages() -> bool = false;
             /// How much memory may be locked, if that is limited.
@@ -92,16 +90,14 @@ macro_rules! contract {
             // ---- Residency: nothing here touches a page ----
 
             /// Estimates how many pages of a range, of at most 4096, are resident. Correctness must never depend on it.
-            fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            [Resident] fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// The node of the page at each address. A negative error number stands for none: `NOTHING_THERE` where no page is
             /// present, `BAD_ADDRESS` for the zero page.
-            fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            [NodesOfPages] fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// The mappings that overlap a range, in order; with their details, which are counted page by page, on request.
-            fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> = Err(Errno::UNSUPPORTED);
+            [ReadMappings] fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> = Err(Errno::UNSUPPORTED);
             /// Whether any memory of the process is locked.
             fn locks_memory() -> Option<bool> = None;
-            /// Whether forked children would write to the same memory; `false` where that is not known.
-            fn is_shared(address: usize) -> bool = false;
 
             // ---- The machine, and the limits of the process and of its container ----
 
@@ -143,8 +139,6 @@ macro_rules! contract {
             fn ask_nothing() -> () = ();
             /// A text about the system, by its path.
             fn system_file(path: &str) -> Option<String> = None;
-            /// A seed that differs between runs; 0 if there is no entropy.
-            fn seed() -> usize = 0;
             /// Unpredictable bytes.
             fn random() -> [u8; 16] = [0; 16];
 
@@ -154,15 +148,12 @@ macro_rules! contract {
             fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) -> () = std::thread::yield_now();
             /// Wakes a thread that sleeps so.
             fn wake(word: &AtomicU32) -> () = ();
-            /// Starts a thread that blocks all signals and needs no allocator. It names itself first, by `task`.
-            fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, task: &'static AtomicU32) -> Result<Thread, Errno>
-                = Err(Errno::UNSUPPORTED);
+            /// Starts a thread that blocks all signals, and needs no allocator and no memory of the C library. It may write its
+            /// number to `task` by [`name_thread`].
+            [Spawn] unsafe fn spawn(body: extern "C" fn(*mut c_void) -> *mut c_void, argument: *mut c_void, task: &'static AtomicU32)
+                -> Result<Thread, Errno> = Err(Errno::UNSUPPORTED);
             /// Names the calling thread.
             fn name_thread(name: &CStr, task: &AtomicU32) -> () = ();
-            /// Starts a thread that does a part of its caller's work, until the `Helper` is dropped, and needs no memory of the C
-            /// library either.
-            unsafe fn help(body: extern "C" fn(*mut c_void) -> *mut c_void, work: *mut c_void) -> Result<Helper, Errno>
-                = Err(Errno::UNSUPPORTED);
             /// Registers what is called before every fork, and after it in the parent and in the child.
             fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> () = ();
             /// Lets the kernel kill this process when the thread of `parent` ends that started it.
@@ -177,30 +168,31 @@ macro_rules! contract {
             /// Makes one of `size` zero bytes.
             fn memory_file(name: &str, size: usize) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
             /// Opens the one of that name, which a process has under a number.
-            fn find_memory_file(process: u32, number: i32, name: &str, write: bool) -> Result<File, Errno>
-                = Err(Errno::UNSUPPORTED);
+            fn find_memory_file(process: u32, number: i32, name: &str) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
             /// The number by which other processes find a file of this one.
             fn file_number(file: &File) -> i32 = -1;
             /// The file, under a number beyond those of the standard streams: where one of these is closed, a file takes its number.
             fn beside_standard_streams(file: File) -> std::io::Result<File> = Ok(file);
             /// The function or variable of that name in the libraries that are loaded.
             fn symbol(name: &CStr) -> Option<NonNull<c_void>> = None;
-            /// Maps a file, shared; [`Errno::INVALID`] if it is smaller.
-            fn map_file(file: &File, size: usize, write: bool) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
+            /// Maps a part of a file, from a multiple of 64 KiB on, shared; [`Errno::INVALID`] if the file is smaller.
+            fn map_file(file: &File, from: usize, size: usize, write: bool) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Numbers that tell whether a descriptor is still the same file's.
             fn file_identity(file: &File) -> Result<(u64, u64), Errno> = Err(Errno::UNSUPPORTED);
         }
     };
 }
-pub(super) use contract;
 
 macro_rules! call {
-    ($($(#[$doc:meta])* $(unsafe $($never:block)?)? fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty = $answer:expr;)*) => {
+    ($($(#[$doc:meta])* $([$call:ident])? $(unsafe $($never:block)?)? fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty = $answer:expr;)*) => {
         $(
             $(#[$doc])*
             #[inline(always)]
             #[allow(unused_unsafe)]
             pub $(unsafe $($never)?)? fn $name($($argument: $type),*) -> $output {
+                $(if injected(Call::$call) {
+                    return Err(Call::$call.error());
+                })?
                 // SAFETY: the caller's promise, as the platform demands the same.
                 unsafe { platform::$name($($argument),*) }
             }
@@ -208,3 +200,55 @@ macro_rules! call {
     };
 }
 contract!(call);
+
+/// Whether forked children would write to the same memory; `false` where that is not known.
+pub fn is_shared(address: usize) -> bool {
+    mappings(&(address..address + 1), false).is_ok_and(|found| found.iter().any(|mapping| mapping.shared))
+}
+
+/// What a platform answers that does not implement a function: callers fall back to other allocators, or report that nothing
+/// is known.
+#[allow(dead_code)] // a platform that implements all of the contract uses none of it
+#[allow(unused_variables, clippy::missing_errors_doc, clippy::missing_safety_doc)] // made from a list
+pub(super) mod unsupported {
+    use super::super::types::PageRegion;
+    use super::*;
+
+    /// The platform is not supported.
+    pub const BACKEND: bool = false;
+
+    macro_rules! define {
+        ($($(#[$doc:meta])* $([$call:ident])? $(unsafe $($never:block)?)? fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty = $answer:expr;)*) => {
+            $($(#[$doc])* pub $(unsafe $($never)?)? fn $name($($argument: $type),*) -> $output { $answer })*
+        };
+    }
+    contract!(define);
+
+    /// A thread that [`spawn`] never starts.
+    pub struct Thread(());
+
+    /// The page table of the process, which is never opened.
+    pub struct PageTable(());
+
+    impl PageTable {
+        /// Fails.
+        pub fn open() -> Result<Self, Errno> {
+            Err(Errno::UNSUPPORTED)
+        }
+
+        /// Fails.
+        pub fn of(process: u32) -> Result<Self, Errno> {
+            Err(Errno::UNSUPPORTED)
+        }
+
+        /// Finds pages in memory or swap.
+        pub fn scan(&self, start: usize, end: usize, found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
+            Err(Errno::UNSUPPORTED)
+        }
+
+        /// Reads the entries of pages.
+        pub fn entries(&self, start: usize, seen: &mut [u64]) -> Result<(), Errno> {
+            Err(Errno::UNSUPPORTED)
+        }
+    }
+}

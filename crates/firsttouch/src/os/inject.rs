@@ -1,5 +1,6 @@
 //! For tests: makes calls of the contract fail.
 
+use super::types::Errno;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// A call that can be made to fail.
@@ -32,6 +33,19 @@ pub enum Call {
     ReadMappings = 1 << 24,
     /// Telling that there is only one node.
     OnlyNode = 1 << 25,
+}
+
+impl Call {
+    /// The error that stands for its failure.
+    pub(super) fn error(self) -> Errno {
+        match self {
+            Self::Spawn => Errno::AGAIN,
+            Self::Discard | Self::AdviseHuge | Self::Resident => Errno::INVALID,
+            Self::NodesOfPages => Errno::NOT_PERMITTED,
+            Self::ReadMappings => Errno::NO_ACCESS,
+            _ => Errno::NO_MEMORY,
+        }
+    }
 }
 
 static CALLS: AtomicU32 = AtomicU32::new(0);

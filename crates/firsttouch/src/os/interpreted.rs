@@ -1,7 +1,6 @@
 //! The platform of programs that Miri interprets: memory of Rust's own allocator, so that Miri sees how it is used. All
 //! else is unsupported.
 
-use super::inject::{Call, injected};
 use super::types::Errno;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
@@ -20,10 +19,10 @@ static MAPPINGS: Mutex<BTreeMap<usize, Layout>> = Mutex::new(BTreeMap::new());
 /// Maps `size` bytes.
 ///
 /// # Errors
-/// Where a test has it fail.
+/// For no bytes.
 pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
     let layout = Layout::from_size_align(size, PAGE).map_err(|_| Errno::NO_MEMORY)?;
-    if injected(Call::Map) || size == 0 {
+    if size == 0 {
         return Err(Errno::NO_MEMORY);
     }
     // SAFETY: the size is not zero.
@@ -35,14 +34,11 @@ pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
 /// Unmaps a whole mapping. A part of one stays, but must not be read any more.
 ///
 /// # Errors
-/// Where a test has it fail.
+/// None.
 ///
 /// # Safety
 /// The range was mapped by [`map_anywhere`], and is not used afterwards.
 pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
-    if injected(Call::Unmap) {
-        return Err(Errno::NO_MEMORY);
-    }
     let mut mappings = MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(&layout) = mappings.get(&address).filter(|layout| layout.size() == size) {
         mappings.remove(&address);
@@ -63,14 +59,11 @@ pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
 /// Discards the content of a range, which reads zero afterwards.
 ///
 /// # Errors
-/// Where a test has it fail.
+/// None.
 ///
 /// # Safety
 /// The range is mapped, and nobody needs its content.
 pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
-    if injected(Call::Discard) {
-        return Err(Errno::NO_MEMORY);
-    }
     // SAFETY: the range is mapped, and its owner has it discarded.
     unsafe { (address as *mut u8).write_bytes(0, size) };
     Ok(())

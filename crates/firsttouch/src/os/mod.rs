@@ -14,8 +14,6 @@ mod interpreted;
 #[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
 mod linux;
 mod types;
-#[allow(dead_code)] // a platform that implements all of the contract uses none of it
-mod unsupported;
 #[cfg(all(windows, not(any(miri, firsttouch_no_backend))))]
 mod windows;
 
@@ -30,11 +28,12 @@ use windows as platform;
 
 #[cfg(unix)]
 pub use c_library::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
+use contract::unsupported;
 pub use contract::*;
 pub use inject::{Call, claimable_slots, fail_after, injected, shrink_slots};
 #[cfg(all(target_os = "linux", not(any(miri, firsttouch_no_backend))))]
 pub use linux::kernel_texts; // for its fuzz target
-pub use platform::{BACKEND, Helper, PageTable, Thread, ThreadPolicy};
+pub use platform::{BACKEND, PageTable, Thread};
 #[cfg(all(windows, not(any(miri, firsttouch_no_backend))))]
 pub use platform::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
 pub use types::{Bits, Bound, Errno, Fault, Mapping, MemoryBound, Mode, Nodes, PageRegion, Processors, Usage, seen};

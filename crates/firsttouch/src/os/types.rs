@@ -71,6 +71,13 @@ pub struct MemoryBound {
     pub used: usize,
 }
 
+impl MemoryBound {
+    /// The bytes that it still allows.
+    pub fn left(&self) -> usize {
+        self.limit.saturating_sub(self.used)
+    }
+}
+
 /// The mode of a NUMA memory policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -84,18 +91,18 @@ pub enum Mode {
     Local,
 }
 
-/// The state of a page, as far as the system reports it, as a set of bits.
+/// The state of a page, as far as the system reports it, as a set of bits: those of Linux's `PAGEMAP_SCAN`, and one more.
 pub mod seen {
     /// The page is mapped to memory.
-    pub const PRESENT: u64 = 1;
+    pub const PRESENT: u64 = 1 << 3;
     /// The page is in swap.
-    pub const SWAPPED: u64 = 2;
+    pub const SWAPPED: u64 = 1 << 4;
     /// The page is the shared zero page. Only a scan tells.
-    pub const ZERO: u64 = 4;
+    pub const ZERO: u64 = 1 << 5;
     /// The page is huge. Only a scan tells.
-    pub const HUGE: u64 = 8;
+    pub const HUGE: u64 = 1 << 6;
     /// The page is mapped exclusively, so it is not the zero page. Only an entry tells.
-    pub const EXCLUSIVE: u64 = 16;
+    pub const EXCLUSIVE: u64 = 1 << 63;
 }
 
 /// Adjacent pages with the same bits of [`seen`]; laid out as Linux's `struct page_region`.
@@ -153,8 +160,6 @@ impl Errno {
     pub const NO_DESCRIPTOR: Self = number(24, 4);
     /// Access denied (`EACCES`, `ERROR_ACCESS_DENIED`).
     pub const NO_ACCESS: Self = number(13, 5);
-    /// Busy (`EBUSY`, `ERROR_BUSY`).
-    pub const BUSY: Self = number(16, 170);
     /// Invalid argument (`EINVAL`, `ERROR_INVALID_PARAMETER`).
     pub const INVALID: Self = number(22, 87);
     /// The kernel lacks the call (`ENOSYS`, `ERROR_CALL_NOT_IMPLEMENTED`).
@@ -180,7 +185,7 @@ impl From<std::io::Error> for Errno {
 }
 
 /// A set of numbers below `64 * WORDS`.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits<const WORDS: usize>(pub [u64; WORDS]);
 
 /// A set of NUMA nodes; Linux has at most 1024.
@@ -193,13 +198,6 @@ impl<const WORDS: usize> Bits<WORDS> {
     pub const EMPTY: Self = Self([0; WORDS]);
     /// The capacity of the set.
     pub const ROOM: usize = 64 * WORDS;
-
-    /// Returns the set of one number; empty if it is too large.
-    pub fn one(number: usize) -> Self {
-        let mut set = Self::EMPTY;
-        set.insert(number);
-        set
-    }
 
     /// Inserts a number; does nothing if it is too large.
     pub fn insert(&mut self, number: usize) {
@@ -274,39 +272,10 @@ impl<const WORDS: usize> std::fmt::Display for Bits<WORDS> {
     }
 }
 
-impl<const WORDS: usize> std::fmt::Debug for Bits<WORDS> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{{{self}}}")
-    }
-}
-
 impl<const WORDS: usize> FromIterator<usize> for Bits<WORDS> {
     fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> Self {
         let mut set = Self::EMPTY;
         numbers.into_iter().for_each(|number| set.insert(number));
         set
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Nodes;
-
-    #[test]
-    fn lists_round_trip() {
-        for text in ["", "0", "0-1", "0,2", "1-3,8,63-65", "1023"] {
-            assert_eq!(Nodes::parse(text).unwrap().to_string(), text);
-        }
-        assert_eq!(Nodes::parse("2,0,1\n").unwrap().to_string(), "0-2");
-        for text in ["-1", "a", "3-1", "1024", "0,,1", "+1", "0x1", "1-", "1.5"] {
-            assert_eq!(Nodes::parse(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn set_operations() {
-        let (a, b) = (Nodes::parse("0-3").unwrap(), Nodes::parse("2-5").unwrap());
-        assert_eq!(a.and(&b).to_string(), "2-3");
-        assert_eq!((a.len(), Nodes::EMPTY.is_empty(), a.contains(3), a.contains(4)), (4, true, true, false));
     }
 }

@@ -1,8 +1,8 @@
 //! Resident pages: their nodes, and migration to others.
 
-use crate::numa::policy::Orders;
+use crate::numa::Orders;
 use crate::os::{self, Errno, Mapping, Mode};
-use crate::pages::receipt::Reason;
+use crate::reason::Reason;
 
 /// Pages queried by one call.
 const BATCH: usize = 8192;
@@ -73,48 +73,40 @@ pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
 pub fn migrate(range: (usize, usize), orders: &Orders) -> Result<Migration, Errno> {
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
-    let targets: Vec<usize> = orders.nodes.iter().collect();
+    let targets: Vec<usize> = match orders.mode {
+        Mode::Local => vec![os::current_node()],
+        _ => orders.nodes.iter().collect(),
+    };
+    let exactly = matches!(orders.mode, Mode::Interleave | Mode::Local);
     // A huge page is moved as a whole; page by page it would move back and forth.
-    let unit = if orders.mode == Mode::Interleave && has_huge_pages(start, start + size) {
-        os::huge_page_size().unwrap_or(page)
-    } else {
-        page
+    let huge = orders.mode == Mode::Interleave && any_mapping(start, start + size, |mapping| mapping.huge > 0);
+    let unit = os::huge_page_size().filter(|_| huge).unwrap_or(page);
+    // The page at an address that is on another node than it should be, and that.
+    let astray = |(address, node): (usize, i32)| {
+        let target = targets[address / unit % targets.len()] as i32;
+        let wrong = if exactly { node != target } else { !orders.nodes.contains(node as usize) };
+        (node >= 0 && wrong).then_some((address, target))
     };
     let mut sum = Migration::default();
     for from in (0..size).step_by(BATCH * page) {
         let (first, len) = (start + from, (BATCH * page).min(size - from));
         let before = nodes_of(first, len)?;
-        for tries in 1..=TRIES {
-            let mut left: Vec<(usize, i32)> = Vec::new();
-            for (at, node) in nodes_of(first, len)?.into_iter().enumerate().filter(|&(_, node)| node >= 0) {
-                let address = first + at * page;
-                let to = match orders.mode {
-                    Mode::Interleave => targets.get(address / unit % targets.len()).copied(),
-                    Mode::Local => Some(os::current_node()),
-                    _ => None,
-                };
-                if to.is_some_and(|to| to as i32 != node) || !orders.nodes.contains(node as usize) {
-                    left.push((address, to.unwrap_or(targets[address / unit % targets.len()]) as i32));
-                }
+        let (mut after, mut status, mut tries) = (before.clone(), Vec::new(), 0);
+        let stuck = loop {
+            let pages = (first..).step_by(page).zip(after.iter().copied());
+            let (pages, nodes): (Vec<usize>, Vec<i32>) = pages.filter_map(astray).unzip();
+            if pages.is_empty() || tries == TRIES {
+                break pages.len();
             }
-            if left.is_empty() {
-                break;
-            }
-            let (pages, nodes): (Vec<usize>, Vec<i32>) = left.into_iter().unzip();
-            let mut status = vec![0; pages.len()];
+            tries += 1;
+            status.resize(pages.len(), 0);
             os::move_pages(&pages, Some(&nodes), &mut status)?;
-            let mut found = vec![0; pages.len()];
-            os::move_pages(&pages, None, &mut found)?;
-            let stuck: Vec<i32> = (0..pages.len()).filter(|&at| found[at] != nodes[at]).map(|at| status[at]).collect();
-            if stuck.is_empty() {
-                break;
-            }
-            if tries == TRIES {
-                sum.failed += stuck.len() * page;
-                sum.why_not = stuck.last().map(|&status| Reason::of(Errno(-status.min(0))));
-            }
+            after = nodes_of(first, len)?;
+        };
+        if stuck > 0 {
+            let error = status.iter().rfind(|&&status| status < 0).map_or(0, |status| -status);
+            (sum.failed, sum.why_not) = (sum.failed + stuck * page, Some(Reason::of(Errno(error))));
         }
-        let after = nodes_of(first, len)?;
         sum.absent += after.iter().filter(|&&node| node < 0).count() * page;
         sum.moved += before.iter().zip(&after).filter(|&(a, b)| a != b && *b >= 0).count() * page;
     }
@@ -122,11 +114,7 @@ pub fn migrate(range: (usize, usize), orders: &Orders) -> Result<Migration, Errn
     Ok(sum)
 }
 
-/// Whether any mapping between two addresses has transparent huge pages.
-fn has_huge_pages(start: usize, end: usize) -> bool {
-    any_mapping(start, end, |mapping| mapping.huge > 0)
-}
-
+/// Whether any mapping between two addresses is of this kind.
 fn any_mapping(start: usize, end: usize, is_wanted: impl FnMut(&Mapping) -> bool) -> bool {
     os::mappings(&(start..end), true).is_ok_and(|found| found.iter().any(is_wanted))
 }

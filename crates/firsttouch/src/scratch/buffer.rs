@@ -10,7 +10,7 @@ use crate::heap::purger::{self, Purgeable};
 use crate::layout::round_up;
 use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
-use crate::sync::brief_lock::BriefLock;
+use crate::sync::lock::Lock;
 use crate::{failure, heap};
 use std::any::Any;
 use std::fmt;
@@ -279,7 +279,7 @@ struct State {
 
 /// See the module.
 pub struct Buffer {
-    state: BriefLock<State>,
+    state: Lock<State>,
     /// The number of requests so far.
     serial: AtomicU64,
     source: Source,
@@ -398,7 +398,7 @@ impl Buffer {
         if let Some(chunk) = chunk.filter(|_| state.chunks.try_reserve(1).is_ok()) {
             state.insert(chunk);
         }
-        let (state, serial) = (BriefLock::new(state), AtomicU64::new(0));
+        let (state, serial) = (Lock::new(state), AtomicU64::new(0));
         let buffer = Arc::new(Self { state, serial, source, large });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer is not moved before it is dropped, which unregisters it.

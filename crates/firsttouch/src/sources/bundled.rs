@@ -71,7 +71,7 @@ pub(crate) fn register_fork_handlers() {
 mod jemalloc {
     use crate::allocator::{Description, Request};
     use crate::sources::listed::{Library, Listed};
-    use crate::sync::first::First;
+    use crate::sync::First;
     use std::ffi::CStr;
     use std::ptr::null_mut;
     use std::sync::Arc;
@@ -99,7 +99,7 @@ mod jemalloc {
         /// Returns the process's jemalloc.
         pub fn get() -> Arc<Self> {
             static ONE: First<Arc<Jemalloc>> = First::new();
-            ONE.get_or_make(|| Self::on(JemallocLibrary)).clone()
+            ONE.get_or_init(|| Box::new(Self::on(JemallocLibrary))).clone()
         }
     }
 
@@ -140,7 +140,7 @@ mod mimalloc {
     use crate::allocator::{Description, Request};
     use crate::os;
     use crate::sources::listed::{Library, Listed};
-    use crate::sync::first::First;
+    use crate::sync::First;
     use crate::sync::lock::{Lock, Padded};
     use libmimalloc_sys as mi;
     use std::ffi::{c_int, c_void};
@@ -199,9 +199,9 @@ mod mimalloc {
             let make = || {
                 // SAFETY: these are options of version 3, and setting one only writes to it.
                 [SHOW_STATS, VERBOSE].into_iter().for_each(|option| unsafe { mi::mi_option_set(option, 0) });
-                Self::on(MimallocLibrary)
+                Box::new(Self::on(MimallocLibrary))
             };
-            ONE.get_or_make(make).clone()
+            ONE.get_or_init(make).clone()
         }
     }
 

@@ -9,7 +9,7 @@ use crate::failure;
 use crate::layout::{LayoutError, checked_align};
 use crate::os;
 use crate::spec::{DefaultValue, Made, OptionKind, Spec, opt};
-use crate::sync::first::First;
+use crate::sync::First;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub fn make(arguments: &Arguments) -> Made {
     match arguments.number("alignment") {
         Some(align) => Ok(Calloc::aligned(align).map_err(|error| Error::Value(error.to_string()))?),
         None if arguments.name() == "calloc" => Ok(Calloc::get()),
-        None => Ok(MALLOC.get_or_make(|| Listed::on(LibcMalloc)).clone()),
+        None => Ok(MALLOC.get_or_init(|| Box::new(Listed::on(LibcMalloc))).clone()),
     }
 }
 
@@ -149,7 +149,7 @@ impl Calloc {
     /// Returns the process's instance.
     pub fn get() -> Arc<Self> {
         static ONE: First<Arc<Calloc>> = First::new();
-        ONE.get_or_make(Self::new).clone()
+        ONE.get_or_init(|| Box::new(Self::new())).clone()
     }
 }
 

@@ -8,13 +8,9 @@ use crate::description::Value;
 use crate::factory::{Arguments, Error};
 use crate::failure;
 use crate::ledger::Ledger;
-use crate::numa::policy::Orders;
+use crate::numa::Orders;
 use crate::os::{self, Errno};
-use crate::pages::mapping;
-use crate::pages::mapping::{Page, page_bytes};
-use crate::pages::placement::Placement;
-use crate::pages::placement::Populate;
-use crate::pages::receipt::{Outcome, Receipt};
+use crate::pages::placement::{Outcome, Page, Placement, Populate, Receipt, bind, page_bytes};
 use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -134,7 +130,7 @@ impl Pages {
     /// Applies `orders` to the pages of a block that are not resident yet.
     pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
         let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };
-        mapping::bind((start, receipt.bytes), orders)?;
+        bind((start, receipt.bytes), orders)?;
         (receipt.policy, receipt.nodes) = (Outcome::Granted, Some((orders.mode, orders.nodes)));
         // SAFETY: a mapping never lies at zero.
         self.ledger.set(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(start)) }, receipt);
@@ -150,16 +146,16 @@ unsafe impl Allocator for Pages {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let placed = self.placement.map(request.size(), request.align())?;
+        let (start, receipt) = self.placement.map(request.size(), request.align())?;
         // SAFETY: a mapping never lies at zero.
-        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut::<u8>(placed.address)) };
-        self.ledger.enter(address, request.size(), placed.receipt).inspect_err(|&error| {
+        let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut::<u8>(start)) };
+        self.ledger.enter(address, request.size(), receipt).inspect_err(|&error| {
             failure::remember(error);
             // SAFETY: it was just mapped and is not in use.
-            let _ = unsafe { os::unmap(placed.address, placed.size) };
+            let _ = unsafe { os::unmap(start, receipt.bytes) };
         })?;
-        self.bytes.fetch_add(placed.size, Relaxed);
-        Ok(Block { address, size: placed.size, zeroed: true })
+        self.bytes.fetch_add(receipt.bytes, Relaxed);
+        Ok(Block { address, size: receipt.bytes, zeroed: true })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {

@@ -18,7 +18,7 @@ pub fn states(memory: &[u8]) -> Vec<PageState> {
     let looked = query(&range(memory));
     let mut at = range(memory).start;
     let mut found = Vec::new();
-    for run in looked.runs.iter() {
+    for run in looked.iter() {
         assert_eq!(run.range.start, at, "no page is left out, none comes twice");
         at = run.range.end;
         found.extend(vec![run.state; run.range.len() / page_size()]);

@@ -20,8 +20,8 @@ mod zero;
 use common::reentrant::Reentrant;
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool};
-use firsttouch::numa::policy::{Policy, Which};
-use firsttouch::os::current_processor;
+use firsttouch::numa::Policy;
+use firsttouch::os::{Mode, current_processor};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::scratch::{Buffer, BufferOptions};
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
@@ -66,7 +66,7 @@ fn keeping() -> Arc<dyn Allocator> {
 
 /// Bound to whatever nodes there are, so that every call of placement is made.
 fn placed(page: Page, populate: Populate) -> Arc<dyn Allocator> {
-    let policy = Some(Policy::Bind(Which::All));
+    let policy = Some(Policy { mode: Mode::Bind, nodes: None });
     Pages::placed(Placement { page, populate, policy, ..Placement::default() })
 }
 

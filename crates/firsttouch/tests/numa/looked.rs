@@ -3,11 +3,11 @@
 use super::view::{Held, SIZE, numbers, source, write};
 use firsttouch::os::{huge_page_size, page_size};
 use firsttouch::pages::migration::nodes_of;
-use firsttouch::residency::{PageState, Residency, query, summarize, visit_nodes};
+use firsttouch::residency::{PageRuns, PageState, query, summarize, visit_nodes};
 use firsttouch::sources::Pages;
 use std::collections::BTreeMap;
 
-fn looked(held: &Held<'_>) -> Residency {
+fn looked(held: &Held<'_>) -> PageRuns {
     let pages = held.address()..held.address() + held.block.size.next_multiple_of(page_size());
     query(&pages)
 }
@@ -25,7 +25,7 @@ pub fn on_every_node() {
         let look = looked(&held);
         assert_eq!(summarize(&look).nodes, Some(bytes), "{text}");
         let mut each = Vec::new();
-        visit_nodes(&look.runs, |range, node| each.extend(vec![node; range.len() / page_size()])).unwrap();
+        visit_nodes(&look, |range, node| each.extend(vec![node; range.len() / page_size()])).unwrap();
         assert_eq!(each, truth, "{text}");
     }
 }
@@ -41,7 +41,7 @@ pub fn every_state() {
         unsafe { std::ptr::with_exposed_provenance::<u8>(at).read_volatile() };
     }
     write(written, 1 << 20, 1);
-    let bytes = looked(&held).runs.bytes();
+    let bytes = looked(&held).bytes();
     let of = |state: PageState| bytes[state as usize];
     assert_eq!((of(PageState::Zero), of(PageState::Small)), (written - read, 1 << 20));
     assert_eq!(of(PageState::Absent), SIZE.next_multiple_of(page_size()) - (written - read) - (1 << 20));
@@ -55,7 +55,7 @@ pub fn huge_pages() {
     // SAFETY: the block is ours.
     unsafe { std::ptr::with_exposed_provenance::<u8>(first).read_volatile() };
     write(first + 2 * huge, 3 * huge, 1);
-    let bytes = looked(&held).runs.bytes();
+    let bytes = looked(&held).bytes();
     let of = |state: PageState| bytes[state as usize];
     // Before Linux 6.7 no source tells which pages are huge where some may be.
     let real = of(PageState::Huge) + of(PageState::Real);

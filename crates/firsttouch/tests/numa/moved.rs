@@ -1,7 +1,7 @@
 //! Migration of pages to another node.
 
 use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
-use firsttouch::numa::policy::{Orders, Outer};
+use firsttouch::numa::{Orders, Outer};
 use firsttouch::os;
 use firsttouch::pages::migration::{Migration, migrate, nodes_of};
 use firsttouch::pages::placement::{Page, Placement, Populate};

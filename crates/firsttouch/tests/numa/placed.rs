@@ -1,10 +1,8 @@
 //! Where pages come from.
 
-use super::view::{Held, SIZE, all_on, numbers, on_node, policy, source};
+use super::view::{Held, SIZE, all_on, free_huge_pages, numbers, on_node, policy, source};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::os;
-use firsttouch::pages::placement::{Page, Placement, Populate};
-use firsttouch::pages::receipt::{Outcome, Reason};
+use firsttouch::pages::placement::{Outcome, Page, Placement, Populate, Reason};
 use firsttouch::sources::Pages;
 
 const HUGE: usize = 2 << 20;
@@ -63,12 +61,12 @@ pub fn explicit() {
     reserve(node, 4);
     let pages = huge_on(node, true);
     let held = Held::new(&*pages, 4 * HUGE - 5);
-    assert_eq!(os::free_huge_pages(HUGE, Some(node)), Some(0), "the pages are real from the start");
+    assert_eq!(free_huge_pages(HUGE, Some(node)), Some(0), "the pages are real from the start");
     let (_, receipt) = pages.receipt(held.address()).unwrap();
     assert_eq!((receipt.page, receipt.policy), (Page::Explicit(HUGE), Outcome::Granted));
     assert_eq!(held.pages()[0], node as i32);
     drop(held);
-    assert_eq!(os::free_huge_pages(HUGE, Some(node)), Some(4));
+    assert_eq!(free_huge_pages(HUGE, Some(node)), Some(4));
     reserve(node, 0);
 }
 
@@ -79,7 +77,7 @@ pub fn explicit_lacking() {
     let pages = huge_on(lacks, false);
     let held = Held::new(&*pages, 2 * HUGE).touched();
     let (_, receipt) = pages.receipt(held.address()).unwrap();
-    assert_eq!((receipt.page, receipt.refused[0]), (Page::Transparent, Some((Page::Explicit(HUGE), Reason::Node))));
+    assert_eq!((receipt.page, receipt.refused), (Page::Transparent, Some((Page::Explicit(HUGE), Reason::Node))));
     all_on(&held, lacks);
     let error = huge_on(lacks, true).allocate(Request::bytes(2 * HUGE)).unwrap_err();
     assert_eq!(error.limit, Limit::Placement);
@@ -101,7 +99,7 @@ pub fn populated() {
         let pages = Pages::placed(Placement { populate, policy: policy(&node.to_string()), ..Placement::default() });
         let held = Held::new(&*pages, SIZE);
         all_on(&held, node); // nobody has touched it
-        assert_eq!(pages.receipt(held.address()).unwrap().1.populate, Outcome::Granted);
+        assert!(pages.receipt(held.address()).unwrap().1.threads > 0);
     }
 }
 

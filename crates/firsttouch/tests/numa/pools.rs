@@ -4,7 +4,7 @@ use super::common::held::Held;
 use super::view::{in_a_thread, numbers, run_on};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Options, Pool};
-use firsttouch::numa::topology::Topology;
+use firsttouch::numa::Topology;
 use firsttouch::os;
 use firsttouch::pages::migration::nodes_of;
 

@@ -1,8 +1,7 @@
 //! Helpers: nodes, and the node of every page.
 
 use firsttouch::allocator::{Allocator, Block, Request};
-use firsttouch::numa::policy::Policy;
-use firsttouch::numa::topology::Topology;
+use firsttouch::numa::{Policy, Topology};
 use firsttouch::os::{self, Nodes, Processors};
 use firsttouch::pages::migration::nodes_of;
 use firsttouch::pages::placement::Placement;
@@ -62,6 +61,13 @@ impl Drop for Held<'_> {
         // SAFETY: it came from there, and goes back once.
         unsafe { self.allocator.deallocate(self.block.address) }
     }
+}
+
+/// How many explicit huge pages of a size are free, on one node or on all.
+pub fn free_huge_pages(page: usize, node: Option<usize>) -> Option<usize> {
+    let folder = node.map_or("/sys/kernel/mm".to_owned(), |node| format!("/sys/devices/system/node/node{node}"));
+    let file = format!("{folder}/hugepages/hugepages-{}kB/free_hugepages", page >> 10);
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 /// Writes one byte into each page.

@@ -7,7 +7,7 @@ use super::meter::Counts;
 use super::policy::{ROOM, SHARDS};
 use crate::heap::growing::Span;
 use crate::heap::segment::PageKind;
-use crate::numa::topology::Topology;
+use crate::numa::Topology;
 use crate::os;
 
 /// The processors of a machine.

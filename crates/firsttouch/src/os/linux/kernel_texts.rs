@@ -15,62 +15,36 @@ pub fn kib(text: &str, name: &str) -> Option<usize> {
     number(line)?.checked_mul(1 << 10)
 }
 
-/// Returns the folders under which the cgroup that a line of /proc/self/cgroup names may be mounted, and its path, if the
-/// memory controller can be there.
-pub fn group(line: &str) -> Option<(&'static [&'static str], &str)> {
+/// Returns the folder under which the cgroup that a line of /proc/self/cgroup names is mounted, and its path, if the memory
+/// controller can be there.
+pub fn group(line: &str) -> Option<(&'static str, &str)> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, group) = (fields.next()?, fields.next()?);
     if controllers.is_empty() {
-        Some((&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], group))
+        Some(("/sys/fs/cgroup", group))
     } else if controllers.split(',').any(|name| name == "memory") {
-        Some((&["/sys/fs/cgroup/memory"], group))
+        Some(("/sys/fs/cgroup/memory", group))
     } else {
         None
     }
 }
 
-/// The mappings of a range, from the lines of /proc/self/maps or smaps in their order.
-pub struct Mappings<'range> {
-    range: &'range Range<usize>,
-    found: Vec<Mapping>,
-    /// Whether the last mapping overlaps the range, so that the lines that follow describe it.
-    inside: bool,
-    no_memory: bool,
-}
-
-impl<'range> Mappings<'range> {
-    /// Collects the mappings that overlap `range`.
-    pub fn of(range: &'range Range<usize>) -> Self {
-        Self { range, found: Vec::new(), inside: false, no_memory: false }
-    }
-
-    /// Takes a line; breaks after the last one that matters.
-    pub fn take(&mut self, line: &str) -> ControlFlow<()> {
-        if let Some(mapping) = mapping(line) {
-            if mapping.range.start >= self.range.end {
-                return ControlFlow::Break(());
-            }
-            self.inside = mapping.range.end > self.range.start;
-            if self.inside {
-                if self.found.try_reserve(1).is_err() {
-                    self.no_memory = true;
-                    return ControlFlow::Break(());
-                }
-                self.found.push(mapping);
-            }
-        } else if let Some(mapping) = self.found.last_mut().filter(|_| self.inside) {
-            detail(mapping, line);
+/// Takes a line of /proc/self/maps or smaps, in their order: a mapping that overlaps `range`, or a detail of the last one. Breaks
+/// after the last line that matters.
+///
+/// # Errors
+/// [`Errno::NO_MEMORY`] if there is no memory for it.
+pub fn take_mapping(found: &mut Vec<Mapping>, range: &Range<usize>, line: &str) -> Result<ControlFlow<()>, Errno> {
+    match (mapping(line), found.last_mut()) {
+        (Some(mapping), _) if mapping.range.start >= range.end => return Ok(ControlFlow::Break(())),
+        (Some(mapping), _) if mapping.range.end > range.start => {
+            found.try_reserve(1).map_err(|_| Errno::NO_MEMORY)?;
+            found.push(mapping);
         }
-        ControlFlow::Continue(())
+        (None, Some(last)) => detail(last, line),
+        _ => {}
     }
-
-    /// Returns what was collected.
-    ///
-    /// # Errors
-    /// [`Errno::NO_MEMORY`] if there was no memory for it.
-    pub fn found(self) -> Result<Vec<Mapping>, Errno> {
-        if self.no_memory { Err(Errno::NO_MEMORY) } else { Ok(self.found) }
-    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Parses a line like `7f0000000000-7f0000001000 rw-p 00000000 00:00 0    /a file`.
@@ -109,10 +83,8 @@ mod tests {
     fn the_details_of_the_mappings_of_a_range() {
         let text = "1000-2000 rw-p 0 00:00 0\nVmFlags: lo\n2000-3000 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\n\
                     ShmemPmdMapped: 0 kB\nKernelPageSize: 4 kB\nVmFlags: rd lo mr\n3000-4000 rw-p 0 00:00 0";
-        let range = 0x2000..0x3000;
-        let mut mappings = Mappings::of(&range);
-        assert!(text.lines().map(|line| mappings.take(line)).any(|next| next.is_break()));
-        let found = mappings.found().unwrap();
+        let mut found = Vec::new();
+        assert!(text.lines().any(|line| take_mapping(&mut found, &(0x2000..0x3000), line).unwrap().is_break()));
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].huge, found[0].page), (4 << 20, 4096));
     }

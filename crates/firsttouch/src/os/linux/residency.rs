@@ -1,11 +1,11 @@
 //! Queries pages and mappings. No query needs privileges or touches a page.
 
-use super::kernel_texts::Mappings;
-use super::limits::{asks_nothing, stopped};
-use super::placement::{move_pages, system_file};
-use super::process::page_size;
+use super::kernel_texts::{kib, take_mapping};
+use super::limits::{asks_nothing, read_always, stopped};
+use super::memory::{move_pages, page_size};
 use crate::os::inject::{Call, injected};
 use crate::os::types::{Errno, Mapping, PageRegion, seen};
+use std::ffi::c_void;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
@@ -14,37 +14,51 @@ use std::os::unix::fs::FileExt;
 
 /// move_pages(2), which some containers refuse.
 pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
-    if injected(Call::NodesOfPages) || asks_nothing() {
+    if asks_nothing() {
         return Err(Errno(libc::EPERM));
     }
     move_pages(addresses, None, nodes)
 }
 
 pub fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> {
-    if injected(Call::ReadMappings) {
-        return Err(Errno(libc::EACCES));
-    }
     let path = if with_details { "/proc/self/smaps" } else { "/proc/self/maps" };
     let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
-    let mut mappings = Mappings::of(range);
-    let mut line = Vec::new(); // file names need not be UTF-8
+    let (mut found, mut line) = (Vec::new(), Vec::new()); // file names need not be UTF-8
     while file.read_until(b'\n', &mut line)? > 0 {
-        if mappings.take(String::from_utf8_lossy(line.trim_ascii_end()).as_ref()).is_break() {
+        if take_mapping(&mut found, range, &String::from_utf8_lossy(line.trim_ascii_end()))?.is_break() {
             break;
         }
         line.clear();
     }
-    mappings.found()
+    Ok(found)
+}
+
+/// mincore(2). Swapped pages may not be counted.
+pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
+    const AT_A_TIME: usize = 256; // a thread that frees may have a small stack
+    if size.div_ceil(page_size()) > 4096 || asks_nothing() {
+        return Err(Errno(libc::EINVAL));
+    }
+    let (step, mut there) = (AT_A_TIME * page_size(), 0);
+    for from in (0..size).step_by(step) {
+        let mut seen = [0u8; AT_A_TIME];
+        let part = step.min(size - from);
+        // SAFETY: the kernel writes one byte for each page, at most as many as there is room for.
+        if unsafe { libc::mincore((address + from) as *mut c_void, part, seen.as_mut_ptr()) } != 0 {
+            return Err(Errno::last());
+        }
+        there += seen.iter().map(|&byte| usize::from(byte & 1)).sum::<usize>();
+    }
+    Ok(there)
 }
 
 /// VmLck in /proc/self/status.
 pub fn locks_memory() -> Option<bool> {
-    if injected(Call::ReadMappings) || stopped() {
+    if stopped() {
         return None;
     }
-    let status = system_file("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"))?;
-    Some(line.split_ascii_whitespace().next()? != "0")
+    let mut room = [0; 4096];
+    Some(kib(read_always(c"/proc/self/status", &mut room)?, "VmLck")? > 0)
 }
 
 pub fn only_node() -> Option<usize> {
@@ -52,10 +66,6 @@ pub fn only_node() -> Option<usize> {
         return None;
     }
     std::fs::read_to_string("/sys/devices/system/node/has_memory").ok()?.trim().parse().ok()
-}
-
-pub fn is_shared(address: usize) -> bool {
-    mappings(&(address..address + 1), false).unwrap_or_default().iter().any(|mapping| mapping.shared)
 }
 
 /// `struct pm_scan_arg` (linux/fs.h, since 6.7).
@@ -76,24 +86,8 @@ struct ScanArgument {
     return_mask: u64,
 }
 
-const PAGE_IS_PRESENT: u64 = 1 << 3;
-const PAGE_IS_SWAPPED: u64 = 1 << 4;
-const PAGE_IS_PFNZERO: u64 = 1 << 5;
-const PAGE_IS_HUGE: u64 = 1 << 6;
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
-
-const CATEGORIES: [(u64, u64); 4] = [
-    (PAGE_IS_PRESENT, seen::PRESENT),
-    (PAGE_IS_SWAPPED, seen::SWAPPED),
-    (PAGE_IS_PFNZERO, seen::ZERO),
-    (PAGE_IS_HUGE, seen::HUGE),
-];
-const ENTRY_BITS: [(u64, u64); 3] = [(1 << 63, seen::PRESENT), (1 << 62, seen::SWAPPED), (1 << 56, seen::EXCLUSIVE)];
-
-fn translate(bits: u64, names: &[(u64, u64)]) -> u64 {
-    names.iter().filter(|(kernel, _)| bits & kernel != 0).fold(0, |set, (_, ours)| set | ours)
-}
 
 /// An open /proc/PID/pagemap. Open it for each query: after a fork, that of this process would describe the parent.
 pub struct PageTable(File);
@@ -134,8 +128,8 @@ impl PageTable {
             end: end as u64,
             vec: found.as_mut_ptr() as u64,
             vec_len: found.len() as u64,
-            category_anyof_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
-            return_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED | PAGE_IS_PFNZERO | PAGE_IS_HUGE,
+            category_anyof_mask: seen::PRESENT | seen::SWAPPED,
+            return_mask: seen::PRESENT | seen::SWAPPED | seen::ZERO | seen::HUGE,
             ..ScanArgument::default()
         };
         // SAFETY: the kernel fills at most `vec_len` regions and `walk_end`; without flags it changes nothing.
@@ -143,11 +137,7 @@ impl PageTable {
         if count < 0 {
             return Err(Errno::last());
         }
-        let count = (count as usize).min(found.len());
-        for region in &mut found[..count] {
-            region.seen = translate(region.seen, &CATEGORIES);
-        }
-        Ok((count, argument.walk_end as usize))
+        Ok(((count as usize).min(found.len()), argument.walk_end as usize))
     }
 
     /// Reads the entries of the pages from `start` on, as bits of [`seen`].
@@ -161,8 +151,9 @@ impl PageTable {
         // SAFETY: any eight bytes are a valid number.
         let bytes = unsafe { std::slice::from_raw_parts_mut(seen.as_mut_ptr().cast(), size_of_val(seen)) };
         self.0.read_exact_at(bytes, (start / page_size() * 8) as u64).map_err(Errno::from)?;
+        const BITS: [(u64, u64); 3] = [(1 << 63, seen::PRESENT), (1 << 62, seen::SWAPPED), (1 << 56, seen::EXCLUSIVE)];
         for entry in seen {
-            *entry = translate(*entry, &ENTRY_BITS);
+            *entry = BITS.iter().filter(|(bit, _)| *entry & bit != 0).map(|(_, ours)| ours).sum();
         }
         Ok(())
     }

@@ -1,21 +1,34 @@
-//! The memory of the machine and of the job, and what the process has used of them.
+//! The memory of the machine and of the job, and what the process has used of them; processors and threads; and the first access
+//! violation, which is reported before it takes its course.
 
 use crate::error::Limit;
-use crate::os::types::{Bound, Errno, MemoryBound, Usage};
+use crate::os::types::{Bound, Errno, Fault, MemoryBound, Usage};
 use std::ffi::{CStr, c_void};
-use std::ptr::{NonNull, null_mut};
-use windows_sys::Win32::Foundation::{FILETIME, HMODULE};
+use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use windows_sys::Win32::Foundation::{EXCEPTION_ACCESS_VIOLATION, FILETIME, HMODULE};
+use windows_sys::Win32::System::Diagnostics::Debug::{
+    AddVectoredExceptionHandler, EXCEPTION_CONTINUE_SEARCH, EXCEPTION_POINTERS,
+};
 use windows_sys::Win32::System::JobObjects::{
     JOB_OBJECT_LIMIT_JOB_MEMORY, JOB_OBJECT_LIMIT_PROCESS_MEMORY, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
     JobObjectExtendedLimitInformation, QueryInformationJobObject,
 };
-use windows_sys::Win32::System::LibraryLoader::GetProcAddress;
+use windows_sys::Win32::System::LibraryLoader::{
+    GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, GET_MODULE_HANDLE_EX_FLAG_PIN, GetModuleHandleExW, GetProcAddress,
+};
 use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
 use windows_sys::Win32::System::ProcessStatus::{
     K32EnumProcessModules, K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS,
 };
-use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
-use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessTimes};
+use windows_sys::Win32::System::SystemInformation::{GetSystemInfo, GlobalMemoryStatusEx, MEMORYSTATUSEX};
+use windows_sys::Win32::System::Threading::{
+    ALL_PROCESSOR_GROUPS, GetActiveProcessorCount, GetCurrentProcess, GetCurrentProcessorNumberEx, GetProcessTimes,
+    INFINITE, WaitOnAddress, WakeByAddressSingle,
+};
 
 /// The memory of the machine.
 fn machine() -> MEMORYSTATUSEX {
@@ -74,8 +87,7 @@ pub fn memory_total() -> usize {
 }
 
 pub fn headroom() -> usize {
-    let left = memory_bounds().into_iter().flatten().map(|bound| bound.limit.saturating_sub(bound.used)).min();
-    left.unwrap_or(usize::MAX)
+    memory_bounds().into_iter().flatten().map(|bound| bound.left()).min().unwrap_or(usize::MAX)
 }
 
 pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
@@ -142,4 +154,116 @@ pub fn usage() -> Usage {
         minor_faults: u64::from(process().PageFaultCount),
         ..Usage::default()
     }
+}
+
+// ---- Processors and threads ------------------------------------------------------------------------------------------
+
+#[inline]
+pub fn page_size() -> usize {
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    if SIZE.load(Relaxed) == 0 {
+        // SAFETY: a description of zero bytes is valid, and the system fills it.
+        let size = unsafe {
+            let mut found = std::mem::zeroed();
+            GetSystemInfo(&mut found);
+            found.dwPageSize
+        };
+        SIZE.store(size as usize, Relaxed);
+    }
+    SIZE.load(Relaxed)
+}
+
+pub fn processors() -> usize {
+    // SAFETY: returns a number.
+    (unsafe { GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) }).max(1) as usize
+}
+
+/// Processors of a group have 64 numbers.
+#[inline]
+pub fn current_processor() -> usize {
+    // SAFETY: a number of zero bytes is valid, and the system fills it.
+    unsafe {
+        let mut number = std::mem::zeroed();
+        GetCurrentProcessorNumberEx(&mut number);
+        usize::from(number.Group) * 64 + usize::from(number.Number)
+    }
+}
+
+pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
+    let milliseconds = timeout.map_or(INFINITE, |time| time.as_millis().clamp(1, 1 << 30) as u32);
+    // SAFETY: both words outlive the call.
+    unsafe { WaitOnAddress(word.as_ptr().cast(), (&raw const value).cast(), size_of::<u32>(), milliseconds) };
+}
+
+pub fn wake(word: &AtomicU32) {
+    // SAFETY: the system uses the address only as a key.
+    unsafe { WakeByAddressSingle(word.as_ptr().cast()) };
+}
+
+/// A running thread; waited for when it is dropped.
+pub struct Thread(Option<JoinHandle<()>>);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        let _ = self.0.take().map(JoinHandle::join);
+    }
+}
+
+/// There are no signals to block, and no forks that it would have to end for.
+pub unsafe fn spawn(
+    body: extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+    _task: &'static AtomicU32,
+) -> Result<Thread, Errno> {
+    let (mut library, argument) = (null_mut(), argument.expose_provenance());
+    // SAFETY: the system writes a handle of the library that the body is in, which stays loaded from now on: what such a
+    // thread runs must not be unmapped.
+    unsafe {
+        let flags = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN;
+        GetModuleHandleExW(flags, body as *const u16, &mut library);
+    }
+    let thread = Builder::new().name("firsttouch".into()).stack_size(256 << 10);
+    let thread = thread.spawn(move || {
+        body(with_exposed_provenance_mut(argument));
+    });
+    thread.map(|thread| Thread(Some(thread))).map_err(Errno::from)
+}
+
+// ---- Access violations -----------------------------------------------------------------------------------------------
+
+// The numbers of files are those of the C runtime that Python uses.
+#[link(name = "api-ms-win-crt-stdio-l1-1-0", kind = "raw-dylib")]
+unsafe extern "C" {
+    fn _write(file: i32, bytes: *const c_void, count: u32) -> i32;
+}
+
+static REPORT: OnceLock<fn(&Fault)> = OnceLock::new();
+static SEEN: AtomicBool = AtomicBool::new(false);
+
+/// It then goes to other handlers. Only the first call has an effect.
+pub fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> {
+    if REPORT.set(report).is_err() {
+        return Ok(());
+    }
+    // SAFETY: the handler has the signature that the system calls, and stays loaded.
+    let handle = unsafe { AddVectoredExceptionHandler(1, Some(on_exception)) };
+    if handle.is_null() { Err(Errno::NO_MEMORY) } else { Ok(()) }
+}
+
+unsafe extern "system" fn on_exception(pointers: *mut EXCEPTION_POINTERS) -> i32 {
+    // SAFETY: the system passes a record that is valid while the handler runs.
+    let record = unsafe { &*(*pointers).ExceptionRecord };
+    if record.ExceptionCode == EXCEPTION_ACCESS_VIOLATION && !SEEN.swap(true, Relaxed) {
+        let [kind, address, ..] = record.ExceptionInformation;
+        REPORT.get().into_iter().for_each(|report| {
+            report(&Fault { signal: "EXCEPTION_ACCESS_VIOLATION", address, wrote: Some(kind == 1) })
+        });
+    }
+    EXCEPTION_CONTINUE_SEARCH
+}
+
+/// An error could not be reported.
+pub fn write_in_handler(file: i32, bytes: &[u8]) {
+    // SAFETY: the bytes are valid.
+    unsafe { _write(file, bytes.as_ptr().cast(), bytes.len() as u32) };
 }

@@ -1,7 +1,7 @@
 //! What stands behind pages (`QueryWorkingSetEx`) and mappings (`VirtualQuery`). No query touches a page.
 
+use super::machine::page_size;
 use super::memory::check;
-use super::threads::page_size;
 use crate::os::inject::{Call, injected};
 use crate::os::types::{Errno, Mapping, PageRegion, seen};
 use std::ffi::c_void;
@@ -50,7 +50,7 @@ fn working_set(addresses: impl Iterator<Item = usize>, take: &mut impl FnMut(usi
 }
 
 pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
-    if size.div_ceil(page_size()) > 4096 || injected(Call::Resident) {
+    if size.div_ceil(page_size()) > 4096 {
         return Err(Errno::INVALID);
     }
     let mut there = 0;
@@ -62,9 +62,6 @@ pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
 }
 
 pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
-    if injected(Call::NodesOfPages) {
-        return Err(Errno::NOT_PERMITTED);
-    }
     for (addresses, nodes) in addresses.chunks(BATCH).zip(nodes.chunks_mut(BATCH)) {
         let mut nodes = nodes.iter_mut();
         working_set(addresses.iter().copied(), &mut |_, bits| {
@@ -147,9 +144,6 @@ fn is_writable(protect: u32) -> bool {
 }
 
 pub fn mappings(range: &Range<usize>, _with_details: bool) -> Result<Vec<Mapping>, Errno> {
-    if injected(Call::ReadMappings) {
-        return Err(Errno::NO_ACCESS);
-    }
     let (mut at, mut found) = (range.start, Vec::new());
     while at < range.end
         && let Some(region) = region(at)
@@ -163,8 +157,4 @@ pub fn mappings(range: &Range<usize>, _with_details: bool) -> Result<Vec<Mapping
         at = end;
     }
     Ok(found)
-}
-
-pub fn is_shared(address: usize) -> bool {
-    region(address).is_some_and(|region| region.Type == MEM_MAPPED)
 }

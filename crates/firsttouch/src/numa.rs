@@ -1,0 +1,380 @@
+//! Machines with several NUMA nodes: their processors, memory and distances, as the kernel lists them; and the policies that say
+//! from which nodes the pages of an array come, under the names that `numactl` uses.
+
+use crate::os::{self, Mode, Nodes, Processors};
+use crate::reason::Reason;
+use std::fmt;
+
+// ---- Topology --------------------------------------------------------------------------------------------------------
+
+/// The memory of a node in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeMemory {
+    /// Total memory.
+    pub total: usize,
+    /// Free memory.
+    pub free: usize,
+    /// Free memory, and page cache that can be reclaimed.
+    pub available: usize,
+}
+
+/// An online node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The number of the node.
+    pub number: usize,
+    /// The processors; may be empty.
+    pub processors: Processors,
+    /// The memory, if it has any.
+    pub memory: Option<NodeMemory>,
+    /// The distances to all online nodes, in their order; 10 means local.
+    pub distances: Vec<usize>,
+}
+
+/// The nodes of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// The online nodes, by number.
+    pub nodes: Vec<Node>,
+}
+
+const FOLDER: &str = "/sys/devices/system/node";
+
+impl Topology {
+    /// Reads the current topology. If the system shows no nodes, there is one with everything.
+    pub fn read() -> Self {
+        Self::read_by(&os::system_file)
+    }
+
+    /// Reads the topology from files returned by `read`.
+    pub fn read_by(read: &dyn Fn(&str) -> Option<String>) -> Self {
+        let list = |name: &str| Nodes::parse(&read(&format!("{FOLDER}/{name}"))?);
+        let Some(online) = list("online").filter(|nodes| !nodes.is_empty()) else { return Self::without_files(read) };
+        let with_memory = list("has_memory").unwrap_or(online);
+        let nodes = online.iter().map(|number| {
+            let file = |name: &str| read(&format!("{FOLDER}/node{number}/{name}"));
+            let memory = file("meminfo").and_then(|text| memory_of(&text)).filter(|_| with_memory.contains(number));
+            let distances = file("distance").unwrap_or_default();
+            Node {
+                number,
+                processors: file("cpulist").and_then(|text| Processors::parse(&text)).unwrap_or(Processors::EMPTY),
+                memory,
+                distances: distances.split_whitespace().filter_map(|word| word.parse().ok()).collect(),
+            }
+        });
+        Self { nodes: nodes.collect() }
+    }
+
+    fn without_files(read: &dyn Fn(&str) -> Option<String>) -> Self {
+        let node = |number| {
+            let (processors, free) = os::node(number)?;
+            let memory = Some(NodeMemory { total: free, free, available: free }); // the total is not told
+            Some(Node { number, processors, memory, distances: Vec::new() })
+        };
+        let nodes: Vec<Node> = (0..Nodes::ROOM).filter_map(node).collect();
+        if !nodes.is_empty() {
+            return Self { nodes };
+        }
+        let processors = read("/sys/devices/system/cpu/online").and_then(|text| Processors::parse(&text));
+        let processors = processors.unwrap_or_else(|| (0..os::processors()).collect());
+        let memory = read("/proc/meminfo").and_then(|text| memory_of(&text)).unwrap_or_else(|| {
+            let free = os::headroom();
+            NodeMemory { total: os::memory_total(), free, available: free }
+        });
+        let node = Node { number: 0, processors, memory: Some(memory), distances: vec![10] };
+        Self { nodes: vec![node] }
+    }
+
+    /// Returns a node, if it is online.
+    pub fn node(&self, number: usize) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.number == number)
+    }
+
+    /// Returns the online nodes.
+    pub fn online(&self) -> Nodes {
+        self.nodes.iter().map(|node| node.number).collect()
+    }
+
+    /// Returns the nodes with memory.
+    pub fn with_memory(&self) -> Nodes {
+        self.nodes.iter().filter(|node| node.memory.is_some_and(|memory| memory.total > 0)).map(|n| n.number).collect()
+    }
+
+    /// Returns the highest number of an online node.
+    pub fn highest(&self) -> usize {
+        self.nodes.last().map_or(0, |node| node.number)
+    }
+
+    /// Returns the available memory of some nodes in bytes.
+    pub fn available_on(&self, nodes: &Nodes) -> usize {
+        let found = self.nodes.iter().filter(|node| nodes.contains(node.number));
+        found.filter_map(|node| node.memory).map(|memory| memory.available).sum()
+    }
+
+    /// Returns a message that tells why `node` has no memory, or `None` if it has.
+    pub fn lacks(&self, node: usize) -> Option<String> {
+        let (online, with_memory) = (self.online(), self.with_memory());
+        let has = |nodes: &Nodes| format!("node{} {nodes}", if nodes.len() == 1 { "" } else { "s" });
+        match self.node(node) {
+            _ if with_memory.contains(node) => None,
+            Some(_) => Some(format!("node {node} has no memory: {} have", has(&with_memory))),
+            None => Some(format!("there is no node {node}: this machine has {}", has(&online))),
+        }
+    }
+}
+
+/// Parses the meminfo of a node or of the machine.
+fn memory_of(text: &str) -> Option<NodeMemory> {
+    let line = |name: &str| {
+        let found = text.lines().find_map(|line| line.split_once(&format!("{name}:")))?.1;
+        found.split_whitespace().next()?.parse::<usize>().ok().map(|kib| kib << 10)
+    };
+    let (total, free) = (line("MemTotal")?, line("MemFree")?);
+    let cache = ["Active(file)", "Inactive(file)", "SReclaimable"].into_iter().filter_map(line).sum::<usize>();
+    // As the kernel estimates for the whole machine: half of the page cache may be in use.
+    Some(NodeMemory { total, free, available: line("MemAvailable").unwrap_or(free + cache / 2) })
+}
+
+// ---- Policies --------------------------------------------------------------------------------------------------------
+
+/// A NUMA policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How nodes are chosen.
+    pub mode: Mode,
+    /// The nodes to choose from; `None` for all with memory that may be used.
+    pub nodes: Option<Nodes>,
+}
+
+impl Policy {
+    /// Parses a policy: a node number, `bind:0-1`, `preferred:1`, `interleave:all` or `local`.
+    ///
+    /// # Errors
+    /// A message that quotes the text and lists what is accepted.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let refused = |why: &str| {
+            format!(
+                "{text:?} is not a NUMA policy{why}: give a node number, like 1, or \"bind:0-1\", \"preferred:1\", \
+                 \"interleave:all\" or \"local\""
+            )
+        };
+        let clean = text.trim().to_ascii_lowercase();
+        let (name, rest) = clean.split_once(':').map_or((clean.as_str(), None), |(a, b)| (a.trim(), Some(b.trim())));
+        let one_node = |text: &str| Nodes::parse(text).filter(|nodes| nodes.len() == 1);
+        let mode = match (name, rest) {
+            ("bind", _) => Mode::Bind,
+            ("interleave", _) => Mode::Interleave,
+            ("preferred", _) => Mode::Preferred,
+            ("local", None) => return Ok(Self { mode: Mode::Local, nodes: None }),
+            (_, None) if one_node(name).is_some() => return Ok(Self { mode: Mode::Bind, nodes: one_node(name) }),
+            _ => return Err(refused("")),
+        };
+        let nodes = match rest {
+            None => return Err(refused(" without nodes")),
+            Some(list) if mode == Mode::Preferred => {
+                Some(one_node(list).ok_or_else(|| refused(" (it takes one node)"))?)
+            }
+            Some("all") => None,
+            Some(list) => Some(
+                Nodes::parse(list)
+                    .filter(|nodes| !nodes.is_empty())
+                    .ok_or_else(|| refused(&format!(" ({list:?} is not a list of nodes, like 0-1 or 0,2)")))?,
+            ),
+        };
+        Ok(Self { mode, nodes })
+    }
+
+    /// Checks that the machine has the nodes of the policy.
+    ///
+    /// # Errors
+    /// A message that names the missing node and the existing ones.
+    pub fn check(&self, machine: &Topology) -> Result<(), String> {
+        self.nodes.iter().flat_map(Nodes::iter).find_map(|node| machine.lacks(node)).map_or(Ok(()), Err)
+    }
+
+    /// Restricts the policy to what `outer` allows.
+    ///
+    /// # Errors
+    /// The reason, if nothing of it is allowed.
+    pub fn within(&self, outer: &Outer) -> Result<Orders, Reason> {
+        let may = outer.nodes();
+        if may.is_empty() {
+            return Err(outer.reason(&outer.with_memory));
+        }
+        let mode = match self.mode {
+            // When the node is full, the kernel would go beyond the outer policy.
+            Mode::Preferred if outer.bounds.is_some() => return Err(Reason::OuterPolicy),
+            // With `bind`, the kernel prefers the nearest node of the set; `local` would go beyond the set.
+            Mode::Local if outer.bounds.is_some() => Mode::Bind,
+            mode => mode,
+        };
+        let wanted = self.nodes.unwrap_or(may);
+        let nodes = wanted.and(&may);
+        if nodes.is_empty() { Err(outer.reason(&wanted)) } else { Ok(Orders { mode, nodes, clipped: nodes != wanted }) }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.mode {
+            Mode::Bind => "bind",
+            Mode::Preferred => "preferred",
+            Mode::Interleave => "interleave",
+            Mode::Local => return write!(f, "local"),
+        };
+        match self.nodes {
+            Some(nodes) => write!(f, "{name}:{nodes}"),
+            None => write!(f, "{name}:all"),
+        }
+    }
+}
+
+/// A policy within the limits of the cpuset and the outer policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orders {
+    /// How nodes are chosen.
+    pub mode: Mode,
+    /// The nodes to choose from.
+    pub nodes: Nodes,
+    /// Whether more nodes were requested.
+    pub clipped: bool,
+}
+
+impl Orders {
+    /// Returns the node of all pages, if there is one.
+    pub fn one_node(&self) -> Option<usize> {
+        self.nodes.iter().next().filter(|_| self.nodes.len() == 1)
+    }
+}
+
+/// The restrictions from outside: the cpuset, and the policy of the thread (set by numactl or Slurm) if it names a set of
+/// nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Outer {
+    /// The nodes with memory.
+    pub with_memory: Nodes,
+    /// The nodes that the cpuset allows.
+    pub allowed: Nodes,
+    /// The nodes that the policy of the thread is restricted to.
+    pub bounds: Option<Nodes>,
+}
+
+impl Outer {
+    /// Returns the current restrictions of this thread.
+    pub fn now(with_memory: Nodes) -> Self {
+        Self { with_memory, allowed: os::allowed_nodes().unwrap_or(with_memory), bounds: os::policy_bounds() }
+    }
+
+    /// Returns the nodes that memory may come from.
+    pub fn nodes(&self) -> Nodes {
+        let allowed = self.with_memory.and(&self.allowed);
+        self.bounds.map_or(allowed, |bounds| allowed.and(&bounds))
+    }
+
+    /// Returns why none of these nodes may be used.
+    pub fn reason(&self, nodes: &Nodes) -> Reason {
+        if nodes.and(&self.allowed).is_empty() { Reason::Cpuset } else { Reason::OuterPolicy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn four(path: &str) -> Option<String> {
+        let text = match path.strip_prefix("/sys/devices/system/node/")? {
+            "online" => "0-2\n",
+            "has_memory" => "0,2\n",
+            "node0/cpulist" => "0-1\n",
+            "node1/cpulist" => "2\n",
+            "node0/distance" => "10 20 30\n",
+            "node0/meminfo" | "node2/meminfo" => {
+                "Node 0 MemTotal:  1024 kB\nNode 0 MemFree:  512 kB\nNode 0 Active(file):  256 kB\n"
+            }
+            _ => return None,
+        };
+        Some(text.into())
+    }
+
+    #[test]
+    fn parses_the_files_of_the_kernel() {
+        let found = Topology::read_by(&four);
+        assert_eq!(
+            (found.highest(), found.online().to_string(), found.with_memory().to_string()),
+            (2, "0-2".into(), "0,2".into())
+        );
+        assert_eq!(found.nodes[0].distances, [10, 20, 30]);
+        let memory = found.nodes[0].memory.unwrap();
+        assert_eq!((memory.total, memory.free, memory.available), (1 << 20, 1 << 19, (1 << 19) + (1 << 17)));
+        assert_eq!(found.nodes[0].processors.to_string(), "0-1");
+        assert_eq!(found.lacks(0), None);
+        assert_eq!(found.lacks(1).unwrap(), "node 1 has no memory: nodes 0,2 have");
+        assert_eq!(found.lacks(99).unwrap(), "there is no node 99: this machine has nodes 0-2");
+    }
+
+    #[test]
+    fn without_nodes_there_is_one() {
+        let found = Topology::read_by(&|_| None);
+        assert_eq!((found.nodes.len(), found.highest(), found.nodes[0].processors.is_empty()), (1, 0, false));
+        assert_eq!((found.lacks(0), found.nodes[0].memory.unwrap().total), (None, crate::os::memory_total()));
+    }
+
+    fn nodes(text: &str) -> Nodes {
+        Nodes::parse(text).unwrap()
+    }
+
+    fn outer(allowed: &str, bounds: Option<&str>) -> Outer {
+        Outer { with_memory: nodes("0-3"), allowed: nodes(allowed), bounds: bounds.map(nodes) }
+    }
+
+    fn orders(text: &str, outer: &Outer) -> Result<Orders, Reason> {
+        Policy::parse(text).unwrap().within(outer)
+    }
+
+    #[test]
+    fn policies_round_trip() {
+        for text in ["bind:0-1", "bind:all", "preferred:1", "interleave:all", "interleave:0,2,63-65,1023", "local"] {
+            assert_eq!(Policy::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Policy::parse(" 1 ").unwrap().to_string(), "bind:1");
+        assert_eq!(Policy::parse("Interleave: 0-1").unwrap().to_string(), "interleave:0-1");
+    }
+
+    #[test]
+    fn invalid_policies_are_rejected() {
+        let texts = "|bnid:0|bind|bind:|bind:x|bind:1-0|bind:-1|bind:0,,1|bind:0x1|bind:1-|bind:1024|-1|preferred\
+            |preferred:0-1|local:1|blocked:0|interleave|1024|99999999999999999999|1.5|+1|default";
+        for text in texts.split('|') {
+            let message = Policy::parse(text).expect_err(text);
+            assert!(message.contains(&format!("{text:?}")) && message.contains("\"bind:0-1\""), "{message}");
+        }
+    }
+
+    #[test]
+    fn outer_restrictions_are_never_widened() {
+        let free = outer("0-3", None);
+        assert_eq!(orders("bind:1-2", &free).unwrap().nodes, nodes("1-2"));
+        assert_eq!(orders("interleave:all", &free).unwrap().nodes, nodes("0-3"));
+        assert_eq!(orders("local", &free).unwrap().mode, Mode::Local);
+
+        let cpuset = outer("0-1", None);
+        assert_eq!(orders("bind:2", &cpuset), Err(Reason::Cpuset));
+        let clipped = orders("bind:1-2", &cpuset).unwrap();
+        assert_eq!((clipped.nodes, clipped.clipped), (nodes("1"), true));
+        assert_eq!(orders("interleave:all", &cpuset).unwrap().nodes, nodes("0-1"));
+
+        let numactl = outer("0-3", Some("0,3"));
+        assert_eq!(orders("bind:1", &numactl), Err(Reason::OuterPolicy));
+        assert_eq!(orders("preferred:0", &numactl), Err(Reason::OuterPolicy));
+        let local = orders("local", &numactl).unwrap();
+        assert_eq!((local.mode, local.nodes), (Mode::Bind, nodes("0,3")));
+    }
+
+    #[test]
+    fn where_no_node_is_left_nothing_is_granted() {
+        for policy in ["bind:all", "bind:0", "interleave:all", "local", "preferred:0"] {
+            assert_eq!(orders(policy, &outer("0-1", Some("2"))), Err(Reason::OuterPolicy), "{policy}");
+            assert_eq!(orders(policy, &outer("7", None)), Err(Reason::Cpuset), "{policy}");
+        }
+    }
+}
