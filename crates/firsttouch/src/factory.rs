@@ -1,16 +1,14 @@
-//! Creates allocators from calls of what [`spec`] declares, for every front: the command line, C, Julia and
-//! Python.
+//! Creates allocators from calls of what [`spec`] declares, for every front: the command line, C, Julia and Python.
 //!
-//! [`bind`] finds the option of each argument and checks it by the kind of that option; [`Arguments::make`] creates the
-//! allocator. An [`Error`] names the argument, its value and what is accepted.
+//! [`make`] finds the option of each argument, checks it by the kind of that option, and creates the allocator. An
+//! [`Error`] names the argument, its value and what is accepted.
 //!
 //! The declaration does not contain allocators that must not be created from text (`from_functions` takes addresses of
-//! code), nor those that only one front has. A front resolves an upstream that only it knows between the two steps, by
-//! [`Arguments::stand_on`].
+//! code), nor those that only one front has, which hands them over as [`Value::Made`].
 
 use crate::adaptors::AUTO;
 use crate::allocator::Allocator;
-use crate::description::{Argument, Description, Made, Value, quoted};
+use crate::description::{Argument, Description, Value, quoted};
 use crate::expression::{self, DEEPEST, did_you_mean};
 use crate::layout::{MAX_SIZE, checked_align};
 use crate::numa::{Policy, Topology};
@@ -44,7 +42,7 @@ pub fn allocator_from_expression(text: &str) -> Result<Arc<dyn Allocator>, Error
 /// As for [`allocator_from_expression`].
 pub fn allocator_from(description: &Description) -> Result<Arc<dyn Allocator>, Error> {
     let spec = Spec::find(&description.name).ok_or_else(|| no_allocator(&description.name))?;
-    bind(spec, description.arguments())?.make()
+    make(spec, description.arguments())
 }
 
 /// The error for a name that is not declared.
@@ -112,20 +110,27 @@ impl Spec {
     }
 }
 
-/// Binds and checks the arguments of a call.
+/// The most allocators that may stand on each other: a few less than an expression may nest, so that theirs can be parsed.
+const LEVELS: usize = DEEPEST - 4;
+
+/// Checks the arguments of a call, and creates the allocator.
 ///
 /// # Errors
-/// The first invalid argument. The upstream is not checked, because creating it may take memory.
-pub fn bind(spec: &'static Spec, call: &[Argument]) -> Result<Arguments, Error> {
+/// The first invalid argument, or why it cannot be created. The upstream comes last, because creating it may take memory.
+pub fn make(spec: &'static Spec, call: &[Argument]) -> Result<Arc<dyn Allocator>, Error> {
     let slots = spec.slots(call)?;
     let values = spec.options.iter().zip(&slots).map(|(option, slot)| match (slot, &option.default) {
         (Some(at), _) => option.check(&call[*at].value),
         (None, DefaultValue::Is(value)) => Ok(value.clone()),
         (None, _) => Ok(Value::None), // rejected by `slots`
     });
-    let values = values.collect::<Result<_, _>>()?;
-    let upstream = spec.options.iter().position(|option| matches!(option.kind, OptionKind::Upstream(_)));
-    Ok(Arguments { spec, values, upstream: upstream.and_then(|slot| Some((slot, slots[slot]?))) })
+    let arguments = Arguments { spec, values: values.collect::<Result<_, _>>()? };
+    let made = spec.make(&arguments)?;
+    match std::iter::successors(Some(&made), |allocator| allocator.upstream()).nth(LEVELS) {
+        // Requests and frees descend level by level, and would come to the end of the thread's stack.
+        Some(_) => Err(Error::Value(format!("{} stands on more than {LEVELS} other allocators", arguments.caller()))),
+        None => Ok(made),
+    }
 }
 
 /// The arguments of a call, checked, with defaults.
@@ -133,39 +138,9 @@ pub struct Arguments {
     spec: &'static Spec,
     /// One for each option, in normalized form; the upstream as it was given.
     values: Vec<Value>,
-    /// The option that is the upstream, and the place of its argument in the call.
-    upstream: Option<(usize, usize)>,
 }
 
-/// The most allocators that may stand on each other: a few less than an expression may nest, so that theirs can be parsed.
-const LEVELS: usize = DEEPEST - 4;
-
 impl Arguments {
-    /// Creates the allocator.
-    ///
-    /// # Errors
-    /// Why it cannot be created.
-    pub fn make(&self) -> Result<Arc<dyn Allocator>, Error> {
-        let made = self.spec.make(self)?;
-        match std::iter::successors(Some(&made), |allocator| allocator.upstream()).nth(LEVELS) {
-            // Requests and frees descend level by level, and would come to the end of the thread's stack.
-            Some(_) => Err(Error::Value(format!("{} stands on more than {LEVELS} other allocators", self.caller()))),
-            None => Ok(made),
-        }
-    }
-
-    /// The place of the upstream in the call, where one is given.
-    pub fn upstream_at(&self) -> Option<usize> {
-        self.upstream.filter(|&(slot, _)| self.values[slot] != Value::None).map(|(_, at)| at)
-    }
-
-    /// Replaces the upstream by an allocator that the front has made of it.
-    pub fn stand_on(&mut self, upstream: Arc<dyn Allocator>) {
-        if let Some((slot, _)) = self.upstream {
-            self.values[slot] = Value::Made(Made(upstream));
-        }
-    }
-
     /// The value of the option `name`.
     pub fn value(&self, name: &str) -> &Value {
         let at = self.spec.options.iter().position(|option| option.name == name);
@@ -193,21 +168,13 @@ impl Arguments {
         *self.value(name) == Value::Flag(true)
     }
 
-    /// The policy of the option `numa`, unless it is `None`.
-    ///
-    /// # Errors
-    /// None, as it was checked.
-    pub fn policy(&self) -> Result<Option<Policy>, Error> {
-        self.text("numa").map(Policy::parse).transpose().map_err(Error::Value)
-    }
-
     /// The allocator's name.
     pub fn name(&self) -> &'static str {
         self.spec.name
     }
 
     /// The allocator's name for messages, like `pool()`.
-    pub fn caller(&self) -> String {
+    fn caller(&self) -> String {
         format!("{}()", self.spec.name)
     }
 
@@ -222,20 +189,13 @@ impl Arguments {
         });
         match self.value("upstream") {
             Value::None => allocator_from_expression(usual.unwrap_or_default()),
-            given => allocator_of(given, &self.caller()),
-        }
-    }
-}
-
-/// The allocator that a value is or describes, as the upstream of what `caller` creates.
-pub(crate) fn allocator_of(value: &Value, caller: &str) -> Result<Arc<dyn Allocator>, Error> {
-    match value {
-        Value::Made(made) => Ok(made.0.clone()),
-        Value::Allocator(description) => allocator_from(description),
-        Value::Text(text) => allocator_from_expression(text),
-        _ => {
-            let (kind, shown) = (value.kind(), value.shown());
-            Err(Error::Type(format!("{caller} takes an allocator, like pool(), not {kind}: {shown}")))
+            Value::Made(made) => Ok(made.0.clone()),
+            Value::Allocator(description) => allocator_from(description),
+            Value::Text(text) => allocator_from_expression(text),
+            value => {
+                let (caller, kind, shown) = (self.caller(), value.kind(), value.shown());
+                Err(Error::Type(format!("{caller} takes an allocator, like pool(), not {kind}: {shown}")))
+            }
         }
     }
 }
@@ -256,13 +216,9 @@ enum Wrong {
 }
 
 impl Opt {
-    fn is_optional(&self) -> bool {
-        matches!(self.default, DefaultValue::Is(Value::None))
-    }
-
     /// The normalized value of an argument.
     fn check(&self, value: &Value) -> Result<Value, Error> {
-        self.kind.check(self.name, value, self.is_optional())
+        self.kind.check(self.name, value, matches!(self.default, DefaultValue::Is(Value::None)))
     }
 
     /// Rejects a bare word in the place of a text, if no allocator has its name, as in `pages(huge=thp)`: the shell

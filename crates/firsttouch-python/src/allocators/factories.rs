@@ -231,12 +231,16 @@ fn functions<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
         let function = PyCFunction::new_closure(py, Some(name), Some(doc), move |by_place, by_name| {
             let py = by_place.py();
             ensure_memory(py)?;
-            let (objects, call) = collect(by_place, by_name)?;
-            let mut bound = factory::bind(spec, &call).map_err(raised)?;
-            if let Some(at) = bound.upstream_at() {
-                bound.stand_on(upstream(&objects[at], &bound.caller())?);
+            let (objects, mut call) = collect(by_place, by_name)?;
+            let is_upstream = |at: usize, name: Option<&str>| name.map_or(at == 0, |name| name == "upstream");
+            for (at, argument) in call.iter_mut().enumerate().filter(|_| spec.is_adaptor()) {
+                let is_the_cores = matches!(argument.value, Value::None | Value::Text(_) | Value::Made(_));
+                if !is_the_cores && is_upstream(at, argument.name.as_deref()) {
+                    let caller = format!("{}()", spec.name);
+                    argument.value = Value::Made(Made(upstream(&objects[at], &caller)?));
+                }
             }
-            made(py, bound.make())
+            made(py, factory::make(spec, &call))
         })?;
         function.setattr("__module__", "firsttouch")?;
         module.add(spec.name, function)?;

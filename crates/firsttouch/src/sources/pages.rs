@@ -8,7 +8,7 @@ use crate::description::Value;
 use crate::factory::{Arguments, Error};
 use crate::failure;
 use crate::ledger::Ledger;
-use crate::numa::Orders;
+use crate::numa::{Orders, Policy};
 use crate::os::{self, Errno};
 use crate::pages::placement::{Outcome, Page, Placement, Populate, Receipt, bind, page_bytes};
 use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
@@ -86,7 +86,8 @@ fn placement_of(arguments: &Arguments) -> Result<Placement, Error> {
         _ => Page::Base,
     };
     let (lock, strict) = (arguments.is_set("lock"), arguments.is_set("strict"));
-    Ok(Placement { page, populate, lock, policy: arguments.policy()?, strict })
+    let policy = arguments.text("numa").map(Policy::parse).transpose().map_err(Error::Value)?;
+    Ok(Placement { page, populate, lock, policy, strict })
 }
 
 /// A shrinking block returns its end if that is at least this large and an eighth of the block. A smaller end is kept,

@@ -96,9 +96,14 @@ def run(settings: Settings) -> Section:
     for (size, kind, way), replies in found.items():
         huge_share = units.share(middle(replies, "huge"), 1)
         table.rows.append([name(size), kind, way, units.rate(rates[size, kind, way]), huge_share])
-        reasons = {reason for reply in replies for reason in reply["why not"]}
-        section.notes += [f"{kind}, {way}, {name(size)}: {reason}." for reason in sorted(reasons)]
     section.tables.append(table)
+    reasons = {
+        f"{kind}, {name(size)}: {reason}."
+        for (size, kind, _), replies in found.items()
+        for reply in replies
+        for reason in reply["why not"]
+    }
+    section.notes += sorted(reasons)
     for size in sizes:
         shown = {(kind, way): rate for (each, kind, way), rate in rates.items() if each == size}
         best = [max((rate, way) for (memory, way), rate in shown.items() if memory == kind) for kind in KINDS]
