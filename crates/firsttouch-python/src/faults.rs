@@ -8,7 +8,8 @@ use firsttouch::os::{self, Fault};
 use firsttouch::sources::{Guarded, Near, Overrun};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
+use std::io::{Cursor, Write};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// The longest line.
@@ -27,51 +28,49 @@ impl Display for InBytes {
     }
 }
 
-/// A line in memory that needs no allocation; what is too long for it is cut.
-struct Line {
-    bytes: [u8; LONGEST],
-    used: usize,
+/// Where an access is, beside an array of `asked` bytes. The first `near` bytes behind the array are right behind it.
+struct Beside {
+    address: usize,
+    asked: usize,
+    at: usize,
+    near: usize,
 }
 
-impl Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.bytes.get_mut(self.used..).unwrap_or_default();
-        let length = room.len().min(text.len());
-        room[..length].copy_from_slice(&text.as_bytes()[..length]);
-        self.used += length;
-        Ok(())
+impl Display for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let behind = self.at.wrapping_sub(self.address).wrapping_sub(self.asked);
+        match self.at < self.address {
+            true => write!(f, "{} before", InBytes(self.address - self.at))?,
+            false if behind < self.near => f.write_str("right behind")?,
+            false => write!(f, "{} behind", InBytes(behind))?,
+        }
+        write!(f, " an array of {}", InBytes(self.asked))
     }
 }
 
 /// Writes a line of two: what happened, and then what array it happened to, because finding that might fail.
 fn note(fault: &Fault) {
-    let signal = fault.signal;
+    let (signal, at) = (fault.signal, fault.address);
     let did = fault.wrote.map_or("read or wrote", |wrote| if wrote { "wrote" } else { "read" });
-    say(format_args!("firsttouch: {signal}: it {did} at {:#x}, which cannot be accessed\n", fault.address));
-    let near = || find::<Guarded>(&installed()?)?.near(fault.address);
+    say(format_args!("firsttouch: {signal}: it {did} at {at:#x}, which cannot be accessed\n"));
+    let near = || find::<Guarded>(&installed()?)?.near(at);
     let Some(Near { address, asked, freed }) = near() else { return };
-    let array = InBytes(asked);
-    let (at, behind) = (fault.address, fault.address.saturating_sub(address).saturating_sub(asked));
     if freed {
-        let byte = at.wrapping_sub(address) as isize;
+        let (byte, array) = (at.wrapping_sub(address) as isize, InBytes(asked));
         say(format_args!(
             "firsttouch: use after free: {did} byte {byte} of an array of {array} that was freed ({signal})\n"
         ));
-    } else if at < address {
-        let before = InBytes(address - at);
-        say(format_args!("firsttouch: out of bounds: {did} {before} before an array of {array} ({signal})\n"));
-    } else if behind < ALIGNMENT {
-        say(format_args!("firsttouch: out of bounds: {did} right behind an array of {array} ({signal})\n"));
     } else {
-        let behind = InBytes(behind);
-        say(format_args!("firsttouch: out of bounds: {did} {behind} behind an array of {array} ({signal})\n"));
+        let beside = Beside { address, asked, at, near: ALIGNMENT };
+        say(format_args!("firsttouch: out of bounds: {did} {beside} ({signal})\n"));
     }
 }
 
+/// Writes a line, without allocating; what is too long for it is cut.
 fn say(text: fmt::Arguments<'_>) {
-    let mut line = Line { bytes: [0; LONGEST], used: 0 };
+    let mut line = Cursor::new([0; LONGEST]);
     let _ = line.write_fmt(text);
-    os::write_in_handler(FILE.load(Relaxed), &line.bytes[..line.used]);
+    os::write_in_handler(FILE.load(Relaxed), &line.get_ref()[..line.position() as usize]);
 }
 
 /// Describes the first memory fault of the process in a line or two in this file, then lets the signal take its course.
@@ -85,13 +84,7 @@ pub fn watch_faults(file: i32) -> PyResult<()> {
 #[pyfunction]
 pub fn overruns(allocator: &PyAllocator) -> PyResult<Vec<String>> {
     let told = |Overrun { address, asked, at }: Overrun| {
-        let behind = at.wrapping_sub(address).wrapping_sub(asked);
-        let place = match (at < address, behind) {
-            (true, _) => format!("{} before", InBytes(address - at)),
-            (false, 0) => "right behind".to_owned(),
-            (false, _) => format!("{} behind", InBytes(behind)),
-        };
-        format!("out of bounds: something wrote {place} an array of {}", InBytes(asked))
+        format!("out of bounds: something wrote {}", Beside { address, asked, at, near: 1 })
     };
     Ok(found::<Guarded>(allocator, "guarded")?.check().into_iter().map(told).collect())
 }
