@@ -125,6 +125,15 @@ pub fn query(range: &Range<usize>) -> PageRuns {
     runs
 }
 
+/// What the page table of another process tells of a range of whole pages.
+///
+/// # Errors
+/// If there is no such process, or it belongs to another user or is not dumpable.
+#[cfg(target_os = "linux")]
+pub fn of_process(process: u32, range: &Range<usize>) -> Result<PageRuns, Errno> {
+    Ok(read(Some(&PageTable::of(process)?), range))
+}
+
 /// The sums of a query, in bytes of whole pages; `None` stands for what is not known.
 pub struct ResidencySummary {
     /// Name and bytes.

@@ -249,8 +249,8 @@ class Process:
 
     def look(self) -> Look:
         """Return what the resident memory is now. Raises OSError if the process has ended, or is another user's."""
-        blocks, lines, lost = self._blocks()
         (mappings, shared), status = self._mappings(), self._status()
+        blocks, lines, lost = self._blocks()  # afterwards: what is resident of a new array has its line
         sorting = _Sorting(self.number, blocks, lines, mappings)
         look = Look(
             sorting.parts(),

@@ -8,7 +8,8 @@ use crate::handlers::front;
 use crate::python::call_sites;
 use crate::tools::machine::os_error;
 use firsttouch::adaptors::CallSites;
-use firsttouch::os::{self, Errno, PageRegion, PageTable, seen};
+use firsttouch::os::Errno;
+use firsttouch::residency::{self, PageRun, PageState};
 use firsttouch_trace::live;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -50,32 +51,17 @@ pub fn live_end(py: Python<'_>, limit: f64) -> PyResult<()> {
 /// The ranges of resident pages between two addresses of a process, in order, and those of the zero page, which is not
 /// resident; before Linux 6.7 it cannot be told from others.
 fn resident(process: u32, start: usize, end: usize) -> Result<[Vec<Range<usize>>; 2], Errno> {
-    let table = PageTable::of(process)?;
     let mut found = [Vec::new(), Vec::new()];
-    let mut push = |seen: u64, start: usize, end: usize| {
-        let ranges: &mut Vec<Range<usize>> = &mut found[usize::from(seen & seen::ZERO != 0)];
-        match ranges.last_mut().filter(|last| last.end == start) {
-            Some(last) => last.end = end,
-            None => ranges.push(start..end),
+    for PageRun { range, state } in residency::of_process(process, &(start..end))?.iter() {
+        let ranges: &mut Vec<Range<usize>> = match state {
+            PageState::Absent | PageState::Swapped | PageState::Unknown => continue,
+            PageState::Zero => &mut found[1],
+            _ => &mut found[0],
+        };
+        match ranges.last_mut().filter(|last| last.end == range.start) {
+            Some(last) => last.end = range.end, // on pages of another size
+            None => ranges.push(range.clone()),
         }
-    };
-    let page_size = os::page_size();
-    let (mut regions, mut at) = ([PageRegion::default(); 512], start);
-    while at < end {
-        let Ok((count, next)) = table.scan(at, end, &mut regions) else { break };
-        for region in regions[..count].iter().filter(|region| region.seen & seen::PRESENT != 0) {
-            push(region.seen, region.start, region.end);
-        }
-        at = next.max(at + page_size);
-    }
-    let mut entries = vec![0; 4096];
-    while at < end {
-        let pages = entries.len().min((end - at) / page_size);
-        table.entries(at, &mut entries[..pages])?;
-        for (page, _) in entries[..pages].iter().enumerate().filter(|(_, entry)| **entry & seen::PRESENT != 0) {
-            push(seen::PRESENT, at + page * page_size, at + (page + 1) * page_size);
-        }
-        at += pages * page_size;
     }
     Ok(found)
 }
