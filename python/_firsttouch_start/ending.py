@@ -17,7 +17,9 @@ _start = [time.monotonic(), *[0.0] * 5]
 _forked: "Any" = None
 _started_as = 0
 _reported_by = 0
+#: The file of the trace, and what describes the program.
 _traced = ""
+_facts: "dict[str, str]" = {}
 #: Seconds that `firsttouch why` has at the end to look at the process a last time.
 _LAST_LOOK = 10.0
 _SERVERS = ("resource_tracker", "forkserver")
@@ -147,42 +149,41 @@ def _serves_others() -> bool:
 
 
 def begin_trace(options: "dict[str, Any]") -> None:
-    """Start recording requests, in the process that was started."""
-    global _traced
+    """Start tracing, in the process that was started. Its file is empty until the end."""
+    global _traced, _facts
     file: str = options["trace"]
     if not file or options.get("pid") != settings.command_process():
         return
-    facts = {
-        "numpy": sys.modules["numpy"].__version__,
-        "python": sys.version.split()[0],
-        "command": repr(sys.orig_argv),
-    }
     try:
-        hook.module.trace_begin(file, list(facts.items()))
+        with open(file, "w"):
+            pass
+        arrays_only = hook.module.trace_begin()
     except OSError as error:
         speak.line(f"no trace: {file} cannot be written: {speak.reason(error)}")
     except Exception as error:
         speak.failure("the trace", error)
     else:
         _traced = file
+        _facts = {
+            "numpy": sys.modules["numpy"].__version__,
+            "python": sys.version.split()[0],
+            "command": repr(sys.orig_argv),
+        }
+        if arrays_only:
+            _facts["arrays_only"] = arrays_only
 
 
 def _end_trace(options: "dict[str, Any]", main: bool) -> None:
-    """Write the end mark, and a line about the trace."""
+    """Write the trace, and a line about it."""
     if not _traced:
         why = hook.reason if "numpy" in sys.modules else "NumPy was never imported"
         if why and main and options["trace"] and not options.get("advise"):  # which says itself what it lacks
             speak.line(f"no trace: {why}")
         return
     try:
-        done = hook.module.trace_end(_counted(options, main))
+        written = hook.module.trace_end(_traced, list(_facts.items()), _counted(options, main))
     except OSError as error:
-        speak.line(f"{_traced} is truncated: {speak.reason(error)}")
+        speak.line(f"no trace: {_traced} cannot be written: {speak.reason(error)}")
         return
-    if done is None:  # the parent of a forked child has it
-        return
-    _, lost, written = done
-    if lost:
-        speak.line(f"{_traced}: {lost:,} events were lost because the disk was too slow")
-    if not options.get("quiet"):
+    if written is not None and not options.get("quiet"):  # the parent of a forked child has it
         speak.line(f"{_traced}: {written}")

@@ -82,7 +82,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["trace", "-o", "", "script.py"], "trace: -o needs a file name"),
     (["advise", "no.ft"], "no.ft: No such file or directory"),
     (["advise", "folder.ft"], "folder.ft: Is a directory"),
-    (["advise", "empty.ft"], "empty.ft: the file is not a firsttouch trace"),
+    (["advise", "empty.ft"], "empty.ft: the program was killed, or ended by os._exit, before its trace was written"),
+    (["advise", "other.ft"], "other.ft: the file is not a firsttouch trace"),
     (["advise", "later.ft"], "version 7"),
     (["compare", "--json", "/proc/x.json", "script.py"], "cannot write /proc/x.json"),
     (["compare", "--plot", "no/such/x.png", "script.py"], "No such file or directory"),
@@ -99,9 +100,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "folder").mkdir()
     (path / "folder.ft").mkdir()
     assert start("-m", "firsttouch", "trace", "-q", "-o", "good.ft", "script.py", cwd=path).returncode == 0
-    good = (path / "good.ft").read_bytes()
+    good = (path / "good.ft").read_text()
     (path / "empty.ft").write_bytes(b"")
-    (path / "later.ft").write_bytes(good[:8] + b"\x07" + good[9:])
+    (path / "other.ft").write_bytes(b"[1]\xff")
+    (path / "later.ft").write_text(good.replace("1", "7", 1))
     (path / "ran").unlink()
     return path
 

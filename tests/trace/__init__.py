@@ -1,1 +1,1 @@
-"""Traces: recorded, read, summarized."""
+"""Traces: what a program requests by line, and what a pool would save."""

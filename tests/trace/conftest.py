@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from firsttouch import _firsttouch
 from tests.cli.conftest import Start, firsttouch, python, write
 from tests.programs import Finished
 
@@ -24,6 +24,6 @@ def trace(firsttouch: Start, tmp_path: Path) -> Trace:
 
     def run(code: str, *options: str, **more: Any) -> tuple[Facts, Finished]:
         done = firsttouch("trace", "-o", "t.ft", *options, "-c", code, **more)
-        return _firsttouch.trace_summary(str(tmp_path / "t.ft"), True), done
+        return json.loads((tmp_path / "t.ft").read_text()), done
 
     return run

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from firsttouch.tools.advice import Line, Summary
-from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.cli import advise
 from tests.cli.conftest import Start
 from tests.programs import Finished
 
@@ -52,8 +51,8 @@ def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
     temporary = lines.get(4) or lines[5]
     assert (temporary["count"], temporary["bytes"]) == (60, 60 * 8_000_000)
     assert (lines[6]["count"], lines[6]["bytes"]) == (60, 60 * 4_000_000)
-    assert 0 < temporary["median_lifetime"] < found["wall"] / 20
-    assert 0 <= found["kernel_seconds"] <= found["wall"]
+    assert 0 < temporary["mean_lifetime"] < found["wall"] / 20
+    assert 0 < temporary["seconds"] <= found["processor"]
 
 
 def test_of_a_trace_at_80_columns(firsttouch: Start, tmp_path: Path) -> None:
@@ -79,16 +78,15 @@ def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> N
     low, high = found["gain_seconds"]
     assert low < high
     assert 0 < high <= found["processor"]
-    facts = found["facts"]
-    assert found["processor"] == pytest.approx(float(facts["user"]) + float(facts["kernel"]), abs=1e-5)
-    assert found["gain_share"] == pytest.approx([low / found["processor"], high / found["processor"]])
+    assert found["processor"] <= found["wall"] * (os.cpu_count() or 1)
+    assert found["gain_share"] == pytest.approx([low / found["processor"], high / found["processor"]], abs=1e-5)
     best = max(found["lines"], key=lambda line: line["avoidable"])
     assert best["line"] == 9
     first = next(line for line in found["lines"] if line["line"] == 2)
     assert first["avoidable"] < best["avoidable"]  # no pool has memory that was never used
 
 
-#: What plainly takes about 41,000, 13,000, 1,000, 20,000 and 21,000 page faults beyond the imports.
+#: What plainly takes about 41,000, 13,000, 1,000, 24,000, 20,000 and 21,000 page faults beyond the imports.
 ROLLED = """
 import resource
 import numpy as np
@@ -127,7 +125,20 @@ for _ in range(6):
     file.seek(0)
     np.load(file)
 """
-WORK = {"2 MB": ROLLED.format(500, 120), "8 MB": ROLLED.format(1000, 30), "80 kB": PI, "bytes": HASHED, "file": SAVED}
+KEPT = """
+import resource
+import numpy as np
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+kept = [np.ones(3000) for _ in range(4000)]
+"""
+WORK = {
+    "2 MB": ROLLED.format(500, 120),
+    "8 MB": ROLLED.format(1000, 30),
+    "80 kB": PI,
+    "24 kB": KEPT,
+    "bytes": HASHED,
+    "file": SAVED,
+}
 
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
@@ -151,12 +162,12 @@ for number in range(200_000):
 def test_buffers_are_counted_beside_arrays(firsttouch: Start) -> None:
     found = told(firsttouch("advise", "--json", "-", "-c", BUFFERS))
     arrays, grown = 20 << 20, 200_000 * 8
-    assert arrays <= found["allocated_bytes"] < arrays + (64 << 10)
+    assert arrays <= found["allocated_bytes"] < arrays + (256 << 10)
     assert (3 << 20) + grown <= found["buffer_bytes"] < arrays  # what an array is made of is no buffer, too
     if sys.version_info >= (3, 12):
         lines = {each["line"]: each for each in found["lines"]}
         assert (lines[2]["count"], lines[3]["count"], lines[3]["bytes"]) == (20, 1, (3 << 20) + sys.getsizeof(b""))
-        assert lines[6]["count"] == 1  # where it grew to 64 KiB
+        assert lines[6]["count"] == 1  # where it grew to 16 KiB
 
 
 def test_without_buffers_the_advice_says_so(firsttouch: Start) -> None:
@@ -164,7 +175,7 @@ def test_without_buffers_the_advice_says_so(firsttouch: Start) -> None:
     done = firsttouch("advise", "--json", "-", "-c", code)
     found = told(done)
     assert found["buffers"] == 0
-    assert "; only arrays were recorded, not bytes, lists and the like: something wraps CPython's" in found["advice"]
+    assert "; only arrays were traced, not bytes, lists and the like: something wraps CPython's" in found["advice"]
 
 
 #: Prints from which size on glibc maps a block by itself, which the probe leaves as it is.
@@ -187,7 +198,7 @@ print(size)
 @pytest.mark.skipif(
     not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""), reason="glibc"
 )
-def test_a_recorded_program_has_the_thresholds_of_a_plain_one(firsttouch: Start, python: Start) -> None:
+def test_a_traced_program_has_the_thresholds_of_a_plain_one(firsttouch: Start, python: Start) -> None:
     plain, recorded = (
         int(start(*words).stdout)
         for start, words in ((python, ("-c", THRESHOLD)), (firsttouch, ("trace", "-c", THRESHOLD)))
@@ -200,7 +211,7 @@ def test_advice_says_that_there_is_nothing(firsttouch: Start) -> None:
     assert "to gain" in found["advice"]
     assert found["verdict"] == "nothing"
     done = firsttouch("advise", "-c", "import numpy; numpy.ones(3)")
-    assert "nothing to gain: the program made no array and no buffer of 64 KiB or more" in done.stderr
+    assert "nothing to gain: the program made no array and no buffer of 16 KiB or more" in done.stderr
     done = firsttouch("advise", "-c", "print(1)")
     assert (done.returncode, done.stdout) == (0, "1\n")
     assert done.stderr.startswith("firsttouch: no advice: NumPy was never imported")
@@ -214,10 +225,11 @@ def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: St
     assert set(lines) == {("<string>", 3), ("<string>", 4)}
     assert lines["<string>", 3] == ""
     assert re.fullmatch(r"copy\.py:\d+", lines["<string>", 4])
-    table = Table("", ("line",))
-    Line("<string>", 4, "copy.py:10", 10, 10 << 20, 1.0, 0.5, 0.5).add_to(table)
-    assert table.rows == [("<string>:4",), ("  in copy.py:10",)]
-    Line("<string>", 4, "pandas/core/computation/expressions.py:85", 10, 10 << 20, 1.0, 0.5, 0.5).add_to(table)
+    line = {"file": "<string>", "line": 4, "library": "copy.py:10", "count": 10, "bytes": 10 << 20, "avoidable": 0.5}
+    table = advise.gaining_lines({"lines": [line], "processor": 1.0})
+    assert [row[0] for row in table.rows] == ["<string>:4", "  in copy.py:10"]
+    line["library"] = "pandas/core/computation/expressions.py:85"
+    table = advise.gaining_lines({"lines": [line], "processor": 1.0})
     assert re.fullmatch(r"  in \.\.\.\w+/expressions\.py:85", table.rows[-1][0]), "the path is cut, not the word"
     budget = f"import firsttouch as ft\nft.install(ft.limited(ft.pool(), '20 MiB'))\n{code}\nc = a + b"
     assert re.search(r"<string>:6, in copy\.py:\d+", python("-c", budget).stderr)
@@ -245,9 +257,15 @@ def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: St
     ],
 )
 def test_advice_is_a_range(gain: tuple[float, float], verdict: str, said: str) -> None:
-    line = Line("a.py", 1, "", 10, 10 << 20, 1.0, 0.5, 0.5)
-    facts = {"facts": {}, "processor": 6.0, "seconds": 6.0, "gain_seconds": gain, "verdict": verdict}
-    found = Summary(facts, [line]).words("a.py -n 3")
+    trace = {
+        "lines": [{}],
+        "facts": {},
+        "processor": 6.0,
+        "children_seconds": 0,
+        "gain_seconds": gain,
+        "verdict": verdict,
+    }
+    found = advise.conclusion(trace, "a.py -n 3")
     assert found.startswith(said)
     assert found.endswith(": firsttouch run a.py -n 3") == (verdict == "certain")
 
@@ -267,23 +285,3 @@ def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, ending: signa
     done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=25, check=False)
     assert done.returncode == -ending
     assert list(tmp_path.iterdir()) == []
-
-
-def test_ctrl_c_while_a_trace_is_read_is_answered(python: Start) -> None:
-    code = """
-import os, signal, struct, threading
-from firsttouch import _firsttouch
-os.mkfifo(file := "endless.ft")
-def feed():
-    with open(file, "wb") as pipe:
-        pipe.write(b"\\x89FTRC\\r\\n\\x1a" + struct.pack("<Q", 1))  # version 1
-        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
-        while True:
-            pipe.write(struct.pack("<10Q", 1, 0, 4096, 8, 0, 2, 0, 4096, 0, 0) * 5000)  # a block, which is freed
-threading.Thread(target=feed, daemon=True).start()
-try:
-    _firsttouch.trace_summary(file, True)
-except KeyboardInterrupt:
-    os._exit(7)
-"""
-    assert python("-c", code, timeout=60).returncode == 7

@@ -7,7 +7,7 @@ use crate::{large, life};
 use firsttouch::gain::Fresh;
 use firsttouch::glibc;
 use firsttouch::os::{self, Usage};
-use firsttouch::report::{Report, Served};
+use firsttouch::report::Report;
 use firsttouch::{Allocator, Stats};
 use libc::{FILE, SIGPIPE, SIGXFSZ, c_char, c_int, c_void, sigset_t, timespec};
 use std::ffi::CStr;
@@ -150,7 +150,6 @@ fn compose(asked: &Asked) {
         refused: asked.refused.clone(),
         used: os::usage().since(&asked.start.usage),
         resident: os::resident_and_peak(),
-        served: Served::Blocks,
         from: asked.threshold,
         pool,
         plainly: glibc::faulted().since(before),

@@ -78,7 +78,7 @@ mod _firsttouch {
         sharing::{SharedMapping, shared_arrived, shared_wait_until_opened},
         tools::machine::{budget_file, end_with, headroom, leave_budget, memory_bounds, share_budget},
         tools::profile::ProfileRegion,
-        tools::trace::{trace_begin, trace_end, trace_summary},
+        tools::trace::{trace_begin, trace_end},
     };
 
     use crate::python::values::UnsupportedError;

@@ -6,7 +6,7 @@ use crate::process::serving;
 use firsttouch::gain::Fresh;
 use firsttouch::heap::c_library;
 use firsttouch::os::{self, Usage};
-use firsttouch::report::{Failure, Report, Served};
+use firsttouch::report::{Failure, Report};
 use firsttouch::{Stats, failure, glibc};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -69,6 +69,7 @@ pub fn report(
         let found = facts.get_item(name)?.filter(|value| !value.is_none());
         found.map(|value| value.extract().map_err(Into::into)).transpose()
     }
+    let arrays_only = !pooled || arrays_only().is_some();
     let (now, plainly) = if pooled { totals(allocator) } else { <(Stats, Fresh)>::default() };
     let last_failure = failure::last().zip(failure::last_reason());
     let last_failure = last_failure.filter(|(_, reason)| pooled && start.failure.as_ref() != Some(reason));
@@ -84,7 +85,7 @@ pub fn report(
         resident: os::resident_and_peak(),
         allocator: allocator.map(|allocator| allocator.expression()),
         c_library: (c_library::returned() - start.returned, c_library::free()),
-        served: if pooled && arrays_only().is_none() { Served::Blocks } else { Served::Arrays },
+        arrays_only,
         from: small_limit(),
         pool: pooled.then(|| now.since(&start.stats)),
         plainly: plainly.since(start.plainly),

@@ -179,13 +179,19 @@ pub fn on_free(address: usize) -> Option<LiveBlock> {
     remove(address)
 }
 
-/// Records that a resize has ended, of a block that was listed; it belongs to the line that made it, or, if that is not known,
-/// to this one. If it failed, `size` is `None`, and the address the old one.
-pub fn on_resize_end(before: LiveBlock, address: usize, size: Option<usize>) {
-    let size = size.unwrap_or(before.size);
-    if size >= SMALL_LIMIT && is_open() {
-        let is_known = before.site & !NO_ARRAY != 0;
-        insert(address, size, before.site | if is_known { 0 } else { line(size) });
+/// Records that the block at `old` was resized: it is at `address` now, or as it was if that is `None`. It belongs to the line
+/// that made it, or, if that is not known, to this one.
+pub fn on_resize_end(before: Option<LiveBlock>, old: usize, address: Option<usize>, size: usize, is_array: bool) {
+    match (before, address) {
+        _ if !is_open() => {}
+        (None, None) => {}
+        (None, Some(address)) => on_alloc(address, size, is_array),
+        (Some(block), None) => insert(old, block.size, block.site),
+        (Some(_), Some(_)) if size < SMALL_LIMIT => {}
+        (Some(block), Some(address)) => {
+            let is_known = block.site & !NO_ARRAY != 0;
+            insert(address, size, block.site | if is_known { 0 } else { line(size) });
+        }
     }
 }
 

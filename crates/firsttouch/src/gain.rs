@@ -1,9 +1,9 @@
 //! What a pool gains: what the C library would have taken fresh from the system, what a pool takes, and what the difference
-//! costs on this machine. Reports of processes count the former two while they run; a recorded program is simulated.
+//! costs on this machine. Of a process that a pool serves both are counted; of one that is traced both are simulated.
 
 #![allow(unsafe_code)] // Safety: memory that is mapped, touched and unmapped in one function.
 
-use crate::adaptors::{DECAY, NUMPYS_HUGE, RENEW_MIN, SMALL_LIMIT};
+use crate::adaptors::{DECAY, NUMPYS_HUGE, RENEW_MIN};
 use crate::glibc::{self, Heap};
 use crate::os;
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ impl Fresh {
     /// ends; as it begins anywhere, these are one huge page in the mean.
     pub fn of(fresh: usize, size: usize, is_array: bool) -> Self {
         let ends = if is_array && size >= NUMPYS_HUGE { os::huge_page_size().unwrap_or(size).min(size) } else { size };
-        let small = (fresh as u128 * ends as u128 / size.max(1) as u128) as u64; // sizes in traces may be any
+        let small = (fresh as u128 * ends as u128 / size.max(1) as u128) as u64;
         Self { small, huge: fresh as u64 - small }
     }
 
@@ -38,7 +38,7 @@ impl Fresh {
 
     /// All of it.
     pub fn bytes(self) -> u64 {
-        self.small.saturating_add(self.huge)
+        self.small + self.huge
     }
 
     /// The page faults that they take.
@@ -49,8 +49,8 @@ impl Fresh {
 
 impl AddAssign for Fresh {
     fn add_assign(&mut self, other: Self) {
-        self.small = self.small.saturating_add(other.small);
-        self.huge = self.huge.saturating_add(other.huge);
+        self.small += other.small;
+        self.huge += other.huge;
     }
 }
 
@@ -83,8 +83,8 @@ impl AddAssign for Taken {
     }
 }
 
-/// The C library and a pool beside each other, for the requests of one recorded program, whose blocks are told apart by any
-/// numbers but zero.
+/// The C library and a pool beside each other, for the requests of one program: blocks of [`glibc::LEAST`] bytes and more, by their
+/// addresses.
 #[derive(Default)]
 pub struct Simulation {
     plainly: Heap,
@@ -92,7 +92,7 @@ pub struct Simulation {
     freed: usize,
     /// The memory that a pool would keep: the microseconds when it was freed, and bytes, the latest last. Fragmentation is
     /// ignored, so a pool may take a little more.
-    idle: VecDeque<(u64, u64)>,
+    idle: VecDeque<(u64, usize)>,
 }
 
 impl Simulation {
@@ -102,51 +102,48 @@ impl Simulation {
     }
 
     /// Allocates a block at a time in microseconds.
-    pub fn allocate(&mut self, block: usize, size: u64, zeroed: bool, is_array: bool, now: u64) -> Taken {
-        let plainly = self.plainly.allocate(block, size as usize, self.freed);
-        let is_renewed = zeroed && size >= RENEW_MIN as u64;
-        let had = if is_renewed || size < SMALL_LIMIT as u64 { 0 } else { self.take(size, now) };
-        let fresh = size - had;
+    pub fn allocate(&mut self, block: usize, size: usize, zeroed: bool, is_array: bool, now: u64) -> Taken {
+        let plainly = self.plainly.allocate(block, size, self.freed);
+        let had = if zeroed && size >= RENEW_MIN { 0 } else { self.take(size, now) };
+        let fresh = (size - had) as u64;
         // Zeroed blocks that fill no huge page may be sparse.
-        let on_huge = !zeroed || os::huge_page_size().is_some_and(|huge| size >= huge as u64);
+        let on_huge = !zeroed || os::huge_page_size().is_some_and(|huge| size >= huge);
         Taken {
-            plainly: Fresh::of(plainly, size as usize, is_array),
+            plainly: Fresh::of(plainly, size, is_array),
             pooled: if on_huge { Fresh { small: 0, huge: fresh } } else { Fresh { small: fresh, huge: 0 } },
             cleared: if zeroed { plainly as f64 - fresh as f64 } else { 0.0 },
         }
     }
 
-    /// Changes the size of a block.
-    pub fn resize(&mut self, block: usize, old: u64, size: u64, now: u64) -> Taken {
+    /// Changes the size of a block, and perhaps its address.
+    pub fn resize(&mut self, (block, old): (usize, usize), (address, size): (usize, usize), now: u64) -> Taken {
         let plainly;
-        (plainly, self.freed) = self.plainly.resize((block, old as usize), (block, size as usize), self.freed);
+        (plainly, self.freed) = self.plainly.resize((block, old), (address, size), self.freed);
         let grown = size.saturating_sub(old);
         self.give(old.saturating_sub(size), now);
         let fresh = grown - self.take(grown, now);
         Taken {
-            plainly: Fresh::of(plainly, size as usize, false), // NumPy advises nothing where a block is resized
-            pooled: Fresh { small: 0, huge: fresh },
+            plainly: Fresh::of(plainly, size, false), // NumPy advises nothing where a block is resized
+            pooled: Fresh { small: 0, huge: fresh as u64 },
             cleared: 0.0,
         }
     }
 
     /// Frees a block.
-    pub fn free(&mut self, block: usize, size: u64, now: u64) {
-        self.freed = self.plainly.free(block, size as usize, self.freed);
-        if size >= SMALL_LIMIT as u64 {
-            self.give(size, now);
-        }
+    pub fn free(&mut self, block: usize, size: usize, now: u64) {
+        self.freed = self.plainly.free(block, size, self.freed);
+        self.give(size, now);
     }
 
-    fn give(&mut self, bytes: u64, now: u64) {
-        if bytes > 0 {
+    fn give(&mut self, bytes: usize, now: u64) {
+        if bytes > 0 && self.idle.try_reserve(1).is_ok() {
             self.idle.push_back((now, bytes));
         }
     }
 
     /// Takes up to `wanted` idle bytes, after giving back what has been idle for long; returns how many there were.
-    fn take(&mut self, wanted: u64, now: u64) -> u64 {
-        let is_cold = |&(freed_at, _): &(u64, u64)| u128::from(now.saturating_sub(freed_at)) > DECAY.as_micros();
+    fn take(&mut self, wanted: usize, now: u64) -> usize {
+        let is_cold = |&(freed_at, _): &(u64, usize)| u128::from(now.saturating_sub(freed_at)) > DECAY.as_micros();
         while self.idle.front().is_some_and(is_cold) {
             self.idle.pop_front();
         }
@@ -194,39 +191,56 @@ pub enum Verdict {
     Certain,
 }
 
+impl Verdict {
+    /// In a word, for programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Perhaps => "perhaps",
+            Self::Certain => "certain",
+        }
+    }
+}
+
 impl Range {
     /// The middle.
     pub fn middle(self) -> f64 {
         f64::midpoint(self.low, self.high)
     }
+}
 
-    /// So many times as much.
-    #[must_use]
-    pub fn times(self, factor: f64) -> Self {
-        Self { low: factor * self.low, high: factor * self.high }
-    }
+/// What a pool saves a program.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gain {
+    /// Page faults.
+    pub faults: u64,
+    /// Seconds of processor time.
+    pub seconds: Range,
+    /// Which part of the processor time they are that the program takes plainly.
+    pub share: Range,
+    /// What they are worth.
+    pub verdict: Verdict,
+}
 
-    fn within(self, all: f64) -> Self {
-        Self { low: self.low.min(all), high: self.high.min(all) }
-    }
-
-    /// What a program gains that saves so much of its processor time: less what a pool takes itself, and as far as runs can
-    /// be told apart.
-    #[must_use]
-    pub fn gain(self, processor: f64) -> Self {
-        let noise = NOISE * processor;
-        Self { low: self.low - START - noise, high: self.high + noise }.within(processor)
-    }
-
-    /// What it is worth to a program that takes so many seconds of processor time plainly.
-    pub fn verdict(self, processor: f64) -> Verdict {
-        if self.middle() < NOTHING * processor {
-            Verdict::Nothing
-        } else if self.low > 0.0 {
-            Verdict::Certain
-        } else {
-            Verdict::Perhaps
+impl Gain {
+    /// What a pool saves where blocks took so much, in a program that used so many seconds of processor time: plainly, where it
+    /// was `seen`, or on a pool. A pool takes a little itself, and runs differ.
+    pub fn of(price: &Price, taken: &Taken, used: f64, seen: Option<Seen>) -> Self {
+        let faults = taken.plainly.faults().saturating_sub(taken.pooled.faults());
+        let saved = price.range(taken, seen);
+        let plainly = if seen.is_some() { used } else { used + saved.middle().max(0.0) };
+        if plainly <= 0.0 {
+            return Self { faults, ..Self::default() }; // a process that the kernel has counted no time of
         }
+        let noise = NOISE * plainly;
+        let (low, high) = ((saved.low - START - noise).min(plainly), (saved.high + noise).min(plainly));
+        let seconds = Range { low, high };
+        let verdict = match seconds.middle() {
+            little if little < NOTHING * plainly => Verdict::Nothing,
+            _ if low > 0.0 => Verdict::Certain,
+            _ => Verdict::Perhaps,
+        };
+        Self { faults, seconds, share: Range { low: low / plainly, high: high / plainly }, verdict }
     }
 }
 

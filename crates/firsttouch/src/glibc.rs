@@ -10,8 +10,9 @@
 //!   with pandas took 59,000 page faults on the pool instead of 26,000 without; a C program with temporaries of 100 KiB
 //!   1,361,000 instead of 1,249.
 //! - What a pool recycles is no measure of what it gains. A [`Heap`] tells the bytes that glibc would have taken fresh from
-//!   the system: [`faulted`] those of this process, for reports, and [`crate::gain`] those of recorded programs.
+//!   the system: [`faulted`] those of this process, for reports, and [`crate::gain`] those of traced programs.
 
+use crate::adaptors::SMALL_LIMIT;
 use crate::gain::Fresh;
 use crate::os;
 use std::cell::Cell;
@@ -31,8 +32,8 @@ static FREED: AtomicUsize = AtomicUsize::new(INITIAL);
 static FAULTED: AtomicU64 = AtomicU64::new(0);
 static FAULTED_HUGE: AtomicU64 = AtomicU64::new(0);
 
-/// Smaller blocks are left out: what they cost is little, and glibc seldom returns it.
-const LEAST: usize = 64 << 10;
+/// Smaller blocks are left out: they come from no pool.
+pub const LEAST: usize = SMALL_LIMIT;
 /// What glibc takes more than it needs when its heap grows, and leaves at its top (`M_TOP_PAD`).
 const PAD: usize = 128 << 10;
 /// What a block takes beside its bytes.
@@ -68,9 +69,6 @@ impl Heap {
 
     /// Allocates a block, where the largest that was freed so far has `freed` bytes; returns the bytes of it that are fresh.
     pub fn allocate(&mut self, block: usize, size: usize, freed: usize) -> usize {
-        if size < LEAST {
-            return 0;
-        }
         let taken = size.saturating_add(HEADER);
         let chunks = &mut self.chunks;
         let gaps = (0..self.count).filter(|&at| chunks[at].block == 0 && chunks[at].size >= taken);
@@ -104,9 +102,6 @@ impl Heap {
 
     /// Frees a block; returns the largest that was freed so far.
     pub fn free(&mut self, block: usize, size: usize, freed: usize) -> usize {
-        if size < LEAST {
-            return freed;
-        }
         let Some(at) = self.find(block) else {
             return if size <= MOST { size.max(freed) } else { freed }; // it was mapped by itself, or is forgotten
         };
@@ -140,8 +135,7 @@ impl Heap {
     ) -> (usize, usize) {
         let Some(at) = self.find(block) else {
             // Mapped by itself, its pages are mapped elsewhere with it.
-            let fresh = if old < LEAST { self.allocate(number, size, freed) } else { size.saturating_sub(old) };
-            return (fresh, freed);
+            return (size.saturating_sub(old), freed);
         };
         let more = size.saturating_add(HEADER).saturating_sub(self.chunks[at].size);
         let next = self.chunks[..self.count].get(at + 1);
@@ -237,6 +231,10 @@ pub fn freed(address: usize, size: usize) {
 
 /// Records that such a block was resized, and has another address now.
 pub fn resized(old: (usize, usize), new: (usize, usize)) {
+    if old.1 < LEAST || new.1 < LEAST {
+        freed(old.0, old.1);
+        return allocated(new.0, new.1, false);
+    }
     let before = FREED.load(Relaxed);
     if let Some((fresh, now)) = with_heap(|heap| heap.resize(old, new, before)) {
         FREED.fetch_max(now, Relaxed);
@@ -294,9 +292,10 @@ mod tests {
     /// One test: the thresholds are the process's. The figures of glibc 2.36 for the same are beside it.
     #[test]
     fn blocks_are_faulted_in_as_by_glibc() {
-        assert_eq!(faulted_by(9, || temporaries(&[30 * KIB, 20 * KIB])), 0);
         let trimmed = faulted_by(100, || temporaries(&[100 * KIB; 4]));
         assert!(trimmed >= 100 * 200 * KIB, "{trimmed}"); // 68 pages of 100 a turn
+        let small = faulted_by(100, || temporaries(&[30 * KIB, 20 * KIB]));
+        assert!(small <= 50 * KIB, "{small}"); // none
         temporaries(&[4096 * KIB]);
         let kept = faulted_by(100, || temporaries(&[100 * KIB; 4]));
         assert!(kept <= 400 * KIB, "{kept}"); // none
@@ -305,6 +304,8 @@ mod tests {
         let two = faulted_by(10, || temporaries(&[4096 * KIB; 2]));
         assert!(two >= 9 * 8192 * KIB, "{two}"); // all of them: twice the threshold is too much for the top
         assert_eq!(faulted_by(10, || temporaries(&[40960 * KIB])), 409_600 * KIB);
+        let lasting = faulted_by(400, || allocated(1, 20 * KIB, false)); // 2,000 pages
+        assert!((7000 * KIB..=8000 * KIB).contains(&lasting), "{lasting}");
     }
 
     /// As realloc(3): a block that was mapped by itself is never copied, one at the top grows there, another moves.

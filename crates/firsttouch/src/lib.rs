@@ -31,6 +31,7 @@ pub mod fork;
 pub mod gain;
 pub mod glibc;
 pub mod heap;
+pub mod json;
 pub mod layout;
 pub mod ledger;
 pub mod numa;

@@ -1,8 +1,9 @@
 //! The report on a process at its end: what it used, what came from a pool, and whether that gained anything. The preloaded
 //! library and the start-up hook of Python programs fill in the figures; all words are here.
 
-use crate::gain::{Fresh, Price, Range, Taken, Verdict};
+use crate::gain::{Fresh, Gain, Price, Range, Taken, Verdict};
 use crate::heap::c_library::WORTH;
+use crate::json;
 use crate::os::Usage;
 use crate::size::Bytes;
 use crate::stats::Stats;
@@ -20,22 +21,6 @@ pub struct Failure {
     pub asked: usize,
     /// The limit's name.
     pub limit: String,
-}
-
-/// Whose memory came from a pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Served {
-    /// NumPy's arrays.
-    #[default]
-    Arrays,
-    /// All large blocks of the process.
-    Blocks,
-}
-
-impl Served {
-    fn noun(self) -> &'static str {
-        if self == Self::Arrays { "array" } else { "block" }
-    }
 }
 
 /// All that a report says.
@@ -63,8 +48,8 @@ pub struct Report {
     pub c_library: (usize, usize),
     /// The expression of the allocator; `None` for the process's own pool.
     pub allocator: Option<String>,
-    /// What was served.
-    pub served: Served,
+    /// Whether NumPy's arrays alone were served, and not all large blocks of the process.
+    pub arrays_only: bool,
     /// The size of requests from which on they are.
     pub from: usize,
     /// What the pool did; `None` where nothing came from one.
@@ -77,15 +62,6 @@ pub struct Report {
     pub elsewhere: Vec<String>,
 }
 
-/// What the pool saved: page faults, and seconds and shares of the processor time that there would have been.
-#[derive(Clone, Copy, Debug, Default)]
-struct Gain {
-    faults: u64,
-    seconds: Range,
-    share: Range,
-    verdict: Verdict,
-}
-
 impl Report {
     /// The report for people, with a line on what was gained and then one for each subject; and for programs, as JSON.
     pub fn text_and_json(&self) -> (String, String) {
@@ -95,60 +71,58 @@ impl Report {
 
     fn json(&self, gain: Gain) -> String {
         let used = &self.used;
-        let mut json = Object::default();
-        json.put("process", self.process);
-        json.put("main_process", self.main);
-        json.put("rank", optional(self.rank));
-        json.put("command", list(&self.command));
-        json.put("python", quoted_or_null(self.python.as_deref()));
-        json.put("numpy", quoted_or_null(self.numpy.as_deref()));
-        json.put("pooled", self.pool.is_some());
-        json.put("not_pooled_because", quoted_or_null(self.refused.as_deref()));
-        let mut seconds = Object::default();
-        for (name, value) in [("wall", used.wall), ("user", used.user), ("kernel", used.kernel)] {
-            seconds.put(name, format!("{value:.6}"));
-        }
-        json.put("seconds", seconds.text());
-        json.put("children_seconds", format!("{:.6}", used.children));
-        let mut faults = Object::default();
-        faults.put("minor", used.minor_faults);
-        faults.put("major", used.major_faults);
-        json.put("faults", faults.text());
-        let mut resident = Object::default();
-        resident.put("now", optional(self.resident.map(|(now, _)| now)));
-        resident.put("peak", optional(self.resident.map(|(_, peak)| peak)));
-        json.put("resident_bytes", resident.text());
-        let mut c_library = Object::default();
-        c_library.put("returned", self.c_library.0);
-        c_library.put("free", self.c_library.1);
-        json.put("c_library_bytes", c_library.text());
-        json.put("allocator", quoted_or_null(self.allocator.as_deref()));
+        let seconds = |amount: f64| format!("{amount:.6}");
+        let both = |range: Range| json::list([range.low, range.high].map(seconds));
+        let text = |text: Option<&str>| json::optional(text.map(json::text));
+        let texts = |texts: &[String]| json::list(texts.iter().map(json::text));
         let pool = self.pool.map(|pool| {
-            let mut counts = Object::default();
-            pool.figures().into_iter().for_each(|(name, count)| counts.put(name, count));
-            counts.put("small_limit", self.from);
-            counts.text()
+            let figures = pool.figures().into_iter().chain([("small_limit", self.from as u64)]);
+            json::object(figures.map(|(name, figure)| (name, figure.to_string())))
         });
-        json.put("pool", optional(pool));
-        let failure = self.last_failure.as_ref().map(|failure| {
-            let mut found = Object::default();
-            found.put("reason", quoted(&failure.reason));
-            found.put("asked", failure.asked);
-            found.put("limit", quoted(&failure.limit));
-            found.text()
+        let failure = self.last_failure.as_ref().map(|Failure { reason, asked, limit }| {
+            json::object([("reason", json::text(reason)), ("asked", asked.to_string()), ("limit", json::text(limit))])
         });
-        json.put("last_failure", optional(failure));
-        let mut gained = Object::default();
-        gained.put("faults", gain.faults);
-        gained.put("seconds", format!("[{:.6}, {:.6}]", gain.seconds.low, gain.seconds.high));
-        gained.put("share", format!("[{:.6}, {:.6}]", gain.share.low, gain.share.high));
-        json.put("gain", gained.text());
-        json.put("conclusion", quoted(&self.conclusion(gain)));
-        let mut rows = Object::default();
-        self.rows(gain).iter().for_each(|(name, value)| rows.put(name, quoted(value)));
-        json.put("rows", rows.text());
-        json.put("remarks", list(&self.remarks()));
-        json.lines()
+        let (now, peak) = self.resident.unzip();
+        let (returned, free) = self.c_library;
+        json::lines([
+            ("process", self.process.to_string()),
+            ("main_process", self.main.to_string()),
+            ("rank", json::optional(self.rank)),
+            ("command", texts(&self.command)),
+            ("python", text(self.python.as_deref())),
+            ("numpy", text(self.numpy.as_deref())),
+            ("pooled", self.pool.is_some().to_string()),
+            ("not_pooled_because", text(self.refused.as_deref())),
+            (
+                "seconds",
+                json::object([
+                    ("wall", seconds(used.wall)),
+                    ("user", seconds(used.user)),
+                    ("kernel", seconds(used.kernel)),
+                ]),
+            ),
+            ("children_seconds", seconds(used.children)),
+            (
+                "faults",
+                json::object([("minor", used.minor_faults.to_string()), ("major", used.major_faults.to_string())]),
+            ),
+            ("resident_bytes", json::object([("now", json::optional(now)), ("peak", json::optional(peak))])),
+            ("c_library_bytes", json::object([("returned", returned.to_string()), ("free", free.to_string())])),
+            ("allocator", text(self.allocator.as_deref())),
+            ("pool", json::optional(pool)),
+            ("last_failure", json::optional(failure)),
+            (
+                "gain",
+                json::object([
+                    ("faults", gain.faults.to_string()),
+                    ("seconds", both(gain.seconds)),
+                    ("share", both(gain.share)),
+                ]),
+            ),
+            ("conclusion", json::text(self.conclusion(gain))),
+            ("rows", json::object(self.rows(gain).iter().map(|(name, value)| (*name, json::text(value))))),
+            ("remarks", texts(&self.remarks())),
+        ])
     }
 
     fn text(&self, gain: Gain) -> String {
@@ -191,7 +165,7 @@ impl Report {
 
     /// Whether anything was gained.
     fn conclusion(&self, gain: Gain) -> String {
-        let noun = self.served.noun();
+        let noun = if self.arrays_only { "array" } else { "block" };
         let Some(pool) = self.pool else {
             let never = self.refused.is_none() && self.numpy.is_none();
             return if never { "nothing gained, NumPy was never imported" } else { "not pooled" }.to_owned();
@@ -220,8 +194,10 @@ impl Report {
     }
 
     fn describe_pool(&self, pool: &Stats, rows: &mut Vec<(&'static str, String)>) {
-        let is_array = self.served == Served::Arrays;
-        let (noun, name) = if is_array { ("large arrays", "array memory") } else { ("large blocks", "block memory") };
+        let (noun, name) = match self.arrays_only {
+            true => ("large arrays", "array memory"),
+            false => ("large blocks", "block memory"),
+        };
         if pool.allocations == 0 {
             let none = format!("none of {} or more", Bytes(self.from));
             rows.push(match self.allocator.is_some() && pool.failures == 0 {
@@ -291,18 +267,12 @@ impl Report {
             return Gain::default();
         };
         let pooled = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
-        let faults = self.plainly.faults().saturating_sub(pooled.faults());
-        if faults == 0 {
+        let taken = Taken { plainly: self.plainly, pooled, cleared: 0.0 };
+        if taken.plainly.faults() <= pooled.faults() {
             return Gain::default();
         }
-        let Some(price) = Price::measure() else { return Gain { faults, ..Gain::default() } };
-        let saved = price.range(&Taken { plainly: self.plainly, pooled, cleared: 0.0 }, None);
-        let plainly = self.used.user + self.used.kernel + saved.middle().max(0.0);
-        let seconds = saved.gain(plainly);
-        if plainly <= 0.0 {
-            return Gain { faults, ..Gain::default() }; // a process that the kernel has counted no time of
-        }
-        Gain { faults, seconds, share: seconds.times(1.0 / plainly), verdict: seconds.verdict(plainly) }
+        let used = self.used.user + self.used.kernel;
+        Price::measure().map_or_else(Gain::default, |price| Gain::of(&price, &taken, used, None))
     }
 }
 
@@ -382,50 +352,6 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// The entries of a JSON object.
-#[derive(Default)]
-struct Object(Vec<String>);
-
-impl Object {
-    fn put(&mut self, name: &str, value: impl std::fmt::Display) {
-        self.0.push(format!("\"{name}\": {value}"));
-    }
-
-    fn text(self) -> String {
-        format!("{{{}}}", self.0.join(", "))
-    }
-
-    fn lines(self) -> String {
-        format!("{{\n  {}\n}}\n", self.0.join(",\n  "))
-    }
-}
-
-fn optional(value: Option<impl std::fmt::Display>) -> String {
-    value.map_or_else(|| "null".to_owned(), |value| value.to_string())
-}
-
-fn quoted_or_null(text: Option<&str>) -> String {
-    optional(text.map(quoted))
-}
-
-fn list(texts: &[String]) -> String {
-    format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
-}
-
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            control if control < ' ' => {
-                let _ = write!(quoted, "\\u{:04x}", control as u32);
-            }
-            other => quoted.push(other),
-        }
-    }
-    quoted + "\""
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
 from random import Random
@@ -25,7 +26,7 @@ COUNTED = (
 )
 """Allocators that count all blocks of the sizes used here."""
 LEAST = 64 << 10
-"""Bytes of the smallest array: a trace has no smaller ones, among them the scalars of assignments."""
+"""Bytes of the smallest array: no smaller ones are counted, among them the scalars of assignments."""
 ONLY_RISE = ("allocations", "allocated_bytes", "recycled", "recycled_bytes", "peak_in_use", "purged_bytes", "failures")
 
 
@@ -96,7 +97,7 @@ def agree(world: World, random: Random) -> None:
     chosen, workers = parse(text), [Worker(random.randrange(1 << 30), 60) for _ in range(3)]
     ft.install(chosen)
     with tempfile.NamedTemporaryFile() as file:
-        _firsttouch.trace_begin(file.name, [])
+        _firsttouch.trace_begin()
         try:
             with ft.measure() as measured:
                 for worker in workers:
@@ -108,12 +109,11 @@ def agree(world: World, random: Random) -> None:
                         worker.thread.join()
         finally:
             ft.uninstall()
-            ended = _firsttouch.trace_end()
+            _firsttouch.trace_end(file.name, [])
         for worker in workers:
             if worker.error:
                 raise worker.error
-        trace = _firsttouch.trace_summary(file.name, False)
-        _compare(chosen, workers, measured, trace, ended[0] if ended else 0)
+        _compare(chosen, workers, measured, json.load(file))
 
 
 def _watch(chosen: Allocator, text: str, workers: list[Worker], measured: ft.profiling.Measured) -> None:
@@ -132,17 +132,12 @@ def _watch(chosen: Allocator, text: str, workers: list[Worker], measured: ft.pro
                 array_agrees(array)
 
 
-def _compare(
-    chosen: Allocator, workers: list[Worker], measured: ft.profiling.Measured, trace: dict[str, Any], events: int
-) -> None:
+def _compare(chosen: Allocator, workers: list[Worker], measured: ft.profiling.Measured, trace: dict[str, Any]) -> None:
     made, nbytes = sum(worker.made for worker in workers), sum(worker.nbytes for worker in workers)
     kept = [array for worker in workers for array in worker.kept]
     held, found = sum(array.nbytes for array in kept), ft.stats(chosen)
     expected = (made, nbytes, len(kept), held)
     assert (found.allocations, found.allocated_bytes, found.blocks, found.in_use) == expected, f"{chosen}: {found}"
     assert (measured.arrays, measured.allocated, measured.kept_arrays, measured.kept) == expected, f"{measured}"
-    assert trace["complete"]
-    assert trace["events"] == events
-    if not trace["lost"]:
-        assert (trace["allocations"], trace["allocated_bytes"], trace["in_use_at_end"]) == (made, nbytes, held), trace
-        assert held <= trace["peak_in_use"] <= nbytes, trace
+    assert (trace["allocations"], trace["allocated_bytes"], trace["in_use_at_end"]) == (made, nbytes, held), trace
+    assert held <= trace["peak_in_use"] <= nbytes, trace

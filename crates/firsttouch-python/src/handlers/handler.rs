@@ -16,7 +16,7 @@ use firsttouch::glibc;
 use firsttouch::owners::{self, Owner};
 use firsttouch::scratch::Buffer;
 use firsttouch::sync::lock::Lock;
-use firsttouch_trace::recorder;
+use firsttouch_trace::trace;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::ffi::{c_char, c_void};
@@ -184,7 +184,7 @@ impl Handler {
             return self.take(request);
         }
         let block = observed::gave(observed::once(|| self.take(request)), request.size(), true);
-        observed::record(block, request.size(), request.is_zeroed(), true)
+        observed::traced(block, request.size(), request.is_zeroed(), true)
     }
 
     /// The same, of which profiles and traces were told, if they are.
@@ -364,7 +364,7 @@ unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: us
         if !handler.observed.load(Relaxed) {
             return handler.free(address, size);
         }
-        recorder::on_free(pointer as usize, size);
+        trace::on_free(pointer as usize, size);
         observed::freed(pointer);
         observed::once(|| handler.free(address, size));
     }
@@ -382,8 +382,8 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
             let resize = || observed::once(|| handler.realloc(address, size));
             observed::resized(pointer as usize, size, true, resize)
         };
-        match recorder::is_recording() {
-            true => observed::record_resize(pointer, usize::MAX, size, true, resize),
+        match trace::is_on() {
+            true => observed::traced_resize(pointer, usize::MAX, size, true, resize),
             false => resize(),
         }
     }

@@ -26,7 +26,7 @@ use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::address_map;
 use firsttouch::os;
 use firsttouch::owners::{self, Owner};
-use firsttouch_trace::recorder;
+use firsttouch_trace::trace;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -142,19 +142,19 @@ fn ctx() -> *mut c_void {
 
 unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the handler's own context.
-    observed::record(unsafe { handler::malloc(ctx(), size) }, size, false, false)
+    observed::traced(unsafe { handler::malloc(ctx(), size) }, size, false, false)
 }
 
 unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c_void {
     // SAFETY: as above.
-    observed::record(unsafe { handler::calloc(ctx(), count, size) }, count.saturating_mul(size), true, false)
+    observed::traced(unsafe { handler::calloc(ctx(), count, size) }, count.saturating_mul(size), true, false)
 }
 
 unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
     // SAFETY: a live block of ours or of CPython's own function.
     unsafe {
-        if recorder::is_recording() && !passes() {
-            recorder::on_free(pointer as usize, used(pointer));
+        if trace::is_on() && !passes() {
+            trace::on_free(pointer as usize, used(pointer));
         }
         if address_map::is_foreign(pointer as usize) {
             return free_behind(null_mut(), pointer, 0);
@@ -210,8 +210,8 @@ unsafe extern "C" fn free_behind(_: *mut c_void, pointer: *mut c_void, _: usize)
 unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: as for `free`.
     unsafe {
-        if recorder::is_recording() {
-            return observed::record_resize(pointer, used(pointer), size, false, || resize(pointer, size));
+        if trace::is_on() {
+            return observed::traced_resize(pointer, used(pointer), size, false, || resize(pointer, size));
         }
         resize(pointer, size)
     }

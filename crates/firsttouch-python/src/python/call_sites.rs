@@ -6,7 +6,7 @@ use crate::python::gil::is_attached;
 use crate::python::symbol;
 use firsttouch::heap::purger;
 use firsttouch::sync::lock::Lock;
-use firsttouch_trace::live;
+use firsttouch_trace::{live, trace};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -221,7 +221,7 @@ impl Frames {
     }
 }
 
-/// Instructions that asked for memory while the table of live blocks was filled, each with its site, or 0 where it is not the
+/// Instructions that asked for memory while the table of live blocks was filled or the process traced, each with its site, or 0 where it is not the
 /// program's, in a word that is read without a lock: addresses have 48 bits. They stay, and their code objects with them, whose
 /// addresses would be others' otherwise. Budgets keep no code alive, and look each time; so does what finds no room, as a program
 /// may make code without end.
@@ -241,7 +241,7 @@ fn known(instruction: usize) -> Option<u64> {
 fn remember(instruction: usize, site: u64, code: Bound<'_, PyAny>) {
     let word = instruction as u64 * SITES + site;
     let enters = |place: &AtomicU64| place.compare_exchange(0, word, Relaxed, Relaxed).is_ok();
-    if live::is_open() && site < SITES && places(instruction).any(enters) {
+    if (live::is_open() || trace::is_on()) && site < SITES && places(instruction).any(enters) {
         std::mem::forget(code); // kept alive for good
     }
 }

@@ -62,8 +62,8 @@ def checked(command: str, option: str, name: str, fields: bool = False) -> str:
     return os.path.join(escape(folder) if fields else folder, name)
 
 
-#: The first bytes of a trace (crates/firsttouch-trace/src/format.rs).
-MAGIC = b"\x89FTRC\r\n\x1a"
+#: How a trace begins (crates/firsttouch-python/src/tools/trace.rs).
+_TRACE = b'{\n  "trace": '
 
 
 def is_trace(name: str) -> bool:
@@ -71,4 +71,4 @@ def is_trace(name: str) -> bool:
     if name.endswith(".ft") or not os.path.isfile(name):  # reading a pipe would empty it
         return name.endswith(".ft")
     with open(name, "rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+        return file.read(len(_TRACE)) == _TRACE

@@ -1,4 +1,4 @@
-"""`firsttouch trace`: record the arrays and large buffers of a program."""
+"""`firsttouch trace`: sum up the arrays and large buffers of a program by line."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ _USAGE = """firsttouch trace [options] script.py | -m module | -c code
            [arguments of the program]"""
 
 _DESCRIPTION = """\
-Record the arrays of an unmodified NumPy program, and the buffers of its bytes,
-lists and the like, from 64 KiB on: size, order and lifetime, in 40 bytes per
-event. The program runs as under `python`, on NumPy's own memory.
+Trace the arrays of an unmodified NumPy program, and the buffers of its bytes,
+lists and the like, from 16 KiB on: how many each line makes, of how many bytes,
+how long they live, and what pooled memory would save of their cost. The program
+runs as under `python`, on NumPy's own memory.
 """
 
 _EXAMPLES = """\
 for example:
   firsttouch trace script.py data.csv           writes trace.ft
   firsttouch trace -o heat.ft -m package.heat
-  firsttouch advise heat.ft                     reads it
+  firsttouch advise heat.ft                     reads it; it is JSON
 
-Only the started process is recorded, and its children run unrecorded. Arrays
-created under firsttouch.use(), in scratch scopes or by the constructors of
-firsttouch have handlers of their own and are not recorded.
+It is written at the end of the program. Only the started process is traced, and
+not its children. Arrays created under firsttouch.use(), in scratch scopes or by
+the constructors of firsttouch have handlers of their own and are not traced.
 """
 
 _DEFAULT = "trace.ft"
