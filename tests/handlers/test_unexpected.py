@@ -46,8 +46,8 @@ def test_it_is_refused() -> None:
 def test_it_is_refused_also_where_it_goes_by_numpys_name() -> None:
     run(
         """
-        import ctypes
-        libc = ctypes.CDLL(None)
+        import ctypes, sys
+        libc = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
         functions = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p) for name in ("malloc", "free")}
         handler = swap.copy(**functions)
         before = swap.swap(handler)
@@ -110,13 +110,12 @@ def test_an_old_numpy_is_refused() -> None:
 
 def test_a_second_copy_of_the_package_is_refused(tmp_path: Path) -> None:
     """What stands there is another library's to it, whose memory it could not tell."""
-    copy = tmp_path / "_firsttouch.abi3.so"
     said = run(
         f"""
         import importlib.machinery, importlib.util, shutil
         from firsttouch import _firsttouch as first
-        shutil.copy(first.__file__, {str(copy)!r})  # another file, so another library with data of its own
-        loader = importlib.machinery.ExtensionFileLoader("second._firsttouch", {str(copy)!r})
+        copy = shutil.copy(first.__file__, {str(tmp_path)!r})  # another file, so another library with data of its own
+        loader = importlib.machinery.ExtensionFileLoader("second._firsttouch", copy)
         second = importlib.util.module_from_spec(importlib.util.spec_from_loader("second._firsttouch", loader))
         loader.exec_module(second)
         ft.install()

@@ -6,6 +6,7 @@
 use crate::python::gil::Once;
 use crate::python::symbol;
 use crate::python::values::UnsupportedError;
+use firsttouch::os;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -195,7 +196,7 @@ impl NumPy {
                 )));
             }
             Ok(Self {
-                library: library_of(slot(table, 0)),
+                library: os::library_of(slot(table, 0)),
                 array_type: slot(table, 2),
                 new_from_descr: slot(table, 94),
                 convert_dtype: slot(table, 174),
@@ -229,7 +230,7 @@ impl NumPy {
         // is checked before the functions are believed.
         let (handler, functions) = unsafe { (&*raw, (*raw).allocator) };
         let (name, Functions { malloc, calloc, realloc, free, .. }) = (handler.name(), functions);
-        let is_own = |function| library_of(function) == self.library;
+        let is_own = |function| os::library_of(function) == self.library;
         let are_own = [malloc as *const c_void, calloc as _, realloc as _, free as _].into_iter().all(is_own);
         if std::ptr::eq(raw, front) || (handler.version == 1 && name == NUMPYS_NAME && are_own) {
             return Ok((raw, functions));
@@ -326,20 +327,6 @@ impl NumPy {
             is_array.then(|| &*object.as_ptr().cast::<RawArray>())
         }
     }
-}
-
-/// Where the library lies that holds `function`; null where the platform can't tell, which then is the same for all.
-pub fn library_of(function: *const c_void) -> *const c_void {
-    #[cfg(unix)]
-    // SAFETY: dladdr looks an address up and writes the answer.
-    unsafe {
-        let mut found: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(function, &mut found) != 0 {
-            return found.dli_fbase;
-        }
-    }
-    let _ = function;
-    std::ptr::null()
 }
 
 /// NumPy's domain of tracemalloc (`NPY_TRACE_DOMAIN`).

@@ -64,7 +64,7 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
 fn is_glibcs() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        use crate::numpy::library_of;
+        use firsttouch::os::library_of;
         let is_own = library_of(libc::malloc as *const _) == library_of(libc::gnu_get_libc_version as *const _);
         let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
         let fills = std::env::var_os("MALLOC_PERTURB_").is_some() || tunables.contains("glibc.malloc.perturb");

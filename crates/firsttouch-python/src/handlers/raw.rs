@@ -20,7 +20,7 @@
 use crate::allocators::allocator::process_pool;
 use crate::handlers::handler::{self, Handler, Kind};
 use crate::handlers::observed;
-use crate::numpy::{Functions, library_of};
+use crate::numpy::Functions;
 use crate::python::symbol;
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::address_map;
@@ -91,8 +91,9 @@ pub fn stand(py: Python<'_>) -> Result<&'static Handler, &'static str> {
     else {
         return Err("CPython's raw allocator lacks a function");
     };
-    let python = library_of(get as *const c_void);
-    let are_its_own = [malloc as *const c_void, calloc as _, realloc as _, free as _].map(|f| library_of(f) == python);
+    let python = os::library_of(get as *const c_void);
+    let are_its_own =
+        [malloc as *const c_void, calloc as _, realloc as _, free as _].map(|f| os::library_of(f) == python);
     if !ctx.is_null() || are_its_own.contains(&false) {
         return Err(
             "something wraps CPython's raw allocator already (tracemalloc, memray, PYTHONMALLOC=debug, or another \

@@ -175,6 +175,8 @@ macro_rules! contract {
             fn beside_standard_streams(file: File) -> std::io::Result<File> = Ok(file);
             /// The function or variable of that name in the libraries that are loaded.
             fn symbol(name: &CStr) -> Option<NonNull<c_void>> = None;
+            /// Where the library lies that holds a function; null where that is not known.
+            fn library_of(function: *const c_void) -> *const c_void = std::ptr::null();
             /// Maps a part of a file, from a multiple of 64 KiB on, shared; [`Errno::INVALID`] if the file is smaller.
             fn map_file(file: &File, from: usize, size: usize, write: bool) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Numbers that tell whether a descriptor is still the same file's.

@@ -149,6 +149,16 @@ pub fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
     NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
 }
 
+/// dladdr(3).
+pub fn library_of(function: *const c_void) -> *const c_void {
+    // SAFETY: an answer of zero bytes is valid; the address is looked up, and the answer written.
+    unsafe {
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        libc::dladdr(function, &mut found);
+        found.dli_fbase
+    }
+}
+
 pub fn is_main_thread() -> bool {
     // SAFETY: neither has preconditions.
     unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) }

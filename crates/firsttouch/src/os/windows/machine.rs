@@ -18,7 +18,8 @@ use windows_sys::Win32::System::JobObjects::{
     JobObjectExtendedLimitInformation, QueryInformationJobObject,
 };
 use windows_sys::Win32::System::LibraryLoader::{
-    GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, GET_MODULE_HANDLE_EX_FLAG_PIN, GetModuleHandleExW, GetProcAddress,
+    GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, GET_MODULE_HANDLE_EX_FLAG_PIN,
+    GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, GetModuleHandleExW, GetProcAddress,
 };
 use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
 use windows_sys::Win32::System::ProcessStatus::{
@@ -80,6 +81,14 @@ pub fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: the handles are of modules that are loaded, and the name is a C string.
     let find = |&module: &HMODULE| unsafe { GetProcAddress(module, name.as_ptr().cast()) };
     modules[..count].iter().find_map(find).and_then(|found| NonNull::new(found as *mut c_void))
+}
+
+pub fn library_of(function: *const c_void) -> *const c_void {
+    let flags = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+    let mut module = null_mut();
+    // SAFETY: the address is looked up, and the system writes one handle.
+    unsafe { GetModuleHandleExW(flags, function.cast(), &mut module) };
+    module
 }
 
 pub fn memory_total() -> usize {
