@@ -21,7 +21,7 @@ def test_what_wine_could_show_of_linux_is_out_of_reach() -> None:
 
 
 RECEIPTS = {
-    "pages(huge='2M')": "huge='2M': ",
+    "pages(huge='2M')": "huge='2M': the user lacks the right \"Lock pages in memory\" (SeLockMemoryPrivilege)",
     "pages(huge='thp')": "huge='thp': the kernel does not support it",
 }
 

@@ -135,6 +135,7 @@ impl fmt::Display for AllocError {
                 left(limit, used)
             ),
             Limit::Data { limit } => write!(f, "RLIMIT_DATA allows {} of private memory", Bytes(limit)),
+            Limit::Locked { .. } if cfg!(windows) => write!(f, "the working set allows no more locked memory"),
             Limit::Locked { limit } => {
                 write!(f, "RLIMIT_MEMLOCK allows this process {} of locked memory (ulimit -l)", Bytes(limit))
             }

@@ -51,6 +51,10 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Pool if cfg!(windows) => write!(f, "too little free memory lies together for such pages"),
+            Self::NotPermitted if cfg!(windows) => {
+                write!(f, "the user lacks the right \"Lock pages in memory\" (SeLockMemoryPrivilege)")
+            }
             Self::Small => write!(f, "the block is smaller than one such page"),
             Self::Waste => write!(f, "whole pages would be more than an eighth larger than the block"),
             Self::Alignment => write!(f, "the block's alignment is larger than such a page"),
