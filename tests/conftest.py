@@ -17,17 +17,19 @@ _PROCESSES = "a process or more for each test, which takes wine seconds; tests/w
 LEFT_OUT = {
     "benchmarks": "programs of this checkout, with Linux's compilers and counters",
     "c": "the library as Linux has it",
-    "cli": _PROCESSES,
+    **{f"cli/test_{name}.py": "bash, signals, fork, /proc" for name in ("bench", "completion", "info", "waiting")},
+    **{
+        f"cli/test_{name}.py": _PROCESSES
+        for name in ("allocator", "children", "foreign_code", "hook", "report", "report_files", "start_files")
+    },
     "company": "LD_PRELOAD",
     **{f"compare/test_{name}.py": "shells, signals, fork" for name in ("command", "processes")},
-    **dict.fromkeys(("dask", "docs", "examples", "jupyter", "neighbours", "numba"), _PACKAGES),
+    **dict.fromkeys(("dask", "docs", "examples", "neighbours", "numba"), _PACKAGES),
     "experiments": "matplotlib, and the zero page",
     "frame": "Linux's wheel",
     "free_threading": "Pythons that are not there",
     "guarantees": "fork, signals, limits of processes",
-    "handlers": _PROCESSES,
     "limits": "limits of processes, control groups, overcommit",
-    "measure/test_threads.py": _PROCESSES,
     "memory_out": "fork, and limits of processes",
     "placement": "/proc, transparent huge pages, nodes",
     "plugin": "fork",
@@ -36,7 +38,8 @@ LEFT_OUT = {
     **{f"shared/test_{name}.py": "/proc" for name in ("lifetime", "opening", "processes")},
     "sight": "mappings of its own, and the zero page",
     "structure": "mypy, and the files of the checkout",
-    "trace": _PROCESSES,
+    "trace/test_children.py": "fork",
+    "trace/test_lines.py": "advise, which stands on glibc",
     "trust": "fork",
     "why": "/proc",
 }

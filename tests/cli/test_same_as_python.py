@@ -79,8 +79,12 @@ def test_python_s_own_options_are_kept(python: Start, firsttouch: Start, write: 
         ("raise SystemExit(7)", 7),
         ("import numpy\ndef f(): numpy.ones((2,3)) @ numpy.ones((2,3))\nf()", 1),
         ("import os; os._exit(3)", 3),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
-        ("import os; os.abort()", -signal.SIGABRT),
+        pytest.param(
+            "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+            -signal.SIGTERM,
+            marks=pytest.mark.linux("signals"),
+        ),
+        pytest.param("import os; os.abort()", -signal.SIGABRT, marks=pytest.mark.linux("signals")),
         ("import threading; threading.Thread(target=lambda: 1/0).start()", 0),
         ("import atexit; atexit.register(lambda: 1/0)", 0),
     ],
@@ -115,6 +119,7 @@ def test_standard_input_is_the_program_s_or_the_program(python: Start, firsttouc
     same(python, firsttouch, "-", "word", input="import sys; print(sys.argv, sys.path[0])")
 
 
+@pytest.mark.linux("bash")
 def test_program_from_a_pipe(tmp_path: Path) -> None:
     """The shell's <( ) is a file that can be read once only."""
     command = f"{sys.executable} -m firsttouch run -q <(echo 'print(1 + 1)')"
@@ -138,6 +143,7 @@ def test_standard_output_is_untouched_byte_for_byte(firsttouch: Start, write: Wr
     assert "firsttouch" in done.stderr
 
 
+@pytest.mark.linux("the command becomes the program")
 def test_process_is_the_one_that_was_started(tmp_path: Path, write: Write) -> None:
     """Signals and waits meant for the program must reach it: there is no process between."""
     script = write("pid.py", "import os; print(os.getpid())")

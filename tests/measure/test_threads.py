@@ -1,9 +1,11 @@
 """measure() in threads, tasks, processes, and programs that install."""
 
 import asyncio
+import sys
 import threading
 
 import numpy as np
+import pytest
 
 import firsttouch as ft
 from tests.probe import MIB
@@ -83,7 +85,7 @@ def test_installed_and_not_in_one_program() -> None:
             kept = work()
             ft.uninstall()
             late = work()
-        assert m.arrays == 6, m
+        assert m.arrays == 2 * plain["arrays"], m
         del kept, late
         again, _ = figures()
         ft.install("filled(pool())")
@@ -91,9 +93,12 @@ def test_installed_and_not_in_one_program() -> None:
         print(json.dumps([plain, installed, again, adapted]))
     """)
     assert found[0] == found[1] == found[2] == found[3]
-    assert found[0]["arrays"] == 3  # the sum takes the memory of its operand
+    assert found[0]["arrays"] == (
+        4 if sys.platform == "win32" else 3
+    )  # the sum takes the memory of its operand on Linux
 
 
+@pytest.mark.linux("fork")
 def test_a_block_of_a_forked_child_is_its_own() -> None:
     run("""
         import os

@@ -62,12 +62,14 @@ def test_without_numpy_there_is_nothing(firsttouch: Start, tmp_path: Path) -> No
     assert not (tmp_path / "t.ft").exists()
 
 
+@pytest.mark.linux("/dev/full")
 def test_a_full_disk_is_told(firsttouch: Start) -> None:
     done = firsttouch("trace", "-o", "/dev/full", "-c", "import numpy as np\nnp.ones(9999)\nprint(5)")
     assert (done.returncode, done.stdout) == (0, "5\n")
     assert "no trace: /dev/full cannot be written: No space left on device" in done.stderr
 
 
+@pytest.mark.linux("signals")
 def test_a_killed_program_leaves_no_trace(firsttouch: Start) -> None:
     assert firsttouch("trace", "-c", "import numpy, os\nos.kill(os.getpid(), 9)").returncode == -9
     done = firsttouch("advise", "trace.ft")

@@ -56,9 +56,9 @@ _AT_LEAST = 1.0
 
 def main(words: Sequence[str]) -> int:
     """Look at a process, or run a program and look at it; returns the program's exit status."""
+    given, found = program.parse(_parser(), words, ("--watch", *output.WITH_VALUE))
     if sys.platform != "linux":
         raise BadUsageError("why: it reads what memory is for from Linux's /proc, which this system does not have")
-    given, found = program.parse(_parser(), words, ("--watch", *output.WITH_VALUE))
     out = output.checked(given, "why", "numpy", "rich")
     if found.words[0].isdecimal() and not os.path.exists(found.words[0]):
         return _of_process(int(found.words[0]), given.watch, out)
