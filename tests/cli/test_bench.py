@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from firsttouch.tools.cli import output
+
 from .conftest import Start, clean_environment
 
 pytest.importorskip("rich", reason="the commands that measure need rich")
@@ -19,7 +21,7 @@ pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 def test_tables_answers_and_files_come_from_one_run(firsttouch: Start, tmp_path: Path) -> None:
     files = ["--json", "found.json", "--plot", "drawn.svg"]
     done = firsttouch("bench", "triad", "--quick", "--sizes", "1MiB", *files)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     assert "MFlop/s" in done.stdout
     assert "The zero-page trap" in done.stdout
     found = json.loads((tmp_path / "found.json").read_text())
@@ -29,6 +31,16 @@ def test_tables_answers_and_files_come_from_one_run(firsttouch: Start, tmp_path:
     assert section["tables"][0]["rows"]
     assert section["raw"]
     assert "<svg" in (tmp_path / "drawn.svg").read_text()
+
+
+def test_a_log_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with output.Progress("triad") as bar:
+        bar.done(0.3)
+        monkeypatch.setattr(output, "_SILENCE", -1.0)
+        bar.done(0.45)
+    with output.Progress("triad", quiet=True) as bar:
+        bar.done(0.45)
+    assert capsys.readouterr().err == "triad: 45 % done\n"
 
 
 def test_ctrl_c_ends_it_with_one_line_and_leaves_no_worker() -> None:

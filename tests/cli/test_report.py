@@ -38,13 +38,13 @@ def test_the_report_and_its_figures_agree_with_what_the_program_did(
     assert labels(said)[:6] == [
         "time",
         "large blocks",
-        "first touched",
+        "fresh memory",
         "block memory",
         "resident",
         "page faults",
     ]
     assert "on recycled memory" in said
-    assert "first touched  at most " in said  # fresh memory counts, touched or not
+    assert "fresh memory   at most " in said  # touched or not
     assert "reused" in said
     assert "MiB" in said
     assert "in the kernel" in said

@@ -31,7 +31,7 @@ def test_the_report_says_what_was_gained(bench: Bench) -> None:
         done.stderr,
     )
     assert re.search(r"  large blocks   16, \d[\d.]* % on recycled memory\n", done.stderr)
-    assert re.search(r"  first touched  at most \d+(\.\d+)? MiB.*; \d+(\.\d+)? MiB reused\n", done.stderr)
+    assert re.search(r"  fresh memory   at most \d+(\.\d+)? MiB.*; \d+(\.\d+)? MiB reused\n", done.stderr)
     assert "; about " in done.stderr
 
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from firsttouch import _firsttouch
 from tests.cli.conftest import Start

@@ -174,6 +174,7 @@ def compare(trial: Trial, contenders: Sequence[Contender], runs: int | None, bar
     """Run everything. Raises :exc:`FailedError` where the default fails."""
     started, begin, said = datetime.now().astimezone(), time.monotonic(), cautions()
     rows, shuffle = [Row(contender) for contender in contenders], random.Random(0)
+    bar.say(f"Running {trial.program} once, plainly.")
     first = trial.run(DEFAULT)
     names = units.listed([f"{DEFAULT.name} (twice)", *(contender.name for contender in contenders[2:])])
     bar.say(f"One run of {trial.program} takes {units.seconds(first.wall)}; to be compared: {names}.")
@@ -184,6 +185,7 @@ def compare(trial: Trial, contenders: Sequence[Contender], runs: int | None, bar
         _turn(trial, row, check=True)
         if row.failure is None:  # the default will take as long as its double
             turn += (time.monotonic() - before) * (2 if row is rows[1] else 1)
+        bar.done(0.0)
     counted = time.monotonic()
     least, most = (runs, runs) if runs else (FEWEST, MOST)
     allowed = max(least * turn, min(most * turn, begin + BUDGET - counted))
@@ -191,10 +193,10 @@ def compare(trial: Trial, contenders: Sequence[Contender], runs: int | None, bar
     bar.say(f"{planned}about {units.seconds(allowed)} to go.")
     # By the clock, so that it takes as long as announced where the runs turn out slower or faster.
     while rounds < least or (rounds < most and (time.monotonic() - counted) * (rounds + 1) / rounds <= allowed):
-        for row in shuffle.sample(rows, len(rows)):
+        for at, row in enumerate(shuffle.sample(rows, len(rows)), 1):
             _turn(trial, row)
+            bar.done(max((rounds + at / len(rows)) / most, min(1.0, (time.monotonic() - counted) / allowed)))
         rounds += 1
-        bar.done(max(rounds / most, min(1.0, (time.monotonic() - counted) / allowed)))
     outcome = Outcome(rows, rounds, started.isoformat(timespec="seconds"), time.monotonic() - begin, said)
     if (apart := margin(outcome.noise())) > SPREAD:
         said.append(f"the machine is noisy: two equal contenders may seem {100 * apart:.0f} % apart")

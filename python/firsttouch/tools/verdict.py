@@ -55,7 +55,8 @@ def judged(outcome: Outcome) -> Advice:
             if pool and row.contender in (TUNED_GLIBC, HUGE_GLIBC):
                 sentences += _beside(pool, row, noise)
         elif told[name] == "unsure":
-            sentences.append(f"{name} may be faster: {times}. More runs, as with --runs 50, may tell.")
+            may = f"{name} may be faster" if speed.value > 1 else f"It is not known whether {name} is faster"
+            sentences.append(f"{may}: {times}. More runs, as with --runs 50, may tell.")
         elif told[name] == "slower":
             longer, least, most = (100 * (1 / ratio - 1) for ratio in (speed.value, speed.high, speed.low))
             more = f"{longer:.0f} % (95 %: {least:.0f} to {most:.0f})"
@@ -135,7 +136,7 @@ def notes(outcome: Outcome, absent: Sequence[str]) -> list[str]:
         said.append(f"fewer than {FEWEST} rounds allow no interval")
     said.append(
         "processor is the time of all processes, which a busy machine disturbs least; faults are page faults; peak is"
-        " the resident memory of the largest process; times include Python's start"
+        " the resident memory of the largest process; times include the program's start"
     )
     return said + outcome.cautions
 

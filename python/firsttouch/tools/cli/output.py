@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,14 +142,19 @@ def place(file: str, line: int) -> str:
     return f"{file}:{line}"
 
 
+#: Seconds after which a line says how far a measurement is, where there is no terminal.
+_SILENCE = 5.0
+
+
 class Progress:
-    """Shows how far a measurement is on standard error, as a bar if that is a terminal."""
+    """Shows how far a measurement is on standard error: as a bar if that is a terminal, else in a line now and then."""
 
     def __init__(self, what: str, quiet: bool = False) -> None:
         from rich import progress
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
+        self._what, self._spoke = what, time.monotonic()
         is_shown = self._console.is_terminal and not quiet
         self._bar = progress.Progress(console=self._console, transient=True, refresh_per_second=2, disable=not is_shown)
         self._task = self._bar.add_task(what, total=1.0)
@@ -162,8 +168,11 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
+        self._spoke = time.monotonic()
         self._console.print(text, soft_wrap=not self._console.is_terminal)
 
     def done(self, part: float) -> None:
         """Set the completed fraction, from 0 to 1."""
         self._bar.update(self._task, completed=part)
+        if not self._console.is_terminal and time.monotonic() - self._spoke > _SILENCE:
+            self.say(f"{self._what}: {100 * part:.0f} % done")

@@ -74,7 +74,7 @@ def describe(root: Path = ROOT) -> dict[str, str]:
         "transparent huge pages": chosen(root / _THP / "enabled"),
         "defrag": chosen(root / _THP / "defrag"),
         "reserved huge pages": ", ".join(f"{count} of {size}" for size, count in _reserved(root)),
-        "nodes with memory": read(root / "sys/devices/system/node/has_memory"),
+        "NUMA": (nodes := read(root / "sys/devices/system/node/has_memory")) and f"memory on node {nodes}",
         "malloc": ", ".join(_mallocs(root)) or " ".join(platform.libc_ver()).strip(),
         "settings": ", ".join(f"{name}={value}" for name, value in _settings().items()),
         "system": f"{platform.system()} {platform.release()} on {platform.machine()}",
