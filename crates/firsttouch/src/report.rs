@@ -219,7 +219,7 @@ impl Report {
             huge => format!(" ({} on huge pages)", percent(huge as f64 / (small + huge) as f64)),
         };
         let (fresh, reused) = (bytes(small + huge), bytes(pool.recycled_bytes));
-        rows.push(("first touched", format!("at most {fresh}{on_huge}; {reused} reused")));
+        rows.push(("fresh memory", format!("at most {fresh}{on_huge}; {reused} reused")));
         rows.push((name, format!("at most {} used, {} held", Bytes(pool.peak_in_use), Bytes(pool.peak_held))));
         if pool.refaulted_bytes as f64 > WORTH_KEEPING * pool.allocated_bytes as f64 {
             let keeps = if self.allocator.is_none() { "; decay=10 keeps it" } else { "" };
