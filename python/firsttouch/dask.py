@@ -17,8 +17,7 @@ import dask.config
 from distributed import Worker, WorkerPlugin
 
 import firsttouch
-from firsttouch import process, sharing
-from firsttouch._firsttouch import Allocator
+from firsttouch import sharing
 from firsttouch._internal.resolve import checked
 from firsttouch.custom import AllocatorLike
 
@@ -26,10 +25,9 @@ sharing.register_with_dask()  # arrays shared before distributed was imported wo
 
 __all__ = ["ArrayMemory", "dask_setup"]
 
-#: The workers of this process that are served, of which there are several where they are threads; and what was
-#: installed before the first. All of them run in one event loop.
+#: The workers of this process that are served, of which there are several where they are threads. All of them run in
+#: one event loop.
 _served: set[Worker] = set()
-_before: Allocator | None = None
 
 
 class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there for the types)
@@ -96,16 +94,13 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
             If it cannot be served.
 
         """
-        global _before
         text, limit = self._given
         if limit and worker.memory_manager.memory_limit is not None:
             text = f"limited({text or 'pool()'}, {_budget(worker)})"
-        before = _before if _served else process.serving()
         try:
             firsttouch.install(text or "process", trim_c_library=True)
         except Exception as error:
             raise RuntimeError(f"firsttouch on worker {worker.address} (name {worker.name!r}): {error}") from None
-        _before = before
         _served.add(worker)
 
     def teardown(self, worker: Worker) -> None:
@@ -117,15 +112,10 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
             The worker. Its arrays stay valid.
 
         """
-        if worker not in _served:
-            return
-        _served.remove(worker)
-        if _served:
-            return
-        if _before is None:
-            firsttouch.uninstall()
-        else:
-            firsttouch.install(_before)
+        if worker in _served:
+            _served.remove(worker)
+            if not _served:
+                firsttouch.uninstall()
 
     def __reduce__(self) -> tuple[type[ArrayMemory], tuple[Any, ...]]:
         return type(self), self._given

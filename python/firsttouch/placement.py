@@ -202,10 +202,7 @@ def migrate(a: np.ndarray, numa: Policy) -> Migrated:
 
     """
     start, nbytes = byte_range("migrate()", a)
-    chosen = _firsttouch.policy_argument("numa", numa)
-    if nbytes == 0:
-        return Migrated(0, 0, 0, 0, None)
-    return Migrated(*_firsttouch.migrate_range(start, nbytes, chosen, _firsttouch.get_allocator(_owner(a))))
+    return Migrated(*_firsttouch.migrate_range(start, nbytes, numa, _firsttouch.get_allocator(_owner(a))))
 
 
 def receipt(a: np.ndarray) -> Receipt | None:

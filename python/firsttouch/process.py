@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextvars
 import sys
 import warnings
 from typing import Literal, NamedTuple
 
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import Allocator, UnsupportedError, get_allocator, is_installed, uninstall
+from firsttouch._firsttouch import UnsupportedError, get_allocator, is_installed, uninstall
 from firsttouch._internal import notebook
 from firsttouch._internal.resolve import chosen
 from firsttouch.context import use
@@ -193,11 +192,6 @@ def arrays_only() -> str | None:
 
     """
     return _firsttouch.arrays_only() if is_installed() else None
-
-
-def serving() -> Allocator | None:
-    """Return the installed allocator, without regard to a :func:`use` around the caller."""
-    return contextvars.Context().run(_firsttouch.get_allocator) if is_installed() else None
 
 
 def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> Stats:

@@ -58,9 +58,7 @@ mod _firsttouch {
     #[pymodule_export]
     use crate::{
         allocators::allocator::{PyAllocator, default_pool, numpy_default, upstream},
-        allocators::factories::{
-            declared, did_you_mean, from_functions, parse, parse_size, policy_argument, size_argument,
-        },
+        allocators::factories::{bytes, declared, did_you_mean, from_functions, parse, parse_size},
         custom::{deliver, own, take_error},
         faults::{overruns, watch_faults},
         handlers::capsules::{accepts, current, enter, get_allocator, leave},

@@ -1,6 +1,7 @@
 //! Placement: placed pages and their receipts, touching and migrating existing pages, and the NUMA topology.
 
 use crate::allocators::allocator::PyAllocator;
+use crate::allocators::factories;
 use crate::python::values::{PyMemoryError, PyValueError};
 use firsttouch::adaptors::{Filled, Limited, Origin};
 use firsttouch::allocator::{Allocator, find};
@@ -19,12 +20,6 @@ use std::any::Any;
 use std::sync::Arc;
 
 // ---- Placed pages: the receipts of what was granted ------------------------------------------------------------------
-
-fn policy(text: &str) -> PyResult<Policy> {
-    let policy = Policy::parse(text).map_err(PyValueError::new_err)?;
-    policy.check(&Topology::read()).map_err(PyValueError::new_err)?;
-    Ok(policy)
-}
 
 fn page_name(page: Page) -> Option<String> {
     (page != Page::Base).then(|| page.to_string().trim_matches('\'').to_owned())
@@ -123,11 +118,18 @@ pub fn migrate_range(
     py: Python<'_>,
     address: usize,
     nbytes: usize,
-    numa: &str,
+    numa: &Bound<'_, PyAny>,
     allocator: Option<&PyAllocator>,
 ) -> PyResult<MovedBytes> {
+    let numa = factories::policy("numa", numa)?;
+    if nbytes == 0 {
+        return Ok((0, 0, 0, 0, None));
+    }
     let refused = |reason: Reason| PyOSError::new_err(format!("cannot move the pages to {numa}: {reason}"));
-    let orders = policy(numa)?.within(&Outer::now(Topology::read().with_memory())).map_err(refused)?;
+    let orders = Policy::parse(&numa)
+        .map_err(PyValueError::new_err)?
+        .within(&Outer::now(Topology::read().with_memory()))
+        .map_err(refused)?;
     // Pages that are not resident yet follow, if the block is a mapping of its own.
     if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(whose)
         && pages.receipt(address).is_some_and(|(start, receipt)| (start, receipt.asked) == (address, nbytes))

@@ -72,17 +72,13 @@ pub fn raised(error: Error) -> PyErr {
 }
 
 /// The size in bytes that the argument `name` gives, as a number or as text.
+#[pyfunction]
+#[pyo3(name = "size_argument")]
 pub fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
     match OptionKind::Size.check(name, &given(value)?, false).map_err(raised)? {
         Value::Integer(bytes) => Ok(bytes as usize),
         _ => Ok(0), // there is no other
     }
-}
-
-/// The same for Python.
-#[pyfunction]
-pub fn size_argument(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    bytes(name, value)
 }
 
 /// The bytes of a size in text, like `"64 KiB"`.
@@ -92,8 +88,7 @@ pub fn parse_size(text: &str) -> PyResult<usize> {
 }
 
 /// The canonical text of a NUMA policy of this machine.
-#[pyfunction]
-pub fn policy_argument(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+pub fn policy(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     match OptionKind::Policy.check(name, &given(value)?, false).map_err(raised)? {
         Value::Text(text) => Ok(text.into_owned()),
         other => Ok(other.to_string()), // there is no other

@@ -248,25 +248,16 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
     Ok(None)
 }
 
-/// The allocator of ours that made the block at `address`.
-///
-/// # Safety
-/// A live block begins there, whoever's.
-unsafe fn made_by(address: NonNull<u8>) -> Option<PyAllocator> {
-    let made = match owners::find(address) {
-        Owner::Keeper(owner) => owner,
-        // SAFETY: a live block begins there (`of_block`, with an array's own data).
-        Owner::Segment(_) => unsafe { owners::shared(address) }?,
-        Owner::Gone | Owner::Nobody => return None,
-    };
-    Some(PyAllocator::ours(made))
-}
-
 /// Who made the live block that will be given back through `capsule`.
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>>) -> PyResult<PyAllocator> {
-    // SAFETY: the block lives.
-    if let Some(ours) = block.and_then(|block| unsafe { made_by(block) }) {
-        return Ok(ours);
+    let made = block.and_then(|block| match owners::find(block) {
+        Owner::Keeper(owner) => Some(owner),
+        // SAFETY: the block lives.
+        Owner::Segment(_) => unsafe { owners::shared(block) },
+        Owner::Gone | Owner::Nobody => None,
+    });
+    if let Some(made) = made {
+        return Ok(PyAllocator::ours(made));
     }
     let is_ours = handler(capsule)?.is_some() || capsule.is(numpy.default_capsule(capsule.py()));
     if is_ours { Ok(PyAllocator::numpy()) } else { behind_capsule(capsule) }
