@@ -50,8 +50,8 @@ pub(crate) struct Region {
     pub kind: PageKind,
     /// The node whose threads it serves.
     node: u8,
-    pub segments: [Option<&'static Segment>; MAX_SEGMENTS],
-    pub count: usize,
+    /// With room for all that it may have, as nothing is allocated under the lock.
+    pub segments: Vec<&'static Segment>,
     /// Bytes handed out.
     pub out: usize,
     /// Bytes that are free and dirty.
@@ -66,12 +66,8 @@ pub(crate) struct Region {
 
 impl Region {
     pub(crate) fn new(kind: PageKind, node: u8) -> Self {
-        let segments = [None; MAX_SEGMENTS];
-        Self { kind, node, segments, count: 0, out: 0, dirty: 0, leaving: 0, mapped: 0, has_huge: false }
-    }
-
-    pub(crate) fn segments(&self) -> impl Iterator<Item = &'static Segment> + '_ {
-        self.segments[..self.count].iter().copied().flatten()
+        let segments = Vec::with_capacity(MAX_SEGMENTS);
+        Self { kind, node, segments, out: 0, dirty: 0, leaving: 0, mapped: 0, has_huge: false }
     }
 
     fn units(&self, bytes: usize) -> Option<u32> {
@@ -87,8 +83,8 @@ impl Region {
         fresh: Fresh,
     ) -> Result<Option<Span>, Errno> {
         let Some(len) = self.units(bytes) else { return Ok(None) };
-        for index in 0..self.count {
-            let Some(segment) = self.segments[index] else { continue };
+        for index in 0..self.segments.len() {
+            let segment = self.segments[index];
             while let Some((start, dirty)) = segment.take(len, self.place(align, fresh), sides) {
                 if dirty < len {
                     match self.open(segment, (segment.free_before(start), start), start + len, fresh) {
@@ -116,7 +112,7 @@ impl Region {
     /// Allocates a span of at least `bytes` that is free and dirty from end to end, so that no page of it is faulted in.
     pub(crate) fn take_resident(&mut self, bytes: usize, align: usize) -> Option<Span> {
         let len = self.units(bytes)?;
-        for segment in self.segments[..self.count].iter().copied().flatten() {
+        for &segment in &self.segments {
             match segment.take(len, (align, 0), &[Side::Dirty]) {
                 Some((start, dirty)) if dirty == len => return Some(self.taken(segment, start, len, dirty)),
                 Some((start, dirty)) => segment.give(start, len, dirty),
@@ -269,7 +265,7 @@ impl Region {
         let (align, _) = self.place(align, fresh);
         let units = bytes.checked_add(align).and_then(|bytes| self.units(bytes)).ok_or(Errno::NO_MEMORY)?;
         let mut refused = None;
-        for segment in self.segments().filter(|segment| segment.claim.has_slots()) {
+        for &segment in self.segments.iter().filter(|segment| segment.claim.has_slots()) {
             match self.raise_top(segment, units, fresh) {
                 Ok(()) => return Ok(()),
                 Err(error) => refused = refused.or(error),
@@ -279,12 +275,11 @@ impl Region {
         if let Some(error) = refused {
             return Err(error);
         }
-        if self.count == MAX_SEGMENTS {
+        if self.segments.len() == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
         let segment = claim::segment(self.kind, self.node, units, self.mapped, owner)?;
-        self.segments[self.count] = Some(segment);
-        self.count += 1;
+        self.segments.push(segment);
         if segment.claim.has_slots() {
             return self.raise_top(segment, units, fresh).map_err(|error| error.unwrap_or(Errno::NO_MEMORY));
         }

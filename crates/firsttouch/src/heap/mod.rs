@@ -157,7 +157,7 @@ impl Heap {
     pub(crate) unsafe fn close(&self) {
         let regions = self.regions.each_ref().map(|region| region.lock());
         let alive = regions.iter().any(|region| region.out > 0);
-        for segment in regions.iter().flat_map(|region| region.segments()) {
+        for segment in regions.iter().flat_map(|region| &region.segments) {
             if alive {
                 segment.area.orphan();
                 continue;

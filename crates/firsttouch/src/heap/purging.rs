@@ -21,8 +21,8 @@ impl Heap {
         let mut gone = 0;
         for kind in [PageKind::Huge, PageKind::Base] {
             let mut region = self.region(kind);
-            for index in 0..region.count {
-                let Some(segment) = region.segments[index] else { continue };
+            for index in 0..region.segments.len() {
+                let segment = region.segments[index];
                 let is_part = region.has_huge || matches!(victims, Victims::IdleParts(_));
                 let mut next = victims.take_out(&mut region, segment, now, budget - budget.min(gone));
                 while let Some(start) = next {

@@ -59,7 +59,11 @@ fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
 
 fn check(heap: &Heap) {
     for region in heap.regions.each_ref().map(|region| region.lock()) {
-        let sum = region.segments().map(check_spans).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
+        let sum = region
+            .segments
+            .iter()
+            .map(|segment| check_spans(segment))
+            .fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
         let Region { out, dirty, leaving, mapped, .. } = *region;
         assert_eq!((sum, leaving), ((out, dirty, mapped), 0), "used, dirty, mapped; leaving");
     }

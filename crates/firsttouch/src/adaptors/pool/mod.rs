@@ -428,9 +428,9 @@ unsafe fn clear(span: Span, size: usize, by_age: bool) -> usize {
     let (mut at, mut discarded) = (span.start, 0);
     while at < span.start + span.len {
         let ages = segment.ages(at, span.start + span.len - at); // anew, since clearing changes them
-        let is_dirty = |age: &&u8| !by_age || **age >= FIRST_EPOCH;
-        let clean = ages.iter().take_while(|age| !is_dirty(age)).count();
-        let run = ages[clean..].iter().take_while(is_dirty).count();
+        let count = |ages: &[u8], dirty| ages.iter().take_while(|&&age| (age >= FIRST_EPOCH) == dirty).count();
+        let clean = if by_age { count(ages, false) } else { 0 };
+        let run = if by_age { count(&ages[clean..], true) } else { ages.len() };
         let from = segment.address(at + clean as u32).min(end);
         at += (clean + run) as u32;
         let to = segment.address(at).min(end);
