@@ -15,7 +15,7 @@ import numpy as np
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal import notebook, units
+from firsttouch._internal import units
 from firsttouch._internal.arguments import byte_range
 from firsttouch.placement import Receipt, receipt
 
@@ -99,7 +99,7 @@ class Inspection(NamedTuple):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return notebook.table(_title(self), _rows(self))
+        return units.table(_title(self), _rows(self))
 
 
 #: Figures of pages, in the order of the text.

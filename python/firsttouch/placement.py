@@ -9,7 +9,7 @@ import numpy as np
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import current_node, highest_node
-from firsttouch._internal import notebook, units
+from firsttouch._internal import units
 from firsttouch._internal.arguments import Policy, byte_range
 
 __all__ = [
@@ -108,7 +108,7 @@ class Receipt(NamedTuple):
 
     def _repr_html_(self) -> str:
         rows = [("mapped", units.size(self.mapped)), ("granted", self.granted), ("origin", self.origin)]
-        return notebook.table(f"receipt: {self.asked}", [*rows, *(("why not", why) for why in self.why_not)])
+        return units.table(f"receipt: {self.asked}", [*rows, *(("why not", why) for why in self.why_not)])
 
 
 def touch(

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import UnsupportedError, get_allocator, is_installed, uninstall
-from firsttouch._internal import notebook
+from firsttouch._internal import units
 from firsttouch._internal.resolve import chosen
 from firsttouch.context import use
 from firsttouch.custom import AllocatorLike
@@ -102,7 +102,7 @@ class Stats(NamedTuple):
     """Size below which pools, and what is installed, leave NumPy's arrays to its own allocator, and count none."""
 
     def _repr_html_(self) -> str:
-        return notebook.table("statistics", ((name, f"{value:,}") for name, value in self._asdict().items()))
+        return units.table("statistics", ((name, f"{value:,}") for name, value in self._asdict().items()))
 
 
 def install(

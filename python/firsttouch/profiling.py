@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from firsttouch import _firsttouch
-from firsttouch._internal import notebook, units
+from firsttouch._internal import units
 from firsttouch._internal.arguments import Size
 
 __all__ = ["Measured", "measure"]
@@ -120,9 +120,7 @@ class Measured:
         return f"Measured({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
 
     def _repr_html_(self) -> str:
-        return notebook.table(
-            "measured", ((_WORDS[name], _figure(name, value)) for name, value in self.as_dict().items())
-        )
+        return units.table("measured", ((_WORDS[name], _figure(name, value)) for name, value in self.as_dict().items()))
 
     def __str__(self) -> str:
         return "\n".join(f"{_figure(name, value):>12} {_WORDS[name]}" for name, value in self.as_dict().items())

@@ -1,8 +1,8 @@
-"""Bytes, durations, shares and counts, formatted for people. Every message of the package uses these."""
+"""Bytes, durations, shares and counts, formatted for people; small tables for notebooks."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -65,3 +65,13 @@ def times(ratio: float) -> str:
 def listed(words: "Sequence[str]") -> str:
     """Join words as `a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def table(title: str, rows: "Iterable[tuple[str, ...]]") -> str:
+    """Return rows of texts, the first of each a label, as a table in HTML."""
+    from html import escape  # it loads all entities that there are
+
+    cells = (
+        f"<th>{escape(label)}</th>" + "".join(f"<td>{escape(text)}</td>" for text in rest) for label, *rest in rows
+    )
+    return f"<table><caption>{escape(title)}</caption>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
