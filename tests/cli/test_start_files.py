@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import _firsttouch_start
-from firsttouch.tools.cli import program
-from firsttouch.tools.cli.parser import BadUsageError
+from firsttouch.tools.cli import BadUsageError, program
 
 from .conftest import Start, Write, clean_environment
 

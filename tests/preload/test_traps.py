@@ -176,7 +176,7 @@ def test_nothing_is_exported_by_accident() -> None:
         *("malloc", "calloc", "realloc", "free", "free_sized", "free_aligned_sized"),
         *("posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "malloc_usable_size", "malloc_trim"),
         *("madvise", "mprotect", "pkey_mprotect", "mlock", "mlock2", "prctl", "exit", "__libc_start_main"),
-        *("_exit", "_Exit", "firsttouch_preload_table_v1"),
+        *("_exit", "_Exit"),
     }
 
 

@@ -1,7 +1,7 @@
 //! What the pool serves.
 
 use crate::next::{self, keeping_errno, out_of_memory};
-use crate::{calls, idle, life, report};
+use crate::{entry, idle, life, report};
 use firsttouch::adaptors::Pool;
 use firsttouch::address_map::{self, Holder};
 use firsttouch::{Allocator, Block, Request, glibc, heap};
@@ -108,7 +108,7 @@ unsafe fn make_plain(pool: &Pool, block: NonNull<u8>) -> bool {
     // SAFETY: as for `give` (`free` above).
     let size = || unsafe { pool.usable_size(block) };
     // SAFETY: as above.
-    !calls::may_be_altered(address, size) || unsafe { keeping_errno(|| heap::map_anew(address)) }
+    !entry::may_be_altered(address, size) || unsafe { keeping_errno(|| heap::map_anew(address)) }
 }
 
 /// # Safety
@@ -163,7 +163,7 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
             return null_mut();
         }
         let (old, asked) = (pool.usable_size(block), pool.asked(block));
-        let is_altered = calls::may_be_altered(address as usize, || old);
+        let is_altered = entry::may_be_altered(address as usize, || old);
         if !life::is_forking() && !life::is_abandoned() && !is_altered {
             // A block that shrinks a little below the threshold may grow again.
             let stays = is_large(size.saturating_mul(2));

@@ -10,7 +10,6 @@
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(unsafe_code)] // Safety: C's allocation functions; each block names what it relies on.
 
-mod calls;
 mod entry;
 mod idle;
 mod large;

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from _firsttouch_start import speak
 from firsttouch._internal import units
 from firsttouch.tools.cli import files, output, program
-from firsttouch.tools.cli.output import Output
-from firsttouch.tools.cli.parser import BadUsageError, Parser
+from firsttouch.tools.cli.output import BadUsageError, Output, Parser
 
 if TYPE_CHECKING:
     from firsttouch.tools.measuring.report import Table

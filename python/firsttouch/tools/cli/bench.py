@@ -15,8 +15,7 @@ from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean, parse_size
 from firsttouch.tools.bench import NAMES
 from firsttouch.tools.cli import output
-from firsttouch.tools.cli.output import Progress
-from firsttouch.tools.cli.parser import BadUsageError, Parser
+from firsttouch.tools.cli.output import BadUsageError, Parser, Progress
 
 if TYPE_CHECKING:
     from firsttouch.tools.bench.common import Section

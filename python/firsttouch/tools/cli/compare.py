@@ -15,8 +15,7 @@ from typing import NoReturn
 
 from _firsttouch_start import speak
 from firsttouch.tools.cli import output, program
-from firsttouch.tools.cli.output import Progress
-from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.output import Parser, Progress
 
 _USAGE = """firsttouch compare [options] script.py | -m module | -c code | program
            [arguments of the program]"""

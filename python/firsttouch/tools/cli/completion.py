@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Sequence
 
 from firsttouch.tools.cli.main import ABOUT, COMMANDS
-from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.output import Parser
 
 _DESCRIPTION = """\
 Print the script that lets bash or zsh complete the commands and options of

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from firsttouch.tools.cli import output
-from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.output import Parser
 from firsttouch.tools.measuring import machine
 
 _DESCRIPTION = """\

@@ -1,4 +1,4 @@
-"""Options shared by all commands that measure or show figures, checked beforehand, and what these commands print."""
+"""How commands take options, with one-line errors and suggestions, and what those that show figures print and write."""
 
 from __future__ import annotations
 
@@ -14,17 +14,51 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
 from _firsttouch_start import speak
+from firsttouch._firsttouch import did_you_mean
 from firsttouch._internal import units
+from firsttouch.tools.cli import BadUsageError as BadUsageError
 from firsttouch.tools.cli import files
-from firsttouch.tools.cli.parser import BadUsageError, Parser
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from firsttouch.tools.measuring.report import Picture, Table
+
+
+class Parser(argparse.ArgumentParser):
+    """Parses the options of one command."""
+
+    def __init__(self, command: str, description: str, usage: str, examples: str) -> None:
+        super().__init__(
+            prog=f"firsttouch {command}",
+            usage=usage,
+            description=description,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        self.command = command
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with a line that names the command."""
+        raise BadUsageError(f"{self.command}: {message}")
+
+    def options(self) -> list[str]:
+        """Return the names of the options."""
+        return [name for action in self._actions for name in action.option_strings]
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse all words; an unexpected one is an error with a suggestion."""
+        found, left = self.parse_known_args(list(words))
+        if left:
+            word = left[0].partition("=")[0]
+            what = "unknown option" if word.startswith("-") else "unexpected argument"
+            self.error(f"{what} {word}{did_you_mean(word, self.options())}")
+        return found
+
 
 #: The options with a value, for `program.split`.
 WITH_VALUE = ("--json", "--html", "--plot")

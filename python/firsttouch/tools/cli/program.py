@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, NoReturn
 
-    from firsttouch.tools.cli.parser import Parser
+    from firsttouch.tools.cli.output import Parser
 
 #: How programs in machine code begin: Linux's, and all.
 ELF = b"\x7fELF"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    from firsttouch.tools.cli.parser import Parser
+    from firsttouch.tools.cli.output import Parser
     from firsttouch.tools.cli.program import Program
 
 _USAGE = """firsttouch run [options] script.py | -m module | -c code | program
@@ -221,7 +221,7 @@ def _parsed(words: Sequence[str]) -> _Options | None:
 
 
 def _parser() -> Parser:
-    from firsttouch.tools.cli.parser import Parser
+    from firsttouch.tools.cli.output import Parser
 
     parser = Parser("run", _DESCRIPTION, _USAGE, _EXAMPLES)
     for option, (metavar, text) in _VALUES.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from firsttouch.tools.cli import files, program
-from firsttouch.tools.cli.parser import Parser
+from firsttouch.tools.cli.output import Parser
 
 _USAGE = """firsttouch trace [options] script.py | -m module | -c code
            [arguments of the program]"""

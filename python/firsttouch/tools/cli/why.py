@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from _firsttouch_start import speak
 from firsttouch.tools.cli import output, program
-from firsttouch.tools.cli.output import Output
-from firsttouch.tools.cli.parser import BadUsageError, Parser
+from firsttouch.tools.cli.output import BadUsageError, Output, Parser
 
 if TYPE_CHECKING:
     from firsttouch.tools.cli.program import Program
