@@ -57,7 +57,7 @@ allow_ptr_array_to_escape() = false
 
 module Internals
 
-using ..FirstTouch: ByteCalculators, CheckedArray, ScratchArray, address, alloc!, alloc_ptr!, allocated_since,
+using ..FirstTouch: ByteCalculators, ScratchArray, alloc!, alloc_ptr!, allocated_since,
     allow_ptr_array_to_escape, checked_in_scope, checkpoint_restore!, checkpoint_save
 
 # What would jump over the end of a scope, in code whose macros are expanded. A loop or a function inside the scope may
@@ -157,8 +157,8 @@ escapes(checkpoint, result::AbstractArray) = parent(result) !== result && escape
 escapes(checkpoint, results::Tuple) = escapes(checkpoint, results[1]) || escapes(checkpoint, Base.tail(results))
 escapes(checkpoint, results::NamedTuple) = escapes(checkpoint, Tuple(results))
 escapes(checkpoint, ::Tuple{}) = false
-escapes(checkpoint, result::Union{ScratchArray,CheckedArray}) =
-    !allow_ptr_array_to_escape() && allocated_since(checkpoint, address(result))
+escapes(checkpoint, result::ScratchArray) =
+    !allow_ptr_array_to_escape() && allocated_since(checkpoint, result.address)
 
 @noinline escaped() = error("an array of scratch memory is the value of @no_escape, which frees it; " *
                               "define FirstTouch.allow_ptr_array_to_escape() = true to allow that")

@@ -7,34 +7,44 @@
 
 An array of scratch memory, valid until the end of its [`@no_escape`](@ref). Elements are bits types.
 """
-struct ScratchArray{T,N} <: DenseArray{T,N}
-    pointer::Ptr{T}
+struct ScratchArray{T,N,Owner} <: DenseArray{T,N}
+    address::Ptr{T}
     size::NTuple{N,Int}
-    buffer::Any # kept alive; and Base looks for overlap only where an array has a reference
+    owner::Owner # the buffer, kept alive; and Base looks for overlap only where an array has a reference
 end
+
+# The owner of a checked array: every access asks whether the scope is open.
+mutable struct CheckedScope
+    buffer::Any
+    open::Bool
+end
+const CheckedArray{T,N} = ScratchArray{T,N,CheckedScope}
+
+Base.pointer(array::ScratchArray) = array.address
+Base.pointer(array::CheckedArray) = array.owner.open ? array.address : used_late()
+@noinline used_late() = error("an array of scratch memory is used after the end of its @no_escape")
 
 Base.size(array::ScratchArray) = array.size
 Base.IndexStyle(::Type{<:ScratchArray}) = IndexLinear()
 Base.elsize(::Type{<:ScratchArray{T}}) where {T} = Base.elsize(Vector{T})
 Base.strides(array::ScratchArray) = Base.size_to_strides(1, array.size...)
-Base.unsafe_convert(::Type{Ptr{T}}, array::ScratchArray{T}) where {T} = array.pointer
-Base.pointer(array::ScratchArray) = array.pointer
+Base.unsafe_convert(::Type{Ptr{T}}, array::ScratchArray{T}) where {T} = pointer(array)
 Base.sizeof(array::ScratchArray) = length(array) * Base.elsize(array)
-function Base.reshape(array::ScratchArray{T}, size::Dims{N}) where {T,N}
+function Base.reshape(array::ScratchArray{T,M,Owner}, size::Dims{N}) where {T,M,Owner,N}
     scratch_bytes(T, size) == sizeof(array) && prod(size) == length(array) ||
         throw(DimensionMismatch("$size does not hold the $(length(array)) elements of the array"))
-    return ScratchArray{T,N}(array.pointer, size, array.buffer)
+    return ScratchArray{T,N,Owner}(array.address, size, array.owner)
 end
 # By address, so that broadcasting sees what overlaps.
-Base.dataids(array::ScratchArray) = (UInt(array.pointer),)
+Base.dataids(array::ScratchArray) = (UInt(array.address),)
 
 Base.@propagate_inbounds function Base.getindex(array::ScratchArray, i::Int)
     @boundscheck checkbounds(array, i)
-    return unsafe_load(array.pointer, i)
+    return unsafe_load(pointer(array), i)
 end
 Base.@propagate_inbounds function Base.setindex!(array::ScratchArray{T}, value, i::Int) where {T}
     @boundscheck checkbounds(array, i)
-    unsafe_store!(array.pointer, convert(T, value)::T, i)
+    unsafe_store!(pointer(array), convert(T, value)::T, i)
     return array
 end
 
@@ -63,7 +73,7 @@ scope; outside of one, it is for you to know when the buffer is rewound.
     bytes = scratch_bytes(T, size)
     # An empty array has no memory, and shares none.
     start = bytes == 0 ? Ptr{Cvoid}(BLOCK_ALIGNMENT) : aligned_ptr!(buffer, bytes, Base.datatype_alignment(T))
-    return ScratchArray{T,N}(start, size, buffer)
+    return ScratchArray{T,N,Any}(start, size, buffer)
 end
 
 @inline function scratch_bytes(::Type{T}, size::Dims) where {T}
@@ -410,9 +420,9 @@ ERROR: an array of scratch memory is used after the end of its @no_escape
 """
 mutable struct CheckedBuffer{B}
     buffer::B
-    open::Vector{Base.RefValue{Bool}} # of the scopes from outer to inner
+    scopes::Vector{CheckedScope} # from outer to inner
 end
-CheckedBuffer(buffer = SlabBuffer()) = CheckedBuffer(buffer, [Ref(true)])
+CheckedBuffer(buffer = SlabBuffer()) = CheckedBuffer(buffer, [CheckedScope(buffer, true)])
 
 # As the package Preferences reads one; Julia has had them since 1.6.
 const CHECKED = @static if VERSION >= v"1.6"
@@ -434,33 +444,11 @@ checking() = CHECKED
 checked_in_scope(buffer) = checking() ? CheckedBuffer(buffer) : buffer
 checked_in_scope(buffer::CheckedBuffer) = buffer
 
-struct CheckedArray{T,N} <: DenseArray{T,N}
-    array::ScratchArray{T,N}
-    open::Base.RefValue{Bool}
-end
-valid(checked::CheckedArray) = checked.open[] ? checked.array : used_late()
-@noinline used_late() = error("an array of scratch memory is used after the end of its @no_escape")
-
-# Where an array lies, or lay.
-address(scratch::ScratchArray) = scratch.pointer
-address(checked::CheckedArray) = checked.array.pointer
-
-Base.size(checked::CheckedArray) = size(checked.array)
-Base.IndexStyle(::Type{<:CheckedArray}) = IndexLinear()
-Base.elsize(::Type{<:CheckedArray{T}}) where {T} = Base.elsize(Vector{T})
-Base.strides(checked::CheckedArray) = strides(checked.array)
-Base.pointer(checked::CheckedArray) = pointer(valid(checked))
-Base.reshape(checked::CheckedArray{T}, size::Dims{N}) where {T,N} =
-    CheckedArray{T,N}(reshape(checked.array, size), checked.open)
-Base.sizeof(checked::CheckedArray) = sizeof(checked.array)
-Base.unsafe_convert(::Type{Ptr{T}}, checked::CheckedArray{T}) where {T} = pointer(checked)
-Base.dataids(checked::CheckedArray) = Base.dataids(checked.array)
-Base.@propagate_inbounds Base.getindex(checked::CheckedArray, i::Int) = valid(checked)[i]
-Base.@propagate_inbounds Base.setindex!(checked::CheckedArray, value, i::Int) = (valid(checked)[i] = value; checked)
-
 alloc_ptr!(checked::CheckedBuffer, n::Int) = alloc_ptr!(checked.buffer, n)
-alloc!(checked::CheckedBuffer, ::Type{T}, dims::Vararg{Integer,N}) where {T,N} =
-    CheckedArray{T,N}(alloc!(checked.buffer, T, dims...), checked.open[end])
+function alloc!(checked::CheckedBuffer, ::Type{T}, dims::Vararg{Integer,N}) where {T,N}
+    array = alloc!(checked.buffer, T, dims...)
+    return CheckedArray{T,N}(array.address, array.size, checked.scopes[end])
+end
 
 struct CheckedCheckpoint{B,C}
     checked::CheckedBuffer{B}
@@ -468,37 +456,36 @@ struct CheckedCheckpoint{B,C}
     depth::Int
 end
 function checkpoint_save(checked::CheckedBuffer)
-    checkpoint = CheckedCheckpoint(checked, checkpoint_save(checked.buffer), length(checked.open))
-    push!(checked.open, Ref(true))
+    checkpoint = CheckedCheckpoint(checked, checkpoint_save(checked.buffer), length(checked.scopes))
+    push!(checked.scopes, CheckedScope(checked.buffer, true))
     return checkpoint
 end
 # Also closes the scopes inside this one that an exception has left.
 close_scopes!(checked::CheckedBuffer, depth::Int) =
-    foreach(_ -> pop!(checked.open)[] = false, depth+1:length(checked.open))
+    foreach(_ -> pop!(checked.scopes).open = false, depth+1:length(checked.scopes))
 function checkpoint_restore!(checkpoint::CheckedCheckpoint)
     close_scopes!(checkpoint.checked, checkpoint.depth)
     return checkpoint_restore!(checkpoint.inner)
 end
 allocated_since(checkpoint::CheckedCheckpoint, address::Ptr) = allocated_since(checkpoint.inner, address)
 function reset_buffer!(checked::CheckedBuffer)
-    depth = length(checked.open)
+    depth = length(checked.scopes)
     close_scopes!(checked, 0)
     # The scopes around the reset have yet to end.
-    foreach(_ -> push!(checked.open, Ref(true)), 1:depth)
+    foreach(_ -> push!(checked.scopes, CheckedScope(checked.buffer, true)), 1:depth)
     return reset_buffer!(checked.buffer)
 end
 
 # An assignment between scratch arrays that overlap, such as `y .= y'`, is an error, as Base would have to copy one into an
 # array of the same type.
 
-Base.unaliascopy(array::Union{ScratchArray,CheckedArray}) = isempty(array) ? array : overlapping()
+Base.unaliascopy(array::ScratchArray) = isempty(array) ? array : overlapping()
 @noinline overlapping() = throw(ArgumentError(
     "the right side shares scratch memory with the left side, which would be overwritten while it is read: " *
     "assign a copy, as in `y .= copy(y')`"))
 
 # `copyto!` with positions copies what overlaps as between Arrays, as if it were elsewhere first: Base does not look for it.
-const ScratchMemory{T} = Union{ScratchArray{T},CheckedArray{T}}
-function Base.copyto!(to::ScratchMemory{T}, i::Integer, from::ScratchMemory{T}, j::Integer, n::Integer) where {T}
+function Base.copyto!(to::ScratchArray{T}, i::Integer, from::ScratchArray{T}, j::Integer, n::Integer) where {T}
     n < 0 && throw(ArgumentError("cannot copy $n elements: the number is negative"))
     checkbounds(to, i:i+n-1)
     checkbounds(from, j:j+n-1)
@@ -523,8 +510,9 @@ Base.show(io::IO, checked::CheckedBuffer) =
     print(io, "CheckedBuffer(", checked.buffer, ')')
 
 # An array that can still be read is shown as any other.
-ended(checked::CheckedArray) = string(Base.dims2string(size(checked)), ' ', nameof(typeof(checked)), '{',
-                                      eltype(checked), "} after the end of its @no_escape")
-Base.show(io::IO, checked::CheckedArray) = checked.open[] ? show(io, checked.array) : print(io, ended(checked))
-Base.show(io::IO, mime::MIME"text/plain", checked::CheckedArray) =
-    checked.open[] ? show(io, mime, checked.array) : print(io, ended(checked))
+ended(array::CheckedArray) =
+    string(Base.dims2string(size(array)), " ScratchArray{", eltype(array), "} after the end of its @no_escape")
+Base.show(io::IO, array::CheckedArray) =
+    array.owner.open ? invoke(show, Tuple{IO,DenseArray}, io, array) : print(io, ended(array))
+Base.show(io::IO, mime::MIME"text/plain", array::CheckedArray) =
+    array.owner.open ? invoke(show, Tuple{IO,MIME"text/plain",DenseArray}, io, mime, array) : print(io, ended(array))

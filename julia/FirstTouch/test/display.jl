@@ -32,7 +32,7 @@ kept = Ref{Any}()
     @test endswith(on_terminal(kept[]), "\n 1\n 1\n 1")
     nothing
 end
-@test on_terminal(kept[]) == repr(kept[]) == "3-element CheckedArray{Int64} after the end of its @no_escape"
+@test on_terminal(kept[]) == repr(kept[]) == "3-element ScratchArray{Int64} after the end of its @no_escape"
 
 p = pool()
 finalize(p)
