@@ -5,6 +5,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -96,18 +97,21 @@ def _decorated(function: Callable[P, R], buffer: Buffer | None) -> Callable[P, R
             "run in its scope; put `with scratch():` around the parts in between"
         )
 
-    @functools.wraps(function)
-    def scoped(*args: P.args, **kwargs: P.kwargs) -> R:
-        scope = _firsttouch.enter_scope(buffer)
-        try:
-            returned = function(*args, **kwargs)
-        finally:
-            scope.close()  # from here on memory is that of who is around: copies belong there
-        returned = _copied(returned, scope)
-        scope.settle()
-        return returned
+    made: Callable[P, R] = functools.update_wrapper(_Function(function, buffer, _copied), function)
+    return made
 
-    return scoped
+
+class _Function(_firsttouch.ScratchFunction):
+    """A function with a scope for each call; a method where it stands in a class."""
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> str:
+        return str(self.__qualname__)  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"scratch({self.__wrapped__!r})"  # type: ignore[attr-defined]
 
 
 _CONTAINERS = (tuple, list, dict)
@@ -116,15 +120,13 @@ _DEPTH = 8
 """Containers inside one another that are looked into. What lies deeper stays where it is."""
 
 
-_MAY_HOLD_ARRAYS = (np.ndarray, tuple, list, dict)
-
-
-def _copied(value: Any, scope: _firsttouch.EnteredScope) -> Any:
-    """Return a result with copies of its arrays in chunks of the scope's buffer, which they would keep alive."""
-    if type(value) not in _MAY_HOLD_ARRAYS:
-        return value
+def _copied(value: Any, made: _firsttouch.Made) -> Any:
+    """Return a result with copies of the arrays that a call made in chunks of its buffer, which they would keep."""
+    if type(value) is np.ndarray:
+        owner = made.pinned(value)
+        return value if owner is None or value.nbytes > owner.nbytes else _copy(value)
     found: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # each with the array that owns its memory
-    _look(value, scope, found, {}, _DEPTH)
+    _look(value, made, found, {}, _DEPTH)
     if not found:
         return value
     # Those that share memory with one another stay, as they would not in their copies, and so do views that are larger
@@ -133,19 +135,28 @@ def _copied(value: Any, scope: _firsttouch.EnteredScope) -> Any:
     copies: dict[int, tuple[Any, Any]] = {}
     for number, (array, owner) in found.items():
         if owners[id(owner)] == 1 and array.nbytes <= owner.nbytes:
-            copy = array.copy("K")
-            copy.flags.writeable = array.flags.writeable
-            copies[number] = array, copy
+            copies[number] = array, _copy(array)
     return _replaced(value, copies, _DEPTH)
 
 
+def _copy(array: np.ndarray) -> np.ndarray:
+    copy = array.copy("K")
+    if not array.flags.writeable:
+        copy.flags.writeable = False
+    return copy
+
+
 def _look(
-    value: Any, scope: _firsttouch.EnteredScope, found: dict[int, tuple[Any, Any]], seen: dict[int, Any], depth: int
+    value: Any,
+    made: _firsttouch.Made,
+    found: dict[int, tuple[Any, Any]],
+    seen: dict[int, Any],
+    depth: int,
 ) -> None:
     """Enter the arrays into `found` and the containers into `seen`, by their numbers; look into each once."""
     kind = type(value)
     if kind is np.ndarray:
-        owner = scope.pinned(value)
+        owner = made.pinned(value)
         if owner is not None:
             found[id(value)] = value, owner
     elif depth and kind in _CONTAINERS and id(value) not in seen:
@@ -153,7 +164,7 @@ def _look(
         # Other threads may change a dict meanwhile.
         for item in list(value.values()) if kind is dict else value:
             if type(item) in _LOOKED_AT:
-                _look(item, scope, found, seen, depth - 1)
+                _look(item, made, found, seen, depth - 1)
 
 
 def _replaced(value: Any, new: dict[int, tuple[Any, Any]], depth: int) -> Any:

@@ -120,7 +120,7 @@ def test_shared_memory_is_closed_in_a_forked_child() -> None:
 def test_fields_may_have_any_name() -> None:
     ft.FixedBuffer(np.zeros(1000, [("Oxygen", "f8"), ("O", "i4")]))
     for kind in ("O", [("Oxygen", "f8"), ("rest", "O")], [("a", [("O", "f8"), ("b", "O")])]):
-        with pytest.raises(TypeError, match="of objects, whose references would be lost"):
+        with pytest.raises(ValueError, match="of objects, whose references would be lost"):
             ft.FixedBuffer(np.zeros(1000, kind))
 
 
@@ -166,3 +166,17 @@ def test_a_buffer_within_a_block_of_another() -> None:
     assert [int(a.min()) for a in arrays] == [int(a.max()) for a in arrays] == [1, 2, 3]
     with pytest.raises(ValueError, match="overlap"):
         ft.FixedBuffer(block[1000:])
+
+
+def test_a_block_at_the_address_of_the_storage_beneath() -> None:
+    """Also where it is freed in a scope of the buffer that the storage is of."""
+    outer = ft.ScratchBuffer("1 MiB")
+    storage = outer.zeros(50_000, np.uint8)
+    inner = ft.FixedBuffer(storage)
+    with ft.scratch(inner):
+        array = np.full(2_000, 7, np.uint8)
+    assert array.ctypes.data == storage.ctypes.data
+    used = outer.used
+    with ft.scratch(outer):
+        del array
+    assert (outer.used, inner.used) == (used, 0)

@@ -76,6 +76,33 @@ def test_inside_and_around_other_blocks() -> None:
     assert ft.get_allocator() == NUMPY
 
 
+@pytest.mark.parametrize("expression", ["pool()", "limited(pool(), '1 GiB')", "numpy_default()"])
+def test_a_function_where_another_allocator_is_used(expression: str) -> None:
+    buffer, chosen = ft.ScratchBuffer("1 MiB"), eval(expression, vars(ft))
+
+    @ft.scratch(buffer)
+    def called() -> Any:
+        arrays = np.ones(5_000), chosen.ones(5_000)
+        return [ft.get_allocator(array) == buffer for array in arrays]
+
+    with ft.use(chosen):
+        assert called() == [True, False]
+        with ft.scratch(buffer):
+            assert called() == [True, False]
+        assert ft.get_allocator() == chosen
+    assert called() == [True, False]
+    assert ft.get_allocator() == NUMPY
+
+
+def test_an_array_of_an_adaptor_on_the_buffer_that_ends_in_a_scope() -> None:
+    buffer = ft.ScratchBuffer("1 MiB")
+    limited = ft.limited(buffer, "1 MiB")
+    array = limited.ones(5_000)
+    with ft.scratch(buffer):
+        del array
+    assert (ft.stats(limited).in_use, buffer.used) == (0, 0)
+
+
 def leave(scratch: Any) -> None:
     scratch.__exit__(None, None, None)
 

@@ -82,6 +82,27 @@ def test_a_child_task_while_the_scope_is_open() -> None:
     assert buffer.used == 0
 
 
+def test_a_task_beside_the_scope_of_another() -> None:
+    async def holder(entered: asyncio.Event, done: asyncio.Event) -> None:
+        with ft.scratch(ft.FixedBuffer(4_096)):
+            entered.set()
+            await done.wait()
+            with pytest.raises(MemoryError):
+                np.ones(MIDDLE)
+
+    async def main() -> None:
+        entered, done = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(holder(entered, done))
+        await entered.wait()
+        assert ft.get_allocator() == NUMPY
+        make(Kept())  # more than the buffer has
+        assert ft.scratch(lambda: int(np.ones(MIDDLE).sum()))() == MIDDLE
+        done.set()
+        await task
+
+    asyncio.run(main())
+
+
 def test_a_thread_that_is_given_the_context() -> None:
     buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
     asked, go = threading.Event(), threading.Event()

@@ -43,7 +43,7 @@ use pyo3::types::PyDict;
 fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     functions.map_or(Ok(()), |functions| python::add(py, functions))?;
     call_sites::look_up(py);
-    scratch::default_buffers::look_up(py)?;
+    scratch::scope::look_up(py)?;
     firsttouch::pages::placement::explicit_page_sizes();
     let _ = NumPy::get(py); // if NumPy is not supported, the error occurs when it is needed
     Ok(())
@@ -64,15 +64,14 @@ mod _firsttouch {
         handlers::capsules::{accepts, current, enter, get_allocator, leave},
         handlers::front::{arrays_only, install, is_installed, set_small_limit, uninstall},
         inspection::{inspect, pagemap},
-        numba::{entry::NumbaBuffers, failure::numba_failure, numba_setup},
+        numba::{NumbaBuffers, numba_failure, numba_setup},
         placement::{current_node, highest_node, migrate_range, numa_nodes, receipt_of, touch_range},
         process::{fail_calls, last_failure, shrink_slots, stats, trim, trim_c_library},
         python::values::fail_allocation,
         register_callbacks,
         report::{ReportStart, report},
         scratch::buffer::{FixedBuffer, PyBuffer, ScratchBuffer},
-        scratch::default_buffers::{default_buffer, home},
-        scratch::scope::{EnteredScope, PyScope, Scopes, enter_scope},
+        scratch::scope::{Made, PyScope, Scopes, ScratchFunction, default_buffer, home},
         sharing::{SharedMapping, shared_arrived, shared_wait_until_opened},
         tools::machine::{budget_file, end_with, headroom, leave_budget, memory_bounds, share_budget},
         tools::profile::ProfileRegion,

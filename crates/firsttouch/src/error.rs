@@ -55,8 +55,6 @@ pub enum Limit {
         capacity: usize,
         /// Bytes of its live blocks.
         used: usize,
-        /// Bytes of its largest gap.
-        gap: usize,
         /// Number of its live blocks.
         blocks: u32,
     },
@@ -157,13 +155,12 @@ impl fmt::Display for AllocError {
                 Bytes(used),
                 left(allowed, used)
             ),
-            Limit::Full { capacity, used, gap, blocks } => write!(
+            Limit::Full { capacity, used, blocks } => write!(
                 f,
-                "the fixed buffer has {}, of which {} are in use by {blocks} live block{}; its largest gap has {}",
+                "the fixed buffer has {}, of which {} are in use by {blocks} live block{}; no free piece is large enough",
                 Bytes(capacity),
                 Bytes(used),
                 if blocks == 1 { "" } else { "s" },
-                Bytes(gap)
             ),
             Limit::Forked => write!(
                 f,

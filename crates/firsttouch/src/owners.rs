@@ -55,6 +55,14 @@ pub(crate) struct Keepers {
 /// No keeper is called under the lock.
 pub(crate) static KEEPERS: Lock<Keepers> = Lock::new(Keepers { all: Vec::new(), last: 0 });
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+impl Keepers {
+    fn note(&self) {
+        HIGHEST.store(self.all.first().map_or(0, |((height, _), _)| height.0), Release);
+        COUNT.store(self.all.len(), Release);
+    }
+}
 
 /// The first keeper behind a place.
 fn next(behind: Option<Place>) -> Option<(Place, Arc<dyn Allocator>)> {
@@ -73,7 +81,7 @@ pub fn enter(keeper: Arc<dyn Allocator>) {
         let place = (height, keepers.last);
         let at = keepers.all.partition_point(|(other, _)| *other < place);
         keepers.all.insert(at, (place, keeper.clone()));
-        COUNT.store(keepers.all.len(), Release);
+        keepers.note();
     }
 }
 
@@ -83,8 +91,13 @@ fn leave(place: Place, keeper: &Arc<dyn Allocator>) -> bool {
     let found = keepers.all.iter().position(|(other, _)| *other == place);
     let Some(at) = found.filter(|_| Arc::strong_count(keeper) == 2) else { return false };
     keepers.all.remove(at);
-    COUNT.store(keepers.all.len(), Release);
+    keepers.note();
     true
+}
+
+/// Whether no keeper is asked before this one: what it lists is its own, and in no memory that it gave to another.
+pub fn is_highest(keeper: &dyn Allocator) -> bool {
+    height(keeper) >= HIGHEST.load(Acquire)
 }
 
 /// Drops the keepers that are referenced only here and have no live blocks, and then those that they referenced.

@@ -11,7 +11,7 @@ use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::failure::last_reason;
 use firsttouch::os::{Call, fail_after, headroom, huge_page_size};
 use firsttouch::pages::placement::{Page, Placement, Populate, Reason};
-use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::scratch::Buffer;
 use firsttouch::sources::Pages;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ fn more_than_is_available_is_an_error_before_anything_is_touched() {
 fn who_stands_on_it_keeps_the_reason() {
     alone("who_stands_on_it_keeps_the_reason", || {
         let pages = || Pages::placed(Placement { populate: Populate::Best, ..Placement::default() });
-        let buffer = Buffer::growing(pages(), BufferOptions::default()).unwrap();
+        let buffer = Buffer::growing(pages(), Buffer::CHUNK);
         let above: [Arc<dyn Allocator>; 2] = [Pool::over(pages(), Options::default()), buffer];
         for allocator in above {
             let error = allocator.allocate(Request::bytes(headroom() + (256 << 20))).unwrap_err();

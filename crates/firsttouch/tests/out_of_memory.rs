@@ -16,7 +16,7 @@ use firsttouch::os::page_size;
 use firsttouch::pages::placement::{Placement, Populate};
 use firsttouch::residency::{query, summarize};
 use firsttouch::scratch::Arena;
-use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::scratch::Buffer;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -109,7 +109,7 @@ fn pool() -> Arc<dyn Allocator> {
 fn allocators() {
     let placement = Placement { populate: Populate::Threads(1), ..Placement::default() };
     let options = GuardedOptions { side: Side::Before, keep: 8 << 20 };
-    let buffer = |upstream| Buffer::growing(upstream, BufferOptions::default()).unwrap();
+    let buffer = |upstream| Buffer::growing(upstream, Buffer::CHUNK);
     let all: [(&str, Arc<dyn Allocator>); 13] = [
         ("malloc", Arc::new(Malloc)),
         ("calloc", Calloc::new()),

@@ -31,13 +31,13 @@ from numba.core.runtime import _nrt_python
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Buffer, NumbaBuffers, ScratchBuffer
 
-for _name, _address in _firsttouch.numba_setup(_nrt_python.c_helpers["get_api"]).items():
+for _name, _address in _firsttouch.numba_setup(_nrt_python.c_helpers["get_api"]):
     _binding.add_symbol(_name, _address)
 
-from firsttouch.numba import kinds as _kinds  # noqa: E402 - its code calls these functions
-from firsttouch.numba.kinds import scratch_buffer, thread_buffers  # noqa: E402
+from firsttouch.numba.compiled import register, scratch_buffer, thread_buffers  # noqa: E402 - it calls these functions
 
-_kinds.register()
+register()
+del register
 
 
 class ThreadBuffers(NumbaBuffers):

@@ -4,23 +4,18 @@
 
 use crate::allocators::allocator::{PyAllocator, process_pool, small_limit};
 use crate::handlers::front::{ensure_front, installed};
-use crate::handlers::handler::{Handler, Kind};
+use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
 use crate::handlers::raw;
 use crate::numpy::{CAPSULE, NumPy, OWNDATA, handler_in};
 use crate::python::gil::Once;
 use crate::python::values::{PyTypeError, ensure_memory};
-use crate::scratch::scope::Opening;
+use crate::scratch::scope;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Owner};
-use firsttouch::scratch::Buffer;
 use firsttouch::sync::First;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
-use std::sync::Arc;
-
-/// NumPy keeps a few blocks below this many bytes.
-const NUMPYS_SMALL: usize = 1024;
 
 unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
     // SAFETY: the capsule was made below around a boxed handler, and its last array is gone.
@@ -32,11 +27,11 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
         Box::from_raw(pointer.cast::<Handler>())
     };
     // Attached, or PyO3 would keep the capsule that a scope's handler holds until somebody else is.
-    let is_needed = handler.is_last();
+    let may_be_last = handler.kind != Kind::Scope;
     let held = &mut Some(handler);
     Python::try_attach(|_| drop(held.take()));
     drop(held.take());
-    if is_needed {
+    if may_be_last {
         owners::sweep();
     }
 }
@@ -63,7 +58,7 @@ fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, 
     }
     ensure_front(py);
     let &(_, next) = NumPy::get(py)?.own_handler(py)?;
-    let handler = ONE.get_or_init(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next, None));
+    let handler = ONE.get_or_init(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next));
     // SAFETY: this handler lives for ever, so the capsule needs no destructor.
     unsafe {
         let raw = handler.raw().cast_mut();
@@ -85,7 +80,7 @@ pub fn named<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&
             None => numpys(py, allocator),
             Some(native) => {
                 let &(_, next) = NumPy::get(py)?.own_handler(py)?;
-                around(py, Handler::new(Kind::Context, native.clone(), small(native.as_ref()), next, None))
+                around(py, Handler::new(Kind::Context, native.clone(), small(native.as_ref()), next))
             }
         };
         made.map(Bound::unbind)
@@ -93,67 +88,34 @@ pub fn named<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&
     Ok(made.bind(py))
 }
 
-/// For a scope: arrays below NumPy's own small limit stay with NumPy, which keeps a few of them itself.
-pub fn of_scope<'py>(
-    buffer: &Arc<Buffer>,
-    opening: &Arc<Opening>,
-    before: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = before.py();
-    ensure_memory(py)?;
-    let &(_, next) = NumPy::get(py)?.own_handler(py)?;
-    let scope = Some((opening.clone(), before.clone().unbind()));
-    around(py, Handler::new(Kind::Scope, buffer.clone(), NUMPYS_SMALL, next, scope))
+/// For the context of a scope with a number; without scopes it is served by who is behind it.
+pub fn of_scope<'py>(scope: u64, behind: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the capsule holds a handler, whose first fields have not changed since NumPy 1.22, and the new one keeps it.
+    let next = unsafe { (*handler_in(&behind)?).allocator };
+    around(behind.py(), Handler::of_scope(scope, next, behind.unbind()))
+}
+
+/// The handler in a capsule, if it is one of ours.
+pub fn ours<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
+    // SAFETY: the capsule lives as long as the reference and keeps its handler.
+    Ok(unsafe { Handler::from_raw(handler_in(capsule)?) })
 }
 
 /// The handler in a capsule, if it is one of ours and serves from an allocator.
 pub fn handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
-    // SAFETY: the capsule lives as long as the reference and keeps its handler.
-    let ours = unsafe { Handler::from_raw(handler_in(capsule)?) };
-    Ok(ours.filter(|handler| handler.kind != Kind::NumPy))
+    Ok(ours(capsule)?.filter(|handler| handler.kind != Kind::NumPy))
 }
 
-/// The nearest handler from `capsule` outwards that is no scope's that ended.
-pub fn nearest_open<'py>(capsule: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = capsule.py();
-    let mut at = capsule;
-    if at.is(NumPy::get(py)?.default_capsule(py)) {
-        return Ok(at);
-    }
-    while let Some(before) = ended(&at)? {
-        at = before.into_bound(py);
-    }
-    Ok(at)
+/// Who serves a context where no scope does.
+pub fn behind_scopes(capsule: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let behind = ours(&capsule)?.and_then(|handler| Some(handler.behind()?.bind(capsule.py()).clone()));
+    Ok(behind.unwrap_or(capsule))
 }
 
-/// Who serves after the scope of `capsule`, which ended: the nearest open one, or who served before them all. The scope lets go
-/// of others that ended: where each is opened before the last one is left, they would be a chain without an end.
-pub fn after<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = capsule.py();
-    let mut at = capsule.clone();
-    while let Some((_, before)) = handler(&at)?.and_then(Handler::scope).filter(|(opening, _)| !opening.is_open()) {
-        let next = before.lock().clone_ref(py).into_bound(py);
-        at = next;
-    }
-    if let Some((_, before)) = handler(capsule)?.and_then(Handler::scope) {
-        let gone = std::mem::replace(&mut *before.lock(), at.clone().unbind());
-        drop(gone); // not under the lock: it may be the last reference
-    }
-    nearest_open(at)
-}
-
-/// The allocator that serves from `capsule` outwards; `None` stands for what serves the process.
-pub fn who_serves(capsule: Bound<'_, PyAny>) -> PyResult<Option<Arc<dyn Allocator>>> {
-    let nearest = nearest_open(capsule)?;
-    let handler = handler(&nearest)?.filter(|handler| handler.kind != Kind::Front);
-    Ok(handler.map(|handler| handler.allocator().clone()))
-}
-
-/// What served before the scope of this capsule, if it is an ended scope's.
-fn ended(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
-    let handler = handler(capsule)?;
-    let scope = handler.and_then(|handler| handler.scope()).filter(|(opening, _)| !opening.serves());
-    Ok(scope.map(|(_, before)| before.lock().clone_ref(capsule.py())))
+/// The same, unless a scope is open that serves the context.
+pub fn nearest_open(capsule: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let scope = ours(&capsule)?.map_or(scope::NONE, Handler::scope);
+    if scope::is_open(scope) { Ok(capsule) } else { behind_scopes(capsule) }
 }
 
 /// Lets `allocator` serve the current context; what served it before, to be put back.
@@ -172,7 +134,12 @@ pub fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 pub fn current(py: Python<'_>) -> PyResult<PyAllocator> {
     let numpy = NumPy::get(py)?;
-    let capsule = nearest_open(numpy.current(py)?)?;
+    let capsule = numpy.current(py)?;
+    let scope = ours(&capsule)?.map_or(scope::NONE, Handler::scope);
+    if let Some(buffer) = scope::serving(scope, NUMPYS_SMALL) {
+        return Ok(PyAllocator::ours(buffer));
+    }
+    let capsule = behind_scopes(capsule)?;
     if capsule.is(numpy.default_capsule(py)) {
         return Ok(installed().map_or_else(PyAllocator::numpy, PyAllocator::ours));
     }

@@ -52,8 +52,7 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
     if let Some(now) = raised_for() {
         firsttouch::glibc::begin_to_raise(now);
     }
-    let front: &'static Handler =
-        Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind, None));
+    let front: &'static Handler = Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind));
     // SAFETY: the handler was leaked, passes on what it does not serve, and finds the maker of each block by its address.
     unsafe { numpy.put_front(py, front.raw())? };
     let _ = FRONT.set(front);

@@ -6,26 +6,27 @@
 
 #![allow(unsafe_code)] // Safety: NumPy passes each function its handler's own context, and its own live blocks.
 
-use crate::allocators::allocator::register_owner;
-use crate::handlers::{capsules, front, observed, raw};
+use crate::allocators::allocator::{process_pool, register_owner};
+use crate::handlers::{observed, raw};
 use crate::numpy::{Functions, NUMPYS_NAME, RawHandler};
-use crate::scratch::scope::Opening;
+use crate::scratch::scope;
 use firsttouch::address_map;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::glibc;
 use firsttouch::owners::{self, Owner};
-use firsttouch::scratch::Buffer;
-use firsttouch::sync::lock::Lock;
 use firsttouch_trace::trace;
 use pyo3::prelude::*;
-use std::any::Any;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 const NAME: &str = "firsttouch";
+/// Scopes leave requests below this many bytes to NumPy, which keeps a few such blocks itself.
+pub const NUMPYS_SMALL: usize = 1024;
 
 /// Whom a handler serves.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub enum Kind {
     /// A context or constructors that chose NumPy's own: every request goes on to NumPy, and large ones to CPython's own
     /// functions.
     NumPy,
-    /// A scope; arrays too small for it go on to NumPy.
+    /// A context in which a scope is open or was: what no scope serves goes on to who served the context before.
     Scope,
 }
 
@@ -49,16 +50,18 @@ pub struct Handler {
     raw: RawHandler,
     /// Requests below this many bytes go on to `next`.
     small: AtomicUsize,
-    /// Requests below this many bytes do so at once: the same, or none while profiles and traces are told of each.
+    /// Requests below this many bytes do so at once: the same, or fewer where scopes may serve them, or none while profiles and
+    /// traces are told of each.
     quick: AtomicUsize,
+    has_scopes: AtomicBool,
+    /// The number by which threads list the scopes that serve the requests of this handler.
+    scope: AtomicU64,
     /// The handler that small requests and foreign addresses go to.
     next: Functions,
     /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
     charge: AtomicPtr<Arc<dyn Allocator>>,
-    /// The scratch buffer that it serves from, if it does: that takes its own blocks back itself.
-    buffer: Option<Arc<Buffer>>,
-    /// Of a scope's handler: whom it serves, and the capsule of what served before.
-    scope: Option<(Arc<Opening>, Lock<Py<PyAny>>)>,
+    /// Of a scope's handler: the capsule of who served the context before, whose functions are `next`.
+    behind: Option<Py<PyAny>>,
     pub kind: Kind,
     /// Whether profiles and traces are told of every call, and not only of what its allocator serves.
     observed: AtomicBool,
@@ -70,20 +73,28 @@ unsafe impl Sync for Handler {}
 unsafe impl Send for Handler {}
 
 impl Handler {
-    /// A handler that serves from `allocator`; requests below `small` bytes and foreign addresses go to `next`. That of a
-    /// scope knows whom it serves, and the capsule of what served before.
-    pub fn new(
+    /// A handler that serves from `allocator`; requests below `small` bytes and foreign addresses go to `next`.
+    pub fn new(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
+        let scope = if kind == Kind::Front { scope::OF_FRONT } else { scope::NONE };
+        Self::make(kind, allocator, small, next, scope, None)
+    }
+
+    /// The handler of the context of a scope with a number.
+    pub fn of_scope(scope: u64, next: Functions, behind: Py<PyAny>) -> Box<Self> {
+        let handler = Self::make(Kind::Scope, process_pool().clone(), usize::MAX, next, scope, Some(behind));
+        handler.let_scopes();
+        handler
+    }
+
+    fn make(
         kind: Kind,
         allocator: Arc<dyn Allocator>,
         small: usize,
         next: Functions,
-        scope: Option<(Arc<Opening>, Py<PyAny>)>,
+        scope: u64,
+        behind: Option<Py<PyAny>>,
     ) -> Box<Self> {
-        if kind != Kind::Scope {
-            register_owner(&allocator); // a buffer is registered once
-        }
-        let any: Arc<dyn Any + Send + Sync> = allocator.clone();
-        let buffer = any.downcast::<Buffer>().ok();
+        register_owner(&allocator);
         let mut name = [0; 127];
         // There are programs, NumPy's own tests among them, that know the default by its name.
         let text = if matches!(kind, Kind::Front | Kind::NumPy) { NUMPYS_NAME } else { NAME };
@@ -96,10 +107,11 @@ impl Handler {
             },
             small: AtomicUsize::new(small),
             quick: AtomicUsize::new(small),
+            has_scopes: AtomicBool::new(false),
+            scope: AtomicU64::new(scope),
             next,
             charge: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
-            buffer,
-            scope: scope.map(|(opening, before)| (opening, Lock::new(before))),
+            behind,
             kind,
             observed: AtomicBool::new(false),
         });
@@ -142,9 +154,44 @@ impl Handler {
 
     /// Sends every request on, or only those below `small` bytes.
     pub fn set_small(&self, small: usize) {
-        let is_observed = self.observed.load(Relaxed);
+        let most = match (self.observed.load(Relaxed), self.has_scopes.load(Relaxed)) {
+            (true, _) => 0,
+            (false, true) => NUMPYS_SMALL,
+            (false, false) => usize::MAX,
+        };
         self.small.store(small, Release); // after the door was set up, which whoever sees it then sees
-        self.quick.store(if is_observed { 0 } else { small }, Release);
+        self.quick.store(small.min(most), Release);
+    }
+
+    /// Has requests that scopes may serve looked at from now on. (A thread that changes the small limit at the same time may
+    /// undo this, until the next scope is entered.)
+    #[inline]
+    pub fn let_scopes(&self) {
+        if self.quick.load(Relaxed) > NUMPYS_SMALL {
+            self.has_scopes.store(true, Relaxed);
+            self.quick.fetch_min(NUMPYS_SMALL, Release);
+        }
+    }
+
+    /// The number of the scopes that serve its requests.
+    pub fn scope(&self) -> u64 {
+        self.scope.load(Relaxed)
+    }
+
+    /// Lets the scopes of another number serve.
+    pub fn set_scope(&self, scope: u64) {
+        self.scope.store(scope, Relaxed);
+    }
+
+    /// Of a scope's handler: the capsule of who served the context before.
+    pub fn behind(&self) -> Option<&Py<PyAny>> {
+        self.behind.as_ref()
+    }
+
+    /// Whether `next` is a handler of ours, too, which then knows the makers of blocks and those whom it tells of them.
+    fn relays(&self) -> bool {
+        let own: unsafe extern "C" fn(_, _) -> _ = malloc;
+        std::ptr::fn_addr_eq(self.next.malloc, own)
     }
 
     pub fn small(&self) -> usize {
@@ -168,16 +215,6 @@ impl Handler {
         unsafe { &*self.charge.load(Acquire) }
     }
 
-    /// Whether its allocator may be unused once it is gone: where it is a scope's, as the last reference beside the registry.
-    pub fn is_last(&self) -> bool {
-        self.kind != Kind::Scope || Arc::strong_count(self.allocator()) <= 3
-    }
-
-    /// Of a scope's handler: whom it serves, and what served before.
-    pub fn scope(&self) -> Option<(&Opening, &Lock<Py<PyAny>>)> {
-        self.scope.as_ref().map(|(opening, before)| (&**opening, before))
-    }
-
     /// Serves a request that does not go on at once.
     fn serve(&self, request: Request) -> *mut c_void {
         if !self.observed.load(Relaxed) {
@@ -189,14 +226,20 @@ impl Handler {
 
     /// The same, of which profiles and traces were told, if they are.
     fn take(&self, request: Request) -> *mut c_void {
+        let size = request.size();
+        if let Some(buffer) = scope::serving(self.scope(), size) {
+            let block = give(&*buffer, request);
+            // Of the front's requests others are told as a whole.
+            return if self.kind == Kind::Front { block } else { observed::gave(block, size, true) };
+        }
         if request.size() < self.small() { self.ask_next(request) } else { self.allocate(request) }
     }
 
     fn allocate(&self, request: Request) -> *mut c_void {
-        match (self.kind, self.scope()) {
-            (Kind::NumPy, _) => raw::passing(|| self.ask_next(request)),
-            (Kind::Raw, _) if raw::passes() => self.ask_next(request),
-            (Kind::Front | Kind::Raw, _) => {
+        match self.kind {
+            Kind::NumPy => raw::passing(|| self.ask_next(request)),
+            Kind::Raw if raw::passes() => self.ask_next(request),
+            Kind::Front | Kind::Raw => {
                 // SAFETY: nobody uses the block, if there is one.
                 glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
                 // A budget serves the interpreter a little longer than arrays.
@@ -205,7 +248,6 @@ impl Handler {
                 glibc::allocated(block as usize, request.size(), self.kind == Kind::Front);
                 if self.kind == Kind::Raw { observed::gave(block, request.size(), false) } else { block }
             }
-            (_, Some((opening, before))) if !opening.serves() => self.pass_on(before, request),
             _ => observed::gave(give(&**self.allocator(), request), request.size(), true),
         }
     }
@@ -218,23 +260,6 @@ impl Handler {
                 false => (self.next.malloc)(self.next.ctx, request.size()),
             }
         }
-    }
-
-    /// A request of a context that knows a scope which has ended, or is another thread's: the nearest open scope around it
-    /// gets it, or whoever served before them all.
-    #[cold]
-    fn pass_on(&self, before: &Lock<Py<PyAny>>, request: Request) -> *mut c_void {
-        let around = Python::try_attach(|py| {
-            let before = before.lock().clone_ref(py);
-            capsules::who_serves(before.into_bound(py)).ok().flatten()
-        });
-        if let Some(allocator) = around.flatten() {
-            return give(&*allocator, request);
-        }
-        if let Some(front) = front::serving().filter(|front| request.size() >= front.small()) {
-            return front.allocate(request);
-        }
-        self.ask_next(request)
     }
 
     /// # Safety
@@ -383,6 +408,10 @@ impl Handler {
     /// It lives, and nobody uses it any more.
     unsafe fn free(&self, address: NonNull<u8>, size: usize) {
         let pointer = address.as_ptr().cast::<c_void>();
+        if self.relays() {
+            // SAFETY: as demanded, with the context of its functions.
+            return unsafe { (self.next.free)(self.next.ctx, pointer, size) };
+        }
         match self.kind {
             Kind::Front => glibc::freed(pointer as usize, size),
             Kind::Raw => {
@@ -393,14 +422,19 @@ impl Handler {
         }
         // SAFETY: as demanded; each block goes to who made it.
         unsafe {
-            if let Some(buffer) = self.buffer.as_ref().filter(|_| !owners::is_unlisted(address))
-                && buffer.try_deallocate(address)
-            {
+            if scope::take_back(address) {
                 return;
             }
             match owners::find(address) {
                 Owner::Segment(owner) => owner.deallocate(address),
-                Owner::Keeper(owner) => owner.deallocate(address),
+                Owner::Keeper(owner) => {
+                    owner.deallocate(address);
+                    let is_left_alone = Arc::strong_count(&owner) == 2; // by all but the registry
+                    drop(owner);
+                    if is_left_alone {
+                        owners::sweep();
+                    }
+                }
                 Owner::Gone => {}
                 Owner::Nobody => (self.next.free)(self.next.ctx, pointer, size),
             }
@@ -415,8 +449,8 @@ impl Handler {
         let (next, pointer) = (&self.next, address.as_ptr().cast::<c_void>());
         // SAFETY: as demanded.
         unsafe {
-            if let Some(buffer) = self.buffer.as_ref().filter(|buffer| buffer.owns(address) == Some(true)) {
-                return self.reallocate(&**buffer, address, size);
+            if self.relays() {
+                return (next.realloc)(next.ctx, pointer, size);
             }
             match owners::find(address) {
                 Owner::Segment(owner) => self.reallocate(owner, address, size),

@@ -104,7 +104,7 @@ pub fn stand(py: Python<'_>) -> Result<&'static Handler, &'static str> {
     let version = py.version_info();
     IS_MALLOC.store((version.major, version.minor) <= LAST_ON_MALLOC, Relaxed);
     let behind = Functions { ctx, malloc, calloc, realloc, free: free_behind };
-    let front: &'static Handler = Box::leak(Handler::new(Kind::Raw, process_pool().clone(), usize::MAX, behind, None));
+    let front: &'static Handler = Box::leak(Handler::new(Kind::Raw, process_pool().clone(), usize::MAX, behind));
     FRONT.store(std::ptr::from_ref(front).cast_mut(), Release);
     let mut ours = RawDomain {
         ctx: null_mut(),

@@ -6,8 +6,7 @@
 
 #![allow(unsafe_code)] // Safety: one thread uses a cursor, that of its call; frames are its own (law 8).
 
-use crate::numba::failure::Failure;
-use crate::numba::runtime::{self, MemInfo};
+use crate::numba::{self, Failure, MemInfo};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::scratch::{Arena, Buffer, Mark, Scratch as _};
 use pyo3::ffi;
@@ -55,7 +54,7 @@ struct Count {
 impl Count {
     fn new(kept: Kept) -> Result<Self, Failure> {
         let kept = NonNull::from_mut(Box::leak(Box::new(kept)));
-        let Some(info) = runtime::counted(kept.as_ptr().cast(), ended) else {
+        let Some(info) = numba::counted(kept.as_ptr().cast(), ended) else {
             ended(kept.as_ptr().cast());
             return Err(Failure::memory("no memory is left to count arrays"));
         };
@@ -70,7 +69,7 @@ impl Count {
     /// Whether no live array refers to it.
     fn is_alone(&self) -> bool {
         // SAFETY: the reference is ours.
-        unsafe { runtime::alone(self.info) }
+        unsafe { numba::alone(self.info) }
     }
 
     /// Leaves the count to its arrays, for which it keeps this from now on.
@@ -83,7 +82,7 @@ impl Count {
 impl Drop for Count {
     fn drop(&mut self) {
         // SAFETY: the reference is ours, and we are done with it.
-        unsafe { runtime::release(self.info) };
+        unsafe { numba::release(self.info) };
     }
 }
 

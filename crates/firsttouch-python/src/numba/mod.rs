@@ -1,26 +1,328 @@
-//! Scratch buffers inside code compiled by Numba.
+//! Scratch buffers inside code compiled by Numba: the ways into such code and out of it, the functions that it calls, Numba's
+//! reference counts, and why a call failed.
 //!
-//! Compiled code bumps a [`cursor`] itself, and calls the functions of [`entry`] in all other cases. [`runtime`] is Numba's
-//! reference counting, and [`failure`] says why a call failed.
+//! Each call from Python has a [`Cursor`] of its own, which its type keeps inside the call and, in a loop in parallel, inside a
+//! thread. Compiled code bumps it itself, and calls the functions below in all other cases; they need no interpreter, as loops
+//! in parallel run without it.
+
+#![allow(unsafe_code)] // Safety: compiled code passes the cursors that it got on entry, during the same call.
 
 pub mod cursor;
-pub mod entry;
-pub mod failure;
-pub mod runtime;
 
-use crate::python::values::PyRuntimeError;
+use crate::python::values::{PyMemoryError, PyRuntimeError, PyValueError};
+use crate::scratch::buffer::PyBuffer;
+use cursor::{Cursor, MarkFrame};
+use firsttouch::allocator::AllocError;
+use firsttouch::failure;
+use firsttouch::sync::thread;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::mem::transmute;
+use std::ptr::{NonNull, null_mut, with_exposed_provenance};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Does something with a cursor; the failure is kept for its exception.
+///
+/// # Safety
+/// Compiled code has the cursor from `enter` or `local`, and its call lasts.
+unsafe fn attempt<T>(cursor: *mut Cursor, run: impl FnOnce(&mut Cursor) -> Result<T, Failure>) -> Option<T> {
+    // SAFETY: the caller's promise; no other thread uses the cursor.
+    let cursor = unsafe { &mut *cursor };
+    let failure = match run(cursor) {
+        Ok(done) => return Some(done),
+        Err(failure) => failure,
+    };
+    if cursor.caller != thread() {
+        cursor.failed = Some(failure.clone()); // Numba would not report it
+    }
+    failure.put();
+    None
+}
+
+extern "C" fn allocate(cursor: *mut Cursor, size: usize) -> usize {
+    // SAFETY: the cursor is from `enter` or `local`, and its call lasts (head of the file).
+    unsafe { attempt(cursor, |cursor| cursor.allocate(size)) }.unwrap_or(0)
+}
+
+extern "C" fn mark(cursor: *mut Cursor) -> *mut MarkFrame {
+    // SAFETY: as above.
+    unsafe { attempt(cursor, Cursor::open) }.unwrap_or(null_mut())
+}
+
+/// Whether it was done.
+extern "C" fn rewind(cursor: *mut Cursor, frame: *mut MarkFrame) -> bool {
+    // SAFETY: as above.
+    unsafe { attempt(cursor, |cursor| cursor.rewind(frame)) }.is_some()
+}
+
+/// Fails for a shape of which there can be no array.
+extern "C" fn bad_shape(cursor: *mut Cursor, lengths: *const isize, count: usize, itemsize: isize) {
+    // SAFETY: compiled code passes an array of that many lengths.
+    let lengths = unsafe { std::slice::from_raw_parts(lengths, count) };
+    let shape: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+    let shape = format!("({}{})", shape.join(", "), if count == 1 { "," } else { "" });
+    let failure = Failure::value(if lengths.iter().any(|&length| length < 0) {
+        format!("negative dimensions are not allowed: {shape}")
+    } else {
+        format!("no address space holds an array of shape {shape} with items of {itemsize} bytes")
+    });
+    // SAFETY: as above.
+    unsafe { attempt(cursor, |_| Err::<(), _>(failure)) };
+}
+
+/// A new reference to a cursor's buffer.
+extern "C" fn object(cursor: *mut Cursor) -> *mut ffi::PyObject {
+    // SAFETY: called with the GIL held; the call has a reference to the object.
+    unsafe { ffi::Py_NewRef((*cursor).object) }
+}
+
+/// A cursor for a call, which lasts no longer than `buffer`.
+fn taken(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
+    let own = buffer.get();
+    let idle = own.cursors.lock().pop();
+    let mut cursor = idle.unwrap_or_else(|| Box::new(Cursor::new(own.buffer().clone())));
+    (cursor.object, cursor.caller) = (buffer.as_ptr(), thread());
+    cursor.open().map_err(|failure| failure.error())?;
+    Ok(Box::into_raw(cursor))
+}
+
+/// Gives a cursor back at the end of its call.
+///
+/// # Safety
+/// It is from `taken`, and no longer used; the thread is attached.
+unsafe fn give_back(cursor: *mut Cursor) {
+    // SAFETY: the caller's promise.
+    let (mut cursor, py) = unsafe { (Box::from_raw(cursor), Python::assume_attached()) };
+    cursor.end(); // not under a lock: an upstream may run code of its own
+    // SAFETY: the call has a reference to the object until after this.
+    let buffer = unsafe { Bound::from_borrowed_ptr(py, cursor.object) };
+    if let Ok(buffer) = buffer.cast::<PyBuffer>() {
+        buffer.get().cursors.lock().push(cursor);
+    }
+}
+
+/// Runs with an argument of compiled code; null if an exception was set.
+///
+/// # Safety
+/// The thread is attached, and the object is live.
+unsafe fn with<T: pyo3::PyClass, R>(
+    object: *mut ffi::PyObject,
+    run: impl FnOnce(&Bound<'_, T>) -> PyResult<*mut R>,
+) -> *mut R {
+    // SAFETY: the caller's promise.
+    let (py, object) = unsafe {
+        let py = Python::assume_attached();
+        (py, Bound::from_borrowed_ptr(py, object))
+    };
+    object.cast::<T>().map_err(PyErr::from).and_then(run).unwrap_or_else(|error| {
+        error.restore(py);
+        null_mut()
+    })
+}
+
+extern "C" fn enter(object: *mut ffi::PyObject) -> *mut Cursor {
+    // SAFETY: Numba holds the GIL, and a reference to each argument for as long as the call.
+    unsafe { with(object, taken) }
+}
+
+extern "C" fn leave(cursor: *mut Cursor) {
+    // SAFETY: from `enter`, and the call is over; Numba holds the GIL.
+    unsafe { give_back(cursor) };
+}
+
+/// A buffer that the threads of a loop in parallel share.
+#[pyclass(frozen, subclass, module = "firsttouch._firsttouch")]
+pub struct NumbaBuffers {
+    #[pyo3(get)]
+    buffer: Py<PyBuffer>,
+    threads: usize,
+}
+
+#[pymethods]
+impl NumbaBuffers {
+    #[new]
+    fn new(buffer: Py<PyBuffer>, threads: usize) -> Self {
+        Self { buffer, threads }
+    }
+}
+
+/// The cursors of a call, by the numbers of its threads.
+type Cursors = Vec<*mut Cursor>;
+
+extern "C" fn enter_all(object: *mut ffi::PyObject) -> *mut Cursors {
+    let enter = |buffers: &Bound<'_, NumbaBuffers>| {
+        let buffer = buffers.get().buffer.bind(buffers.py());
+        let mut cursors = Cursors::new();
+        for _ in 0..buffers.get().threads {
+            // SAFETY: those taken so far, which nobody uses.
+            cursors
+                .push(taken(buffer).inspect_err(|_| cursors.iter().for_each(|&cursor| unsafe { give_back(cursor) }))?);
+        }
+        Ok(Box::into_raw(Box::new(cursors)))
+    };
+    // SAFETY: as for `enter`.
+    unsafe { with(object, enter) }
+}
+
+extern "C" fn leave_all(cursors: *mut Cursors) {
+    // SAFETY: from `enter_all`, and the call is over; Numba holds the GIL.
+    let (cursors, py) = unsafe { (Box::from_raw(cursors), Python::assume_attached()) };
+    let mut failed = None;
+    for cursor in *cursors {
+        // SAFETY: as above.
+        unsafe {
+            failed = (*cursor).failed.take().or(failed);
+            give_back(cursor);
+        }
+    }
+    // An exception that is already set is that of the loop's part in this thread.
+    if let Some(failure) = failed.filter(|_| !PyErr::occurred(py)) {
+        failure.error().restore(py);
+    }
+}
+
+/// The cursor of the thread with a number.
+extern "C" fn local(cursors: *const Cursors, number: usize) -> *mut Cursor {
+    // SAFETY: from `enter_all`, and its call lasts. The numbers of threads that run at a time differ.
+    let found = unsafe { &*cursors }.get(number).copied();
+    found.unwrap_or_else(|| {
+        Failure::memory(format!("thread {number} of Numba's came after the buffers were made, and has none")).put();
+        null_mut()
+    })
+}
 
 /// Takes the address of Numba's `NRT_get_api`, and gives the addresses of the functions that compiled code calls.
 #[pyfunction]
-pub fn numba_setup<'py>(py: Python<'py>, get_api: usize) -> PyResult<Bound<'py, PyDict>> {
-    if !runtime::attach(get_api) {
+pub fn numba_setup(get_api: usize) -> PyResult<[(&'static str, usize); 10]> {
+    if !attach(get_api) {
         return Err(PyRuntimeError::new_err("Numba's runtime gave no interface (NRT_get_api)"));
     }
-    let symbols = PyDict::new(py);
-    for (name, address) in entry::symbols() {
-        symbols.set_item(name, address)?;
+    Ok([
+        ("firsttouch_numba_allocate", (allocate as *const ()).expose_provenance()),
+        ("firsttouch_numba_mark", (mark as *const ()).expose_provenance()),
+        ("firsttouch_numba_rewind", (rewind as *const ()).expose_provenance()),
+        ("firsttouch_numba_bad_shape", (bad_shape as *const ()).expose_provenance()),
+        ("firsttouch_numba_object", (object as *const ()).expose_provenance()),
+        ("firsttouch_numba_enter", (enter as *const ()).expose_provenance()),
+        ("firsttouch_numba_leave", (leave as *const ()).expose_provenance()),
+        ("firsttouch_numba_enter_all", (enter_all as *const ()).expose_provenance()),
+        ("firsttouch_numba_leave_all", (leave_all as *const ()).expose_provenance()),
+        ("firsttouch_numba_local", (local as *const ()).expose_provenance()),
+    ])
+}
+
+/// Why a call of compiled code failed. Such code can raise exceptions, but only of a constant class without arguments: that class
+/// gives what stands here, in the same thread.
+#[derive(Clone)]
+pub enum Failure {
+    /// There is no memory.
+    Memory(String),
+    /// A shape or a mark is not valid.
+    Value(String),
+}
+
+impl Failure {
+    pub fn memory(text: impl Into<String>) -> Self {
+        Self::Memory(text.into())
     }
-    Ok(symbols)
+
+    pub fn value(text: impl Into<String>) -> Self {
+        Self::Value(text.into())
+    }
+
+    pub fn error(self) -> PyErr {
+        match self {
+            Self::Memory(text) => PyMemoryError::new_err(text),
+            Self::Value(text) => PyValueError::new_err(text),
+        }
+    }
+
+    /// Keeps it for the exception of this thread.
+    pub fn put(self) {
+        LAST.set(Some(self));
+    }
+}
+
+impl From<AllocError> for Failure {
+    fn from(error: AllocError) -> Self {
+        failure::pass_on(error); // with the reason that an upstream in Python gave
+        Self::Memory(failure::last_reason().unwrap_or_else(|| error.to_string()))
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
+}
+
+/// The exception for the last failure of compiled code in this thread.
+#[pyfunction]
+pub fn numba_failure(py: Python<'_>) -> Py<PyAny> {
+    let failure = LAST.with_borrow(Clone::clone);
+    let error = failure.map_or_else(|| PyRuntimeError::new_err("compiled code did not fail here"), Failure::error);
+    error.into_value(py).into_any()
+}
+
+// Reference counts that arrays share, as the table of functions that Numba publishes for other libraries (nrt_external.h) has
+// them.
+
+/// A reference count of Numba's; the fields after the number are private to Numba.
+#[repr(C)]
+pub struct MemInfo {
+    count: AtomicUsize,
+}
+
+/// Called when a count reaches zero.
+pub type Destructor = extern "C" fn(*mut c_void);
+
+#[repr(C)]
+struct Api {
+    allocate: *const c_void,
+    allocate_external: *const c_void,
+    manage_memory: extern "C" fn(*mut c_void, Destructor) -> *mut MemInfo,
+    acquire: extern "C" fn(*mut MemInfo),
+    release: extern "C" fn(*mut MemInfo),
+    get_data: *const c_void,
+}
+
+static API: AtomicPtr<Api> = AtomicPtr::new(null_mut());
+
+/// Remembers the table that `NRT_get_api` at an address gives; whether there is one.
+pub fn attach(get_api: usize) -> bool {
+    if get_api == 0 {
+        return false;
+    }
+    // SAFETY: Numba names the address as that of its function of this type.
+    let get_api = unsafe { transmute::<*const c_void, extern "C" fn() -> *mut Api>(with_exposed_provenance(get_api)) };
+    API.store(get_api(), Ordering::Release);
+    !API.load(Ordering::Relaxed).is_null()
+}
+
+/// Creates a count of one for `data`; `None` if there is no memory.
+pub fn counted(data: *mut c_void, ended: Destructor) -> Option<NonNull<MemInfo>> {
+    // SAFETY: the table is static in Numba's module, which Python never unloads.
+    let api = unsafe { API.load(Ordering::Acquire).as_ref() }?;
+    NonNull::new((api.manage_memory)(data, ended))
+}
+
+/// Gives a reference back.
+///
+/// # Safety
+/// The reference is the caller's.
+pub unsafe fn release(info: NonNull<MemInfo>) {
+    // SAFETY: a count exists, so the table does.
+    if let Some(api) = unsafe { API.load(Ordering::Acquire).as_ref() } {
+        (api.release)(info.as_ptr());
+    }
+}
+
+/// Whether the caller's reference is the only one. Everything that other threads did before they released theirs has
+/// then happened.
+///
+/// # Safety
+/// The caller has a reference.
+pub unsafe fn alone(info: NonNull<MemInfo>) -> bool {
+    // SAFETY: a count with a reference lives.
+    unsafe { info.as_ref() }.count.load(Ordering::Acquire) == 1
 }

@@ -1,16 +1,23 @@
-//! Buffers as Python objects: an allocator whose memory scopes share. One kind grows, the other has a fixed size.
+//! Buffers as Python objects: an allocator whose memory scopes share. One kind grows; the other stands on memory of the pool, or
+//! on writable memory that another object lends.
+
+#![allow(unsafe_code)] // Safety: storage is kept by who holds it until the buffer and its arrays are gone.
 
 use crate::allocators::allocator::{PyAllocator, process_pool, register_owner};
 use crate::allocators::factories::{self, bytes};
 use crate::numba::cursor::Cursor;
-use crate::python::values::{PyMemoryError, PyValueError, ensure_memory};
-use crate::scratch::storage::{self, Storage};
-use firsttouch::allocator::Allocator;
-use firsttouch::scratch::{Buffer, BufferOptions};
+use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
+use firsttouch::allocator::{Allocator, Request};
+use firsttouch::os;
+use firsttouch::scratch::Buffer;
 use firsttouch::sync::lock::Lock;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
-use std::sync::Arc;
+use pyo3::types::{PyMemoryView, PyString};
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::{Arc, Weak};
 
 /// Scratch memory: the base class of all buffers.
 ///
@@ -112,18 +119,17 @@ pub struct ScratchBuffer;
 
 /// The default buffer of a thread or a task.
 pub fn default_growing(py: Python<'_>) -> PyResult<Py<PyBuffer>> {
-    let made = Py::new(py, growing(py, process_pool().clone(), BufferOptions::default())?)?;
+    let made = Py::new(py, growing(py, process_pool().clone(), Buffer::CHUNK)?)?;
     Ok(made.into_bound(py).into_super().unbind())
 }
 
 fn growing(
     py: Python<'_>,
     upstream: Arc<dyn Allocator>,
-    options: BufferOptions,
+    chunk_size: usize,
 ) -> PyResult<PyClassInitializer<ScratchBuffer>> {
     ensure_memory(py)?;
-    let buffer = Buffer::growing(upstream, options).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
-    Ok(PyBuffer::new(buffer).add_subclass(ScratchBuffer))
+    Ok(PyBuffer::new(Buffer::growing(upstream, chunk_size)).add_subclass(ScratchBuffer))
 }
 
 #[pymethods]
@@ -136,15 +142,18 @@ impl ScratchBuffer {
         chunk_size: Option<&Bound<'_, PyAny>>,
         upstream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let mut options = BufferOptions::default();
-        if let Some(given) = chunk_size {
-            options.chunk_size = bytes("chunk_size", given)?;
+        let size = chunk_size.map_or(Ok(Buffer::CHUNK), |given| bytes("chunk_size", given))?;
+        if !(1..=Buffer::LARGEST_CHUNK).contains(&size) {
+            return Err(PyValueError::new_err(format!(
+                "invalid chunk size {size}: it must be from 1 to {} bytes (128 GiB)",
+                Buffer::LARGEST_CHUNK
+            )));
         }
         let upstream = match upstream {
             None => process_pool().clone(),
             Some(given) => factories::upstream(given, "ScratchBuffer()")?,
         };
-        growing(py, upstream, options)
+        growing(py, upstream, size)
     }
 }
 
@@ -184,6 +193,27 @@ const DEFAULT: usize = 1 << 20;
 #[pyclass(module = "firsttouch", extends = PyBuffer, frozen, weakref)]
 pub struct FixedBuffer;
 
+/// Memory, and what keeps it.
+struct Storage {
+    range: Range<usize>,
+    keep: Box<dyn std::any::Any + Send + Sync>,
+}
+
+/// A block that goes back when it is dropped.
+struct PoolBlock(Arc<dyn Allocator>, NonNull<u8>);
+
+// SAFETY: a block may be given back from any thread (law 6).
+unsafe impl Send for PoolBlock {}
+// SAFETY: as above.
+unsafe impl Sync for PoolBlock {}
+
+impl Drop for PoolBlock {
+    fn drop(&mut self) {
+        // SAFETY: the block came from this allocator, and the buffer on it is gone with all its arrays.
+        unsafe { self.0.deallocate(self.1) }
+    }
+}
+
 fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
     let has = |given: &Bound<'_, PyAny>, name| given.hasattr(name).unwrap_or(false);
     let size = match given {
@@ -192,14 +222,72 @@ fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
         Some(lender)
             if !lender.is_instance_of::<PyString>() && (has(lender, "__len__") || !has(lender, "__index__")) =>
         {
-            return storage::lent(lender);
+            return lent(lender);
         }
         Some(given) => bytes("nbytes_or_array", given)?,
     };
     if size == 0 {
         return Err(PyValueError::new_err("FixedBuffer(0) has no room: give a number of bytes, or \"1 MiB\""));
     }
-    storage::of_pool(process_pool().clone(), size).map_err(|error| PyMemoryError::new_err(error.to_string()))
+    let pool = process_pool();
+    let block = pool.allocate(Request::bytes(size)).map_err(|error| PyMemoryError::new_err(error.to_string()))?;
+    let start = block.address.as_ptr().expose_provenance();
+    Ok(Storage { range: start..start + size, keep: Box::new(PoolBlock(pool.clone(), block.address)) })
+}
+
+/// The memory of an array, a memory map, shared memory, a bytearray.
+fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
+    let kind = lender.get_type().name()?.to_string();
+    let view = match PyMemoryView::from(lender).and_then(|view| PyUntypedBuffer::get(&view)) {
+        Err(error) if error.is_instance_of::<exceptions::PyTypeError>(lender.py()) => {
+            return Err(PyTypeError::new_err(format!(
+                "FixedBuffer() takes a number of bytes, text like \"1 MiB\", or writable memory (an array, a memory map, \
+                 shared memory), not {kind}"
+            )));
+        }
+        view => view?,
+    };
+    // Of a structure, the names of fields stand between colons.
+    let mut types = view.format().to_bytes().split(|&byte| byte == b':').step_by(2);
+    let refused = if view.readonly() {
+        "is read-only: its storage has to be writable"
+    } else if types.any(|types| types.contains(&b'O')) {
+        "is of objects, whose references would be lost: give it one of numbers or bytes"
+    } else if !view.is_c_contiguous() && !view.is_fortran_contiguous() {
+        "is not contiguous: its storage has to lie in one piece, without steps"
+    } else if view.len_bytes() == 0 {
+        "has no bytes"
+    } else {
+        let start = view.buf_ptr().expose_provenance();
+        return Ok(Storage { range: start..start + view.len_bytes(), keep: Box::new(view) });
+    };
+    Err(PyValueError::new_err(format!("FixedBuffer() got memory that {refused} ({kind})")))
+}
+
+/// Fixed buffers that live, and their memory.
+static FIXED: Lock<Vec<(Range<usize>, Weak<Buffer>)>> = Lock::new(Vec::new());
+
+/// Notes that a buffer stands on some memory. Two on the same memory would hand it out twice; but what one handed out is its
+/// holder's, who may lend it to another.
+fn note(range: Range<usize>, buffer: &Arc<Buffer>) -> PyResult<()> {
+    let living: Vec<_>; // dropped after the lock, as the end of a buffer may run code of its lender's
+    let mut fixed = FIXED.lock();
+    fixed.retain(|(_, other)| other.strong_count() > 0);
+    living = fixed.iter().filter_map(|(range, other)| Some((range.clone(), other.upgrade()?))).collect();
+    let is_taken = |(other, on): &(Range<usize>, Arc<Buffer>)| {
+        other.start < range.end && range.start < other.end && !on.lent(&range)
+    };
+    if living.iter().any(is_taken) {
+        drop(fixed);
+        return Err(PyValueError::new_err(format!(
+            "FixedBuffer() got {} bytes at {:#x}, which overlap the memory of another FixedBuffer that is in use: both would \
+             hand out the same bytes; use that buffer, or drop it and its arrays first",
+            range.len(),
+            range.start
+        )));
+    }
+    fixed.push((range, Arc::downgrade(buffer)));
+    Ok(())
 }
 
 #[pymethods]
@@ -209,11 +297,12 @@ impl FixedBuffer {
     #[pyo3(text_signature = "(nbytes_or_array='1 MiB')")]
     fn new(py: Python<'_>, nbytes_or_array: Option<&Bound<'_, PyAny>>) -> PyResult<PyClassInitializer<Self>> {
         ensure_memory(py)?;
-        let Storage { address, size, shared, keep } = storage(nbytes_or_array)?;
+        let Storage { range, keep } = storage(nbytes_or_array)?;
+        let (address, shared) = (std::ptr::with_exposed_provenance_mut(range.start), os::is_shared(range.start));
+        let address = NonNull::new(address).ok_or_else(|| PyValueError::new_err("FixedBuffer() got memory at null"))?;
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
-        #[allow(unsafe_code)]
-        let buffer = unsafe { Buffer::fixed(address, size, shared, keep) };
-        storage::note(address.addr().get()..address.addr().get() + size, &buffer)?;
+        let buffer = unsafe { Buffer::fixed(address, range.len(), shared, keep) };
+        note(range, &buffer)?;
         Ok(PyBuffer::new(buffer).add_subclass(Self))
     }
 }

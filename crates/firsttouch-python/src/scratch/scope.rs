@@ -1,65 +1,125 @@
-//! Scopes: NumPy uses a buffer here, from entering until leaving.
+//! Scopes: NumPy uses a buffer here, from entering until leaving; and the default buffers of threads and tasks.
 //!
-//! A scope serves while it is open, in its own thread and process. Contexts leak: a child task, a callback and a thread that
-//! was handed the context still refer to a scope that has ended or is not theirs, and pass their requests on. Ending a scope
-//! has nothing to undo, as its buffer counts its blocks.
+//! A thread lists the scopes that it has open, each with a number; a handler knows the number of those that serve its requests.
+//! A function's call enters none but the list, so that it costs little: nothing else runs in its thread before it is over. In a
+//! `with` block, others may: child tasks, callbacks, whoever a generator returns to. So the context of a block has a handler of
+//! its own, and a number. Contexts leak, and keep the handler: it passes on what no open scope of the thread serves. Ending a
+//! scope has nothing to undo, as its buffer counts its blocks.
 
-#![allow(unsafe_code)] // Safety: one reference to the base of an array that lives.
+#![allow(unsafe_code)] // Safety: references to objects that live, and calls of CPython's that return one or an error.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::handlers::capsules::{self, after, nearest_open};
+use crate::handlers::capsules::{self, nearest_open};
+use crate::handlers::front::ensure_front;
+use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
 use crate::numpy::{NumPy, OWNDATA};
-use crate::scratch::buffer::PyBuffer;
-use crate::scratch::default_buffers::default_buffer;
+use crate::python::values::{PyRuntimeError, ensure_memory};
+use crate::scratch::buffer::{self, PyBuffer};
 use firsttouch::allocator::Allocator;
 use firsttouch::fork::forks;
+use firsttouch::owners;
+use firsttouch::scratch::Buffer;
 use firsttouch::sync::lock::Lock;
 use firsttouch::sync::thread;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use std::ptr::NonNull;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::{ffi, intern};
+use std::cell::{Cell, RefCell};
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// Whether a scope is open, and for whom.
+/// The number of scopes of functions that are called where no block is around them: they serve the front's requests.
+pub const OF_FRONT: u64 = 0;
+/// No scope's number.
+pub const NONE: u64 = u64::MAX;
+
+/// A scope, for as long as its thread lists it, its block runs, or objects know it.
 pub struct Opening {
     /// The thread that opened it, while it is open; no thread has the number zero.
     thread: AtomicU64,
     /// The process that opened it, by its number of forks.
     process: u32,
+    /// It serves the handlers with this number. Of a block's it is its own.
+    number: u64,
+    /// Of a block's: the number of the scopes around it. Where they end first, it is that of the scopes around them.
+    around: AtomicU64,
+    buffer: Arc<Buffer>,
+    /// Requests of so many bytes and more get the same memory from whoever serves here without the scope.
+    limit: usize,
 }
 
 const CLOSED: u64 = 0;
 
 impl Opening {
-    /// One that is open for the calling thread.
-    fn here() -> Self {
-        Self { thread: AtomicU64::new(thread()), process: forks() }
-    }
-
-    /// Ends it, from any thread.
-    fn close(&self) {
-        self.thread.store(CLOSED, Release);
-    }
-
     /// Whether it is open, whoever asks.
     pub fn is_open(&self) -> bool {
         self.thread.load(Acquire) != CLOSED
     }
 
     /// Whether it serves the calling thread.
-    #[inline]
     pub fn serves(&self) -> bool {
-        self.is_own() && self.process == forks()
-    }
-
-    /// Whether the calling thread opened it.
-    fn is_own(&self) -> bool {
-        self.thread.load(Relaxed) == thread()
+        self.thread.load(Relaxed) == thread() && self.process == forks()
     }
 }
 
-/// Scratch memory for the duration of a block; arrays made in it stay valid for as long as they live.
+thread_local! {
+    /// The scopes that this thread has open, the innermost last. Another thread may have closed one of them.
+    static OPEN: RefCell<Vec<Arc<Opening>>> = const { RefCell::new(Vec::new()) };
+    /// The largest limit of them.
+    static LIMIT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Does something with the list; `None` in a thread that is ending.
+fn with_open<T>(run: impl FnOnce(&mut Vec<Arc<Opening>>) -> Option<T>) -> Option<T> {
+    OPEN.try_with(|open| {
+        let open = &mut *open.borrow_mut();
+        let done = run(open);
+        LIMIT.set(open.iter().map(|scope| scope.limit).max().unwrap_or(0));
+        done
+    })
+    .ok()
+    .flatten()
+}
+
+/// The buffer that serves a request of `size` bytes of a handler with this number of scopes.
+#[inline]
+pub fn serving(number: u64, size: usize) -> Option<Arc<Buffer>> {
+    if !(NUMPYS_SMALL..LIMIT.get()).contains(&size) {
+        return None;
+    }
+    let is_it = |scope: &&Arc<Opening>| scope.number == number && scope.serves();
+    let find = |open: &RefCell<Vec<Arc<Opening>>>| Some(open.borrow().iter().rev().find(is_it)?.buffer.clone());
+    OPEN.try_with(find).ok().flatten()
+}
+
+/// Whether a scope of this thread with this number is open.
+pub fn is_open(number: u64) -> bool {
+    let is_it = |scope: &Arc<Opening>| scope.number == number && scope.serves();
+    OPEN.try_with(|open| open.borrow().iter().any(is_it)).unwrap_or(false)
+}
+
+/// Frees the block at `address` where it lies in the buffer of the innermost scope: the short way for what `owners::find` would
+/// find as well. It is this buffer's block only if no other keeper may have lent memory inside of it.
+///
+/// # Safety
+/// A live block begins there that nobody uses any more.
+pub unsafe fn take_back(address: NonNull<u8>) -> bool {
+    if LIMIT.get() == 0 || owners::is_unlisted(address) {
+        return false;
+    }
+    let give_back = |open: &RefCell<Vec<Arc<Opening>>>| {
+        let open = open.borrow();
+        let innermost = open.last().filter(|scope| owners::is_highest(&*scope.buffer));
+        // SAFETY: as demanded.
+        innermost.is_some_and(|scope| unsafe { scope.buffer.try_deallocate(address) })
+    };
+    OPEN.try_with(give_back).unwrap_or(false)
+}
+
+/// The object that a `with` statement hands out; arrays made by it stay valid for as long as they live.
 ///
 /// See Also
 /// --------
@@ -90,80 +150,84 @@ impl PyScope {
     }
 }
 
-/// A scope that was entered, which ends with this object at the latest: Ctrl-C may come before the block begins.
-#[pyclass(frozen, module = "firsttouch._firsttouch")]
-pub struct EnteredScope {
+/// A scope that was entered, which ends with this at the latest.
+struct Entered {
     opening: Arc<Opening>,
-    /// The capsule of its handler, as NumPy's contexts know it.
-    capsule: Py<PyAny>,
-    buffer: Py<PyBuffer>,
-    /// The number of the buffer's next request when it was entered.
-    since: u64,
+    /// Of a block: the capsule of its handler, and that of who served the context before.
+    block: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 
-/// Opens a scope on `buffer`, or else on the default one here, and lets it serve this context.
-#[pyfunction]
-#[pyo3(signature = (buffer))]
-pub fn enter_scope(py: Python<'_>, buffer: Option<Bound<'_, PyBuffer>>) -> PyResult<EnteredScope> {
-    let buffer = buffer.map_or_else(|| default_buffer(py), Ok)?;
-    let numpy = NumPy::get(py)?;
-    let before = nearest_open(numpy.current(py)?)?;
-    let opening = Arc::new(Opening::here());
-    let capsule = capsules::of_scope(buffer.get().buffer(), &opening, &before)?;
-    numpy.set_current(&capsule)?;
-    let since = buffer.get().buffer().serial();
-    Ok(EnteredScope { opening, capsule: capsule.unbind(), buffer: buffer.unbind(), since })
-}
-
-impl EnteredScope {
-    /// The object that a `with` statement hands out.
-    fn object(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
-        let buffer = self.buffer.bind(py);
-        let allocator = PyAllocator::of_scope(buffer.get().buffer().clone(), self.opening.clone());
-        let capsule = capsules::named(py, buffer.as_super().get())?;
-        let _ = allocator.capsule().set(py, capsule.clone().unbind());
-        let scope = PyScope { opening: self.opening.clone(), buffer: self.buffer.clone_ref(py) };
-        Py::new(py, PyClassInitializer::from(allocator).add_subclass(scope))
-    }
-}
-
-#[pymethods]
-impl EnteredScope {
-    /// Ends the scope, and lets the nearest open one serve, or who served before them all. Where somebody else serves by
-    /// now, or this is another context, nothing changes.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.opening.close();
-        let (numpy, next) = (NumPy::get(py)?, after(self.capsule.bind(py))?);
-        let there = numpy.set_current(&next)?;
-        let here = if self.capsule.is(&there) { next.clone() } else { nearest_open(there)? };
-        if here.is(&next) { Ok(()) } else { numpy.set_current(&here).map(drop) }
-    }
-
-    /// Its chunks that are empty now go back after a while.
-    fn settle(&self, py: Python<'_>) {
-        self.buffer.bind(py).get().buffer().settle();
-    }
-
-    /// The array that owns the memory of `array`, if it was made in the scope, and lies in a chunk of its buffer.
-    fn pinned<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = array.py();
-        let mut owner = array.clone();
-        while let Some(fields) = NumPy::get(py)?.array(&owner) {
-            if fields.flags & OWNDATA == 0 {
-                // SAFETY: the array keeps a reference to its base.
-                let Some(base) = (unsafe { Bound::from_borrowed_ptr_or_opt(py, fields.base) }) else { break };
-                owner = base;
-                continue;
-            }
-            let block =
-                NonNull::new(fields.data.cast()).and_then(|data| self.buffer.bind(py).get().buffer().block(data));
-            return Ok(block.filter(|&(_, serial)| serial >= self.since).map(|_| owner));
+impl Entered {
+    /// Opens a scope for a block, or else for a function's call. Where a handler serves that knows no scopes, the call of a
+    /// function gets a handler, too.
+    fn new(py: Python<'_>, buffer: &Arc<Buffer>, is_block: bool) -> PyResult<Self> {
+        static LAST: AtomicU64 = AtomicU64::new(OF_FRONT);
+        ensure_memory(py)?;
+        ensure_front(py);
+        let numpy = NumPy::get(py)?;
+        let before = numpy.current(py)?;
+        let handler = capsules::ours(&before)?;
+        // The buffer's large blocks are its upstream's: they need not come by the buffer where that serves anyway.
+        let is_same = |server: &&Handler| buffer.upstream().is_some_and(|up| Arc::ptr_eq(up, server.allocator()));
+        let server = match handler.and_then(Handler::behind) {
+            Some(behind) => capsules::ours(behind.bind(py))?,
+            None => handler,
+        };
+        let server = server.filter(|server| server.kind != Kind::NumPy).filter(is_same);
+        let limit = server.map_or(usize::MAX, |server| server.small().max(buffer.large()));
+        let around = handler.map_or(NONE, Handler::scope);
+        let (mut number, mut block) = (around, None);
+        if is_block || around == NONE {
+            number = LAST.fetch_add(1, Relaxed) + 1;
+            let capsule = capsules::of_scope(number, capsules::behind_scopes(before.clone())?)?;
+            numpy.set_current(&capsule)?;
+            block = Some((capsule.unbind(), before.unbind()));
+        } else if let Some(handler) = handler {
+            handler.let_scopes();
         }
-        Ok(None)
+        let (thread, process, buffer) = (AtomicU64::new(thread()), forks(), buffer.clone());
+        let opening = Arc::new(Opening { thread, process, number, around: AtomicU64::new(around), buffer, limit });
+        with_open(|list| {
+            list.push(opening.clone());
+            Some(())
+        });
+        Ok(Self { opening, block })
+    }
+
+    fn close(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.opening.thread.store(CLOSED, Release);
+        let closed = |list: &mut Vec<Arc<Opening>>| {
+            let at = list.iter().rposition(|scope| !scope.is_open())?;
+            Some(list.remove(at))
+        };
+        while let Some(gone) = with_open(closed) {
+            let is_own = Arc::ptr_eq(&gone, &self.opening);
+            drop(gone); // not while the list is borrowed: it may be the last to hold the buffer
+            if is_own && self.block.is_none() {
+                break;
+            }
+        }
+        let Some((capsule, before)) = self.block.take() else { return Ok(()) };
+        let (number, around) = (self.opening.number, self.opening.around.load(Relaxed));
+        with_open(|list| {
+            for inside in list {
+                let _ = inside.around.compare_exchange(number, around, Relaxed, Relaxed);
+            }
+            Some(())
+        });
+        let (capsule, before) = (capsule.into_bound(py), before.into_bound(py));
+        if let Some(handler) = capsules::ours(&capsule)? {
+            handler.set_scope(around); // contexts may keep it
+        }
+        // Where somebody else serves by now, or this is another context, nothing changes.
+        let numpy = NumPy::get(py)?;
+        let current = numpy.current(py)?;
+        let next = nearest_open(if current.is(&capsule) { before } else { current.clone() })?;
+        if next.is(&current) { Ok(()) } else { numpy.set_current(&next).map(drop) }
     }
 }
 
-impl Drop for EnteredScope {
+impl Drop for Entered {
     fn drop(&mut self) {
         if self.opening.is_open() {
             Python::try_attach(|py| self.close(py).unwrap_or_else(|error| error.write_unraisable(py, None)));
@@ -171,12 +235,17 @@ impl Drop for EnteredScope {
     }
 }
 
+/// The given buffer, or else the default one here.
+fn chosen<'py>(py: Python<'py>, given: &Option<Py<PyBuffer>>) -> PyResult<Bound<'py, PyBuffer>> {
+    given.as_ref().map_or_else(|| default_buffer(py), |buffer| Ok(buffer.bind(py).clone()))
+}
+
 /// What opens scopes for `with` statements, in any thread and task. It is no Python, as Ctrl-C may come at the beginning of any
 /// function that is: the scope would stay.
 #[pyclass(module = "firsttouch._firsttouch", subclass, frozen, weakref)]
 pub struct Scopes {
     buffer: Option<Py<PyBuffer>>,
-    entered: Lock<Vec<EnteredScope>>,
+    entered: Lock<Vec<(Entered, Py<PyBuffer>)>>,
 }
 
 #[pymethods]
@@ -193,9 +262,15 @@ impl Scopes {
     }
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
-        let entered = enter_scope(py, self.buffer(py).map(|buffer| buffer.into_bound(py)))?;
-        let object = entered.object(py)?;
-        self.entered.lock().push(entered);
+        let buffer = chosen(py, &self.buffer)?;
+        let entered = Entered::new(py, buffer.get().buffer(), true)?;
+        let opening = entered.opening.clone();
+        let allocator = PyAllocator::of_scope(buffer.get().buffer().clone(), opening.clone());
+        let capsule = capsules::named(py, buffer.as_super().get())?;
+        let _ = allocator.capsule().set(py, capsule.clone().unbind());
+        let scope = PyScope { opening, buffer: buffer.clone().unbind() };
+        let object = Py::new(py, PyClassInitializer::from(allocator).add_subclass(scope))?;
+        self.entered.lock().push((entered, buffer.unbind()));
         Ok(object)
     }
 
@@ -206,14 +281,173 @@ impl Scopes {
         let current = NumPy::get(py)?.current(py)?;
         let last = {
             let mut entered = self.entered.lock();
-            let here = entered.iter().rposition(|entered| entered.capsule.is(&current));
-            let own = || entered.iter().rposition(|entered| entered.opening.is_own());
+            let serves_here =
+                |(entered, _): &(Entered, _)| entered.block.as_ref().is_some_and(|(capsule, _)| capsule.is(&current));
+            let here = entered.iter().rposition(serves_here);
+            let own = || entered.iter().rposition(|(entered, _)| entered.opening.serves());
             let at = here.or_else(own).or(entered.len().checked_sub(1));
             at.map(|at| entered.remove(at))
         };
-        let Some(last) = last else { return Ok(()) };
+        let Some((mut last, buffer)) = last else { return Ok(()) };
         last.close(py)?;
-        last.settle(py);
+        buffer.get().buffer().settle();
         Ok(())
     }
+}
+
+/// A function each of whose calls has a scope.
+#[pyclass(module = "firsttouch._firsttouch", subclass, frozen, weakref)]
+pub struct ScratchFunction {
+    function: Py<PyAny>,
+    buffer: Option<Py<PyBuffer>>,
+    /// Copies a result.
+    copied: Py<PyAny>,
+}
+
+#[pymethods]
+impl ScratchFunction {
+    #[new]
+    #[pyo3(signature = (function, buffer, copied))]
+    fn new(function: Py<PyAny>, buffer: Option<Py<PyBuffer>>, copied: Py<PyAny>) -> Self {
+        Self { function, buffer, copied }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let owner = chosen(py, &self.buffer)?.unbind();
+        let buffer = owner.get().buffer();
+        let made = Made { since: buffer.serial(), buffer: owner.clone_ref(py) };
+        let mut entered = Entered::new(py, buffer, false)?;
+        let returned = self.function.bind(py).call(args, kwargs);
+        let closed = entered.close(py); // from here on memory is that of who is around: copies belong there
+        let mut returned = returned?;
+        closed?;
+        let is_container = returned.is_exact_instance_of::<PyTuple>()
+            || returned.is_exact_instance_of::<PyList>()
+            || returned.is_exact_instance_of::<PyDict>();
+        if is_container || made.pinned(&returned)?.is_some() {
+            let (made, end) = (Py::new(py, made)?, null_mut::<ffi::PyObject>());
+            // SAFETY: calls a function with two objects; PyO3's own way would panic where there is no memory for a tuple.
+            returned = unsafe {
+                let (value, made) = (returned.as_ptr(), made.as_ptr());
+                Bound::from_owned_ptr_or_err(
+                    py,
+                    ffi::PyObject_CallFunctionObjArgs(self.copied.as_ptr(), value, made, end),
+                )
+            }?;
+        }
+        buffer.settle();
+        Ok(returned)
+    }
+
+    /// For the collector of cycles.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        visit.call(&self.buffer)
+    }
+}
+
+/// What a call made in its scope.
+#[pyclass(frozen, module = "firsttouch._firsttouch")]
+pub struct Made {
+    buffer: Py<PyBuffer>,
+    /// The number of the buffer's next request when the call began.
+    since: u64,
+}
+
+#[pymethods]
+impl Made {
+    /// The array that owns the memory of `array`, if it was made here, and lies in a chunk of the buffer.
+    fn pinned<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = array.py();
+        let mut owner = array.clone();
+        while let Some(fields) = NumPy::get(py)?.array(&owner) {
+            if fields.flags & OWNDATA == 0 {
+                // SAFETY: the array keeps a reference to its base.
+                let Some(base) = (unsafe { Bound::from_borrowed_ptr_or_opt(py, fields.base) }) else { break };
+                owner = base;
+                continue;
+            }
+            let block = NonNull::new(fields.data.cast()).and_then(|data| self.buffer.get().buffer().block(data));
+            return Ok(block.filter(|&(_, serial)| serial >= self.since).map(|_| owner));
+        }
+        Ok(None)
+    }
+}
+
+/// The loaded modules.
+static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+/// The homes of tasks, in a weak dictionary.
+static TASKS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Makes what the first call would make, during which another thread may fork.
+pub fn look_up(py: Python<'_>) -> PyResult<()> {
+    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    let tasks = py.import("weakref")?.getattr("WeakKeyDictionary")?.call0()?;
+    let _ = (MODULES.set(py, modules.unbind()), TASKS.set(py, tasks.unbind()));
+    home(py).map(drop)
+}
+
+/// The task that runs in this thread.
+fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let modules = MODULES.get(py).map(|modules| modules.bind(py).get_item(intern!(py, "asyncio")));
+    let Some(asyncio) = modules.transpose()?.flatten() else { return Ok(None) };
+    // While asyncio is being imported, no loop runs.
+    let Some(running) = asyncio.getattr_opt("_get_running_loop")? else { return Ok(None) };
+    let running = running.call0()?;
+    if running.is_none() {
+        return Ok(None);
+    }
+    let task = asyncio.getattr("current_task")?.call1((running,))?;
+    Ok((!task.is_none()).then_some(task))
+}
+
+/// The buffers of who runs now: the default one, once it was used, and those that `using_buffer` put in its place, the
+/// innermost first. They go with their thread or task.
+#[pyfunction]
+pub fn home(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    if let (Some(task), Some(tasks)) = (task(py)?, TASKS.get(py)) {
+        let home = tasks.bind(py).call_method1("setdefault", (task, PyList::empty(py)))?;
+        return Ok(home.cast_into()?);
+    }
+    // SAFETY: a borrowed reference to the dictionary of this thread, or null.
+    let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyThreadState_GetDict()) };
+    let dict = dict.ok_or_else(|| PyRuntimeError::new_err("this thread is not one of Python's any more"))?;
+    let (dict, key) = (dict.cast_into::<PyDict>()?, intern!(py, "firsttouch.scratch"));
+    if let Some(home) = dict.get_item(key)? {
+        return Ok(home.cast_into()?);
+    }
+    let home = PyList::empty(py);
+    dict.set_item(key, &home)?;
+    Ok(home)
+}
+
+/// Return the scratch buffer of this thread or, in a running asyncio task, of this task.
+///
+/// Returns
+/// -------
+/// firsttouch.buffers.Buffer
+///     The same object each time. It is made on first use and goes with its thread or task.
+///
+/// See Also
+/// --------
+/// using_buffer : Replace it for a block of code.
+/// scratch : Uses it by default.
+///
+/// Examples
+/// --------
+/// >>> ft.buffers.default_buffer() is ft.buffers.default_buffer()
+/// True
+#[pyfunction]
+pub fn default_buffer(py: Python<'_>) -> PyResult<Bound<'_, PyBuffer>> {
+    let home = home(py)?;
+    if home.is_empty() {
+        home.append(buffer::default_growing(py)?)?;
+    }
+    Ok(home.get_item(0)?.cast_into()?)
 }

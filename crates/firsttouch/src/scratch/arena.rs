@@ -28,7 +28,6 @@
 //! | `alloc_slice_copy(&slice)` | a copy of a slice |
 //! | `alloc_uninit::<T>(n)` | `n` uninitialized values |
 //! | `alloc_aligned::<T>(n, align)` | `n` uninitialized values at a multiple of `align` bytes |
-//! | `alloc_layout(layout)` | uninitialized memory of a layout |
 //!
 //! All of them are methods of [`Arena`], where the memory lives until the next reset, and of [`Scope`], where it lives until
 //! the end of the scope. They return an error if there is no memory; none panics.
@@ -319,15 +318,6 @@ macro_rules! alloc_methods {
             let start = $scratch.allocate(layout_of::<T>(n, align)?)?.cast();
             // SAFETY: it was just allocated for `n` values, which need not be initialized.
             Ok(unsafe { from_raw_parts_mut(start.as_ptr(), n) })
-        }
-
-        /// Allocates uninitialized memory of a layout. It is valid as long as the references of the other methods.
-        ///
-        /// # Errors
-        /// If there is no memory, or the alignment exceeds 1 GiB.
-        #[inline]
-        pub fn alloc_layout(&$self, layout: Layout) -> Result<NonNull<u8>, ArenaError> {
-            Ok($scratch.allocate(layout)?)
         }
     };
 }

@@ -7,13 +7,12 @@ use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
 use crate::heap::purger::{self, Purgeable};
-use crate::layout::round_up;
 use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use crate::{failure, heap};
 use std::any::Any;
-use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,8 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(super) const GRANULE: usize = 64;
 /// Blocks of at least this fraction of a chunk are the upstream's.
 const LARGE: usize = 8;
-/// The largest chunk size allowed.
-const MOST: usize = 1 << 37;
 /// Chunks are aligned to pages, as those of most upstreams are anyway.
 const CHUNK_ALIGN: usize = 4096;
 /// Held are at most about so many times the bytes that live; more only where no gap of so many chunks is large enough.
@@ -31,42 +28,6 @@ const WASTE: usize = 4;
 const LOOKS: usize = 16;
 /// Ticks of the background purger that a chunk may stay unused; where that may not call the upstream, scopes that end.
 const PATIENCE: u8 = 10;
-
-/// The options of a growing buffer.
-#[derive(Clone, Copy, Debug)]
-pub struct BufferOptions {
-    /// The size of a chunk in bytes.
-    pub chunk_size: usize,
-}
-
-/// Two or three chunks lie in a processor's second cache together, and blocks of 16 KiB and more, which the pool serves as
-/// fast and which may escape at no cost, go to the upstream.
-impl Default for BufferOptions {
-    fn default() -> Self {
-        Self { chunk_size: 128 << 10 }
-    }
-}
-
-/// The error returned for a chunk size that is zero, or larger than the memory of any machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChunkSizeError(usize);
-
-impl fmt::Display for ChunkSizeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid chunk size {}: it must be from 1 to {MOST} bytes (128 GiB)", self.0)
-    }
-}
-
-impl std::error::Error for ChunkSizeError {}
-
-/// A live block that outlived something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Survivor {
-    /// Its address.
-    pub address: usize,
-    /// Its size in bytes, which may be a little more than requested.
-    pub size: usize,
-}
 
 /// A block, by its offset in the chunk.
 struct Record {
@@ -121,7 +82,7 @@ impl Chunk {
         Self { start, size, top: 0, records: Vec::new(), live: 0, quiet: 0 }
     }
 
-    fn range(&self) -> std::ops::Range<usize> {
+    fn range(&self) -> Range<usize> {
         self.address(0)..self.address(self.size)
     }
 
@@ -182,14 +143,6 @@ impl Chunk {
         None
     }
 
-    /// The largest number of free bytes between live blocks.
-    fn largest_gap(&self) -> usize {
-        let mut from = 0;
-        let ends = self.records.iter().map(|record| (record.start, record.end())).chain([(self.size, self.size)]);
-        let gaps = ends.map(|(start, end)| start - std::mem::replace(&mut from, end));
-        gaps.max().unwrap_or(0)
-    }
-
     /// The position of the record of the live block at `address`.
     #[inline]
     fn find(&self, address: usize) -> Option<usize> {
@@ -232,33 +185,19 @@ impl Chunk {
         self.find(address).map(|at| (self.records[at].size, self.records[at].serial))
     }
 
-    /// Resizes the live block at `address` to `size`, a multiple of [`GRANULE`], if the memory behind it is free. Returns
-    /// whether it was, and the old size.
-    fn resize(&mut self, address: usize, size: usize) -> Option<(bool, usize)> {
-        let at = self.find(address)?;
-        let limit = self.records.get(at + 1).map_or(self.size, |next| next.start);
-        let Record { start, size: old, .. } = self.records[at];
-        let fits = size <= limit - start;
-        if fits {
-            self.records[at].size = size;
-            if at + 1 == self.records.len() {
-                self.top = start + size;
-            }
-        }
-        Some((fits, old))
-    }
-
-    /// The live blocks whose requests have at least this number.
-    fn survivors(&self, since: u64) -> impl Iterator<Item = Survivor> {
-        let live = self.records.iter().filter(move |record| record.live && record.serial >= since);
-        live.map(|&Record { start, size, .. }| Survivor { address: self.address(start), size })
+    /// Whether a live block contains all of a range.
+    fn lent(&self, range: &Range<usize>) -> bool {
+        let is_within = |record: &Record| {
+            record.live && self.address(record.start) <= range.start && range.end <= self.address(record.end())
+        };
+        self.records.iter().any(is_within)
     }
 }
 
 /// Where the memory comes from.
 enum Source {
     /// Chunks from an upstream.
-    Growing { upstream: Arc<dyn Allocator>, options: BufferOptions, chunk: usize },
+    Growing { upstream: Arc<dyn Allocator>, chunk: usize },
     /// Storage of a fixed size: whether forked children share it, which process made the buffer, and what keeps it.
     Fixed { size: usize, shared: bool, process: u32, keep: Option<Box<dyn Any + Send + Sync>> },
 }
@@ -271,8 +210,6 @@ struct State {
     /// Bytes of live blocks, and the most there were.
     used: usize,
     peak: usize,
-    /// Bytes of chunks.
-    held: usize,
     /// Whether this is a forked child and the storage is its parent's.
     closed: bool,
 }
@@ -285,6 +222,8 @@ pub struct Buffer {
     source: Source,
     /// Requests of this size or alignment go to the upstream.
     large: usize,
+    /// Whether the purger may call the upstream.
+    may_be_purged: bool,
 }
 
 impl State {
@@ -308,6 +247,11 @@ impl State {
         self.current = at;
         self.count(cut.size);
         Some(taken)
+    }
+
+    /// Bytes of chunks.
+    fn held(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.size).sum()
     }
 
     #[inline]
@@ -339,7 +283,7 @@ impl State {
             }
         }
         // Before more is held of which little lives, gaps between survivors are used.
-        let is_wasteful = self.held > WASTE * (self.used + self.chunks.last()?.size);
+        let is_wasteful = self.held() > WASTE * (self.used + self.chunks.last()?.size);
         let looks = if is_wasteful { count.min(LOOKS) } else { 0 };
         (0..looks).find_map(|step| self.take_in_gap((self.current + step) % count, cut))
     }
@@ -348,7 +292,6 @@ impl State {
         let at = self.chunks.partition_point(|other| other.start < chunk.start);
         address_map::note_outside_all(chunk.range());
         heap::mark_listed(chunk.address(0));
-        self.held += chunk.size;
         self.chunks.insert(at, chunk);
         self.current = at;
     }
@@ -357,22 +300,23 @@ impl State {
     fn remove(&mut self, patience: u8) -> Option<Chunk> {
         let at = self.chunks.iter().position(|chunk| chunk.live == 0 && chunk.quiet >= patience)?;
         let chunk = self.chunks.remove(at);
-        self.held -= chunk.size;
         self.current = self.current.min(self.chunks.len().saturating_sub(1));
         Some(chunk)
     }
 }
 
 impl Buffer {
-    /// Makes a buffer that grows by chunks from `upstream`, which recognizes its blocks.
-    ///
-    /// # Errors
-    /// If the chunk size is invalid.
-    pub fn growing(upstream: Arc<dyn Allocator>, options: BufferOptions) -> Result<Arc<Self>, ChunkSizeError> {
-        let size = options.chunk_size;
-        let chunk = round_up(size, GRANULE * LARGE).filter(|_| (1..=MOST).contains(&size));
-        let chunk = chunk.ok_or(ChunkSizeError(size))?;
-        Ok(Self::enter(None, Source::Growing { upstream, options, chunk }, chunk / LARGE))
+    /// The size of a chunk, where nobody says another: two or three lie in a processor's second cache together, and blocks of
+    /// 16 KiB and more, which the pool serves as fast and which may escape at no cost, go to the upstream.
+    pub const CHUNK: usize = 128 << 10;
+
+    /// The largest size of a chunk.
+    pub const LARGEST_CHUNK: usize = 1 << 37;
+
+    /// Makes a buffer that grows by chunks of about so many bytes from `upstream`, which recognizes its blocks.
+    pub fn growing(upstream: Arc<dyn Allocator>, chunk_size: usize) -> Arc<Self> {
+        let chunk = chunk_size.clamp(1, Self::LARGEST_CHUNK).next_multiple_of(GRANULE * LARGE);
+        Self::enter(None, Source::Growing { upstream, chunk }, chunk / LARGE)
     }
 
     /// Makes a buffer in `size` bytes of storage that `keep` keeps. If forked children share it, the buffer is closed in
@@ -394,12 +338,13 @@ impl Buffer {
     }
 
     fn enter(chunk: Option<Chunk>, source: Source, large: usize) -> Arc<Self> {
-        let mut state = State { chunks: Vec::new(), current: 0, used: 0, peak: 0, held: 0, closed: false };
+        let mut state = State { chunks: Vec::new(), current: 0, used: 0, peak: 0, closed: false };
         if let Some(chunk) = chunk.filter(|_| state.chunks.try_reserve(1).is_ok()) {
             state.insert(chunk);
         }
         let (state, serial) = (Lock::new(state), AtomicU64::new(0));
-        let buffer = Arc::new(Self { state, serial, source, large });
+        let may_be_purged = matches!(&source, Source::Growing { upstream, .. } if may_be_called_by_purger(upstream));
+        let buffer = Arc::new(Self { state, serial, source, large, may_be_purged });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
@@ -419,8 +364,8 @@ impl Buffer {
             if let Some(taken) = state.take_in_gap(0, cut) {
                 return block(taken);
             }
-            let (gap, blocks) = state.chunks.first().map_or((0, 0), |chunk| (chunk.largest_gap(), chunk.live as u32));
-            return Err(AllocError::new(asked, Limit::Full { capacity: state.held, used: state.used, gap, blocks }));
+            let blocks = state.chunks.first().map_or(0, |chunk| chunk.live as u32);
+            return Err(AllocError::new(asked, Limit::Full { capacity: state.held(), used: state.used, blocks }));
         };
         if let Some(taken) = state.advance(cut) {
             return block(taken);
@@ -480,9 +425,12 @@ impl Buffer {
 
     /// A scope on this buffer ended: chunks that are empty now will go back after a while.
     pub fn settle(&self) {
-        if !self.may_be_purged() {
+        if self.state.lock().chunks.iter().all(|chunk| chunk.live > 0) {
+            return;
+        }
+        if !self.may_be_purged {
             self.age();
-        } else if !self.is_idle() && !purger::ensure() {
+        } else if !purger::ensure() {
             self.give_back(0);
         }
     }
@@ -517,7 +465,7 @@ impl Buffer {
 
     /// Bytes of chunks or of the storage.
     pub fn capacity(&self) -> usize {
-        self.state.lock().held
+        self.state.lock().held()
     }
 
     /// The number of the next request.
@@ -534,17 +482,14 @@ impl Buffer {
         self.state.lock().find(address)?.block(address)
     }
 
-    /// The live blocks in the buffer's own memory whose requests have at least this number, as far as there is memory to
-    /// list them.
-    pub fn survivors(&self, since: u64) -> Vec<Survivor> {
-        let (state, mut list) = (self.state.lock(), Vec::new());
-        for survivor in state.chunks.iter().flat_map(|chunk| chunk.survivors(since)) {
-            if list.try_reserve(1).is_err() {
-                break;
-            }
-            list.push(survivor);
-        }
-        list
+    /// Whether a live block in the buffer's own memory contains all of a range.
+    pub fn lent(&self, range: &Range<usize>) -> bool {
+        self.state.lock().chunks.iter().any(|chunk| chunk.lent(range))
+    }
+
+    /// Requests of so many bytes and more are the upstream's.
+    pub fn large(&self) -> usize {
+        self.large
     }
 
     /// Frees the block at `address` where it lies in the buffer's own memory; returns whether it does.
@@ -564,9 +509,9 @@ impl Buffer {
 unsafe impl Allocator for Buffer {
     fn describe(&self) -> Description {
         match &self.source {
-            Source::Growing { upstream, options, .. } => Description::of("ScratchBuffer")
-                .with(Value::size(options.chunk_size))
-                .named("upstream", upstream.describe()),
+            Source::Growing { upstream, chunk } => {
+                Description::of("ScratchBuffer").with(Value::size(*chunk)).named("upstream", upstream.describe())
+            }
             Source::Fixed { size, .. } => Description::of("FixedBuffer").with(Value::size(*size)),
         }
     }
@@ -616,23 +561,9 @@ unsafe impl Allocator for Buffer {
     }
 
     unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let at = address.addr().get();
-        let mut state = self.state.lock();
-        let closed = state.closed;
-        if let Some(chunk) = state.find(at) {
-            let Some(rounded) = round_up(size.max(1), GRANULE) else { return false };
-            if closed {
-                // The parent's records are not changed.
-                return chunk.block(at).is_some_and(|(usable, _)| size <= usable);
-            }
-            let Some((done, old)) = chunk.resize(at, rounded) else { return false };
-            if done {
-                state.used = state.used - old + rounded;
-                state.peak = state.peak.max(state.used);
-            }
-            return done;
+        if let Some((usable, _)) = self.block(address) {
+            return size <= usable;
         }
-        drop(state);
         // SAFETY: as for `deallocate`.
         matches!(&self.source, Source::Growing { upstream, .. } if unsafe { upstream.resize_in_place(address, size) })
     }
@@ -674,25 +605,19 @@ unsafe impl Allocator for Buffer {
     }
 }
 
-impl Buffer {
-    fn may_be_purged(&self) -> bool {
-        self.upstream().is_some_and(may_be_called_by_purger)
-    }
-}
-
 impl Purgeable for Buffer {
     fn tick(&self) {
-        if self.may_be_purged() {
+        if self.may_be_purged {
             self.age();
         }
     }
 
     fn is_idle(&self) -> bool {
-        !self.may_be_purged() || self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
+        !self.may_be_purged || self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
     }
 
     fn trim_idle(&self) {
-        if self.may_be_purged() {
+        if self.may_be_purged {
             self.give_back(0);
         }
     }

@@ -9,4 +9,4 @@ mod arena;
 mod buffer;
 
 pub use arena::{Arena, ArenaError, Mark, Scope, Scratch, Zeroable};
-pub use buffer::{Buffer, BufferOptions, ChunkSizeError, Survivor};
+pub use buffer::Buffer;

@@ -23,7 +23,7 @@ use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool};
 use firsttouch::numa::Policy;
 use firsttouch::os::{Mode, current_processor};
 use firsttouch::pages::placement::{Page, Placement, Populate};
-use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::scratch::Buffer;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,8 +80,8 @@ fn over(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
 }
 
 /// A buffer that grows by chunks from `upstream`.
-fn buffer(upstream: Arc<dyn Allocator>, options: BufferOptions) -> Arc<dyn Allocator> {
-    Buffer::growing(upstream, options).unwrap()
+fn buffer(upstream: Arc<dyn Allocator>, chunk_size: usize) -> Arc<dyn Allocator> {
+    Buffer::growing(upstream, chunk_size)
 }
 
 /// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
@@ -178,19 +178,19 @@ contract! {
     pool_limited_pool: over(limited(pool()));
     pool_guarded: over(guarded());
     filled_pool_limited_malloc: filled(over(limited(Arc::new(Malloc))));
-    scratch_pool: buffer(pool(), BufferOptions::default());
-    scratch_malloc: buffer(Arc::new(Malloc), BufferOptions::default());
-    scratch_large_chunks: buffer(pool(), BufferOptions { chunk_size: 64 << 20 });
-    scratch_small_chunks_calloc: buffer(Calloc::new(), BufferOptions { chunk_size: 4096 });
-    scratch_limited_guarded: buffer(limited(guarded()), BufferOptions::default());
+    scratch_pool: buffer(pool(), Buffer::CHUNK);
+    scratch_malloc: buffer(Arc::new(Malloc), Buffer::CHUNK);
+    scratch_large_chunks: buffer(pool(), 64 << 20);
+    scratch_small_chunks_calloc: buffer(Calloc::new(), 4096);
+    scratch_limited_guarded: buffer(limited(guarded()), Buffer::CHUNK);
     reentrant: Reentrant::shared();
     limited_reentrant: limited(Reentrant::shared());
     wiped_reentrant: wiped(Reentrant::shared());
     pool_reentrant: over(Reentrant::shared());
     pool_reentrant_at_once: Pool::over(Reentrant::shared(), Options { decay: Some(Duration::ZERO), ..Options::default() });
     limited_pool_filled_reentrant: limited(over(filled(Reentrant::shared())));
-    scratch_reentrant: buffer(Reentrant::shared(), BufferOptions::default());
-    scratch_pool_reentrant: buffer(over(Reentrant::shared()), BufferOptions::default());
+    scratch_reentrant: buffer(Reentrant::shared(), Buffer::CHUNK);
+    scratch_pool_reentrant: buffer(over(Reentrant::shared()), Buffer::CHUNK);
 }
 
 contract! {

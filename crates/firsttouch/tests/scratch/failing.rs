@@ -5,7 +5,7 @@
 
 use crate::common::alone::alone;
 use crate::common::tracked::Tracked;
-use crate::pieces::{Piece, chunks_of, fixed};
+use crate::pieces::{Piece, fixed};
 use firsttouch::Request;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit};
@@ -85,7 +85,7 @@ fn each_request_in_turn() {
             let tracked = Tracked::new(Arc::new(Malloc));
             let (pass, fail) = (AtomicI64::new(pass), AtomicI64::new(fail));
             let failing = Arc::new(Failing { upstream: tracked.clone(), pass, fail });
-            let buffer = Buffer::growing(failing.clone(), chunks_of(64 << 10)).unwrap();
+            let buffer = Buffer::growing(failing.clone(), 64 << 10);
             program(&buffer);
             failing.fail.store(0, Relaxed);
             assert_eq!((program(&buffer), buffer.capacity(), tracked.stats().blocks), (0, 0, 0));
@@ -99,7 +99,7 @@ fn a_system_that_fails() {
         let upstreams: [fn() -> Arc<dyn Allocator>; 2] = [|| Pool::new(Options::default()), || Pages::new(true)];
         for upstream in upstreams {
             for (pass, fail) in (0..8).flat_map(|pass| [(pass, 1), (pass, i64::MAX / 2)]) {
-                let buffer = Buffer::growing(upstream(), chunks_of(64 << 10)).unwrap();
+                let buffer = Buffer::growing(upstream(), 64 << 10);
                 fail_after(&[Call::Map, Call::Unmap, Call::Discard, Call::Spawn], pass, fail);
                 program(&buffer);
                 fail_after(&[], 0, 0);
@@ -115,7 +115,7 @@ fn without_a_thread() {
     alone("failing::without_a_thread", || {
         fail_after(&[Call::Spawn], 0, i64::MAX / 2);
         let tracked = Tracked::new(Arc::new(Malloc));
-        let buffer = Buffer::growing(tracked.clone(), chunks_of(64 << 10)).unwrap();
+        let buffer = Buffer::growing(tracked.clone(), 64 << 10);
         let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 8000, n)).collect();
         assert!(tracked.stats().blocks > 3);
         pieces.into_iter().for_each(|piece| piece.give_back(&buffer));

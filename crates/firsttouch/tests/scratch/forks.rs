@@ -3,7 +3,7 @@
 use crate::common::alone::alone;
 use crate::common::forked::fork;
 use crate::common::tracked::Tracked;
-use crate::pieces::{Dice, Piece, chunks_of, fixed};
+use crate::pieces::{Dice, Piece, fixed};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::scratch::Buffer;
@@ -23,7 +23,7 @@ fn some(buffer: &Buffer, seed: u64) {
 #[test]
 fn a_storm() {
     alone("forks::a_storm", || {
-        let growing = Buffer::growing(Pool::new(Options::default()), chunks_of(64 << 10)).unwrap();
+        let growing = Buffer::growing(Pool::new(Options::default()), 64 << 10);
         for buffer in [growing, fixed(200_000, false)] {
             let (buffer, stop) = (&*buffer, AtomicBool::new(false));
             let mine: Vec<_> = (0..6).map(|n| Piece::bytes(buffer, 700 << n, n)).collect();
@@ -61,7 +61,7 @@ fn buffers_come_and_go_meanwhile() {
         scope(|threads| {
             threads.spawn(|| {
                 while !stop.load(Relaxed) {
-                    some(&Buffer::growing(Pool::new(Options::default()), chunks_of(64 << 10)).unwrap(), 5);
+                    some(&Buffer::growing(Pool::new(Options::default()), 64 << 10), 5);
                 }
             });
             (0..60).for_each(|round| fork(|| some(&fixed(100_000, true), round)).join());
@@ -101,7 +101,7 @@ fn shared_storage_is_closed_in_a_child() {
 fn idle_chunks_go_before_a_fork() {
     alone("forks::idle_chunks_go_before_a_fork", || {
         let tracked = Tracked::new(Arc::new(firsttouch::sources::Malloc) as Arc<dyn Allocator>);
-        let buffer = Buffer::growing(tracked.clone(), chunks_of(1 << 20)).unwrap();
+        let buffer = Buffer::growing(tracked.clone(), 1 << 20);
         some(&buffer, 1);
         assert_eq!(tracked.stats().blocks, 1);
         fork(|| assert_eq!(tracked.stats().blocks, 0)).join();

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: the counting allocator passes everything on to the system's.
 
-use crate::pieces::{Piece, chunks_of, fixed};
+use crate::pieces::{Piece, fixed};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::scratch::Buffer;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -35,7 +35,7 @@ static GLOBAL: Counting = Counting;
 #[test]
 fn giving_back_allocates_nothing() {
     let pool = Pool::new(Options::default());
-    let growing = Buffer::growing(pool, chunks_of(64 << 10)).unwrap();
+    let growing = Buffer::growing(pool, 64 << 10);
     for buffer in [growing, fixed(2 << 20, false)] {
         let mut pieces: Vec<_> =
             (0..400).map(|n| Piece::bytes(&buffer, [100, 3000, 7000, 9000][n % 4], n as u64)).collect();

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Safety: a `Piece` is the only holder of its block; bytes are read after they were written.
 
 use crate::common::pattern::{check, fill};
-use firsttouch::scratch::{Buffer, BufferOptions};
+use firsttouch::scratch::Buffer;
 use firsttouch::{AllocError, Allocator, Request};
 use std::ptr::NonNull;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -106,9 +106,4 @@ pub fn fixed(size: usize, shared: bool) -> Arc<Buffer> {
     let address = NonNull::new(storage.as_mut_ptr()).unwrap();
     // SAFETY: the vector's memory stays where it is, and nobody else uses it.
     unsafe { Buffer::fixed(address, size, shared, Box::new(storage)) }
-}
-
-/// Options of a buffer with chunks of this size.
-pub fn chunks_of(chunk_size: usize) -> BufferOptions {
-    BufferOptions { chunk_size }
 }

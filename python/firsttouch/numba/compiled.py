@@ -1,4 +1,8 @@
-"""Buffers and marks as Numba knows them: their types, what may be done with them, and the code of their methods."""
+"""Buffers and marks as Numba knows them: their types, what may be done with them, and the code of their methods.
+
+A cursor and its frames are structures of the native module (``numba/cursor.rs``); their first fields are accessed here
+by offset. A few instructions are the fast path, a call into the native module is the slow path.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,126 @@ from numba.np.arrayobj import get_itemsize, make_array, populate_array
 from numba.np.ufunc.parallel import get_thread_id
 
 from firsttouch import _firsttouch
-from firsttouch.numba import native
-from firsttouch.numba.native import WORD
+
+
+class LastError(Exception):
+    """Makes the exception that the native module has ready, as those of compiled code take no arguments."""
+
+    def __new__(cls, *_: object) -> BaseException:  # type: ignore[misc]
+        """Return the exception for the last failure in this thread."""
+        return _firsttouch.numba_failure()
+
+
+WORD = ir.IntType(64)
+BYTES = ir.IntType(8).as_pointer()
+INFO = types.MemInfoPointer(types.voidptr)
+
+FRAME, CURSOR_INFO, NOTHING, TOP, FLOOR = range(0, 40, 8)
+FRAME_INFO, WATCHED, FRAME_TOP, _, OUTER, INNER = range(0, 48, 8)
+
+
+def place(builder: Any, base: Any, offset: int, kind: Any = WORD) -> Any:
+    """Return a pointer to the field at an offset."""
+    return builder.bitcast(builder.gep(base, [WORD(offset)]), kind.as_pointer())
+
+
+def get(builder: Any, base: Any, offset: int, kind: Any = WORD) -> Any:
+    """Return the field at an offset."""
+    return builder.load(place(builder, base, offset, kind))
+
+
+def put(builder: Any, base: Any, offset: int, value: Any) -> None:
+    """Set the field at an offset."""
+    builder.store(value, place(builder, base, offset, value.type))
+
+
+def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """Call a function of the native module."""
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"firsttouch_numba_{name}"), arguments)
+
+
+def fail(context: Any, builder: Any) -> None:
+    """Raise the exception for the last call, and end the block."""
+    context.call_conv.return_user_exc(builder, LastError, ())
+
+
+def unless_null(context: Any, builder: Any, value: Any) -> None:
+    """Raise if a call returned null, or false."""
+    with builder.if_then(builder.icmp_unsigned("==", value, value.type(None)), likely=False):
+        fail(context, builder)
+
+
+def rounded(builder: Any, size: Any) -> Any:
+    """Return the size of an array, rounded up to a multiple of 64 and at least 64."""
+    some = builder.zext(builder.icmp_unsigned("!=", size, WORD(0)), WORD)
+    return builder.add(builder.or_(builder.sub(size, some), WORD(63)), WORD(1))
+
+
+def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, Any]:
+    """Allocate memory for an array; return it and its shared reference count."""
+    taken, top = rounded(builder, size), get(builder, cursor, TOP)
+    fits = builder.icmp_unsigned("<=", taken, builder.sub(top, get(builder, cursor, FLOOR)))
+    with builder.if_else(fits, likely=True) as (quick, slow):
+        with quick:
+            start = builder.sub(top, taken)
+            put(builder, cursor, TOP, start)
+            cut = builder.inttoptr(start, BYTES)
+            shared = get(builder, get(builder, cursor, FRAME, BYTES), FRAME_INFO, BYTES)
+            quick_block = builder.block
+        with slow:
+            given = call(builder, "allocate", BYTES, cursor, size)
+            unless_null(context, builder, given)
+            own = get(builder, cursor, CURSOR_INFO, BYTES)
+            slow_block = builder.block
+    data, info = builder.phi(BYTES), builder.phi(BYTES)
+    data.add_incoming(cut, quick_block)
+    data.add_incoming(given, slow_block)
+    info.add_incoming(shared, quick_block)
+    info.add_incoming(own, slow_block)
+    return data, info
+
+
+def mark(context: Any, builder: Any, cursor: Any) -> Any:
+    """Open a frame, and return it."""
+    inner = get(builder, get(builder, cursor, FRAME, BYTES), INNER, BYTES)
+    with builder.if_else(builder.icmp_unsigned("!=", inner, BYTES(None)), likely=True) as (quick, slow):
+        with quick:
+            put(builder, inner, FRAME_TOP, get(builder, cursor, TOP))
+            put(builder, cursor, FRAME, inner)
+            quick_block = builder.block
+        with slow:
+            opened = call(builder, "mark", BYTES, cursor)
+            unless_null(context, builder, opened)
+            slow_block = builder.block
+    result = builder.phi(BYTES)
+    result.add_incoming(inner, quick_block)
+    result.add_incoming(opened, slow_block)
+    return result
+
+
+def rewind(context: Any, builder: Any, cursor: Any, frame: Any) -> None:
+    """Close a frame and all frames inside it.
+
+    Numba removes a pair of incref and decref if there is no decref between them. That would hide an array that is used
+    after the rewind; so the slow path contains a decref of nothing, which the compiler cannot know.
+    """
+    innermost = builder.icmp_unsigned("==", get(builder, cursor, FRAME, BYTES), frame)
+    start = builder.block
+    with builder.if_then(innermost, likely=True):
+        count = builder.load_atomic(place(builder, get(builder, frame, WATCHED, BYTES), 0), "acquire", 8)
+        alone = builder.icmp_unsigned("==", count, WORD(1))
+        look_block = builder.block
+    is_quick = builder.phi(ir.IntType(1))
+    is_quick.add_incoming(ir.IntType(1)(0), start)
+    is_quick.add_incoming(alone, look_block)
+    with builder.if_else(is_quick, likely=True) as (quick, slow):
+        with quick:
+            put(builder, cursor, TOP, get(builder, frame, FRAME_TOP))
+            put(builder, cursor, FRAME, get(builder, frame, OUTER, BYTES))
+        with slow:
+            unless_null(context, builder, call(builder, "rewind", ir.IntType(8), cursor, frame))
+            context.nrt.decref(builder, INFO, get(builder, cursor, NOTHING, BYTES))
 
 
 class _Type(types.Type):  # type: ignore[misc]
@@ -36,39 +158,28 @@ class _Type(types.Type):  # type: ignore[misc]
 class ScratchBufferType(_Type):
     """A scratch buffer, as an argument of compiled code."""
 
-    def __init__(self) -> None:
-        super().__init__("ScratchBuffer")
-
 
 class ThreadBuffersType(_Type):
     """A buffer that the threads of a parallel loop share."""
-
-    def __init__(self) -> None:
-        super().__init__("ThreadBuffers")
 
 
 class MarkType(_Type):
     """A position in a buffer. It cannot leave the call that made it, which makes rewinding safe."""
 
-    def __init__(self) -> None:
-        super().__init__("ScratchMark")
+
+scratch_buffer = ScratchBufferType("ScratchBuffer")
+thread_buffers = ThreadBuffersType("ThreadBuffers")
+scratch_mark = MarkType("ScratchMark")
 
 
-scratch_buffer = ScratchBufferType()
-
-
-thread_buffers = ThreadBuffersType()
-
-
-scratch_mark = MarkType()
-
-
-class _BufferModel(models.PrimitiveModel):  # type: ignore[misc]
-    """The address of a cursor."""
+class _Address(models.PrimitiveModel):  # type: ignore[misc]
+    """The address of a cursor, a list of cursors, or a frame."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, native.BYTES)
+        super().__init__(manager, kind, BYTES)
 
+
+class _BufferModel(_Address):
     def get_data_type(self) -> Any:
         raise errors.UnsupportedError(
             "a ScratchBuffer cannot be kept in a list, a dict, an object or a generator, nor shared by the threads of "
@@ -77,19 +188,7 @@ class _BufferModel(models.PrimitiveModel):  # type: ignore[misc]
         )
 
 
-class _BuffersModel(models.PrimitiveModel):  # type: ignore[misc]
-    """The address of a list of cursors."""
-
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, native.BYTES)
-
-
-class _MarkModel(models.PrimitiveModel):  # type: ignore[misc]
-    """The address of a frame."""
-
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, native.BYTES)
-
+class _MarkModel(_Address):
     def _stays(self) -> Any:
         raise errors.UnsupportedError(
             "a mark stays in the function that made it: it cannot be an argument or a result, be kept in a list or by "
@@ -101,19 +200,19 @@ class _MarkModel(models.PrimitiveModel):  # type: ignore[misc]
 
 def _unboxer(name: str) -> Any:
     def unboxed(_kind: Any, obj: Any, c: Any) -> Any:
-        entered = native.call(c.builder, f"enter{name}", native.BYTES, obj)
+        entered = call(c.builder, f"enter{name}", BYTES, obj)
 
         def leave() -> None:
-            native.call(c.builder, f"leave{name}", ir.VoidType(), entered)
+            call(c.builder, f"leave{name}", ir.VoidType(), entered)
 
-        failed = c.builder.icmp_unsigned("==", entered, native.BYTES(None))
+        failed = c.builder.icmp_unsigned("==", entered, BYTES(None))
         return NativeValue(entered, is_error=failed, cleanup=leave)
 
     return unboxed
 
 
 def _boxed(_kind: Any, value: Any, c: Any) -> Any:
-    return native.call(c.builder, "object", c.pyapi.pyobj, value)
+    return call(c.builder, "object", c.pyapi.pyobj, value)
 
 
 def _constant(_context: Any, _builder: Any, kind: Any, _value: Any) -> Any:
@@ -126,7 +225,7 @@ def _constant(_context: Any, _builder: Any, kind: Any, _value: Any) -> Any:
 def register() -> None:
     """Register the types and their methods with Numba."""
     register_model(ScratchBufferType)(_BufferModel)
-    register_model(ThreadBuffersType)(_BuffersModel)
+    register_model(ThreadBuffersType)(_Address)
     register_model(MarkType)(_MarkModel)
     unbox(ScratchBufferType)(_unboxer(""))
     unbox(ThreadBuffersType)(_unboxer("_all"))
@@ -213,9 +312,9 @@ def _sizes(context: Any, builder: Any, cursor: Any, kind: Any, shape: Any, items
         bad = builder.or_(bad, builder.or_(negative, builder.extract_value(product, 1)))
     with builder.if_then(bad, likely=False):
         dims = cgutils.pack_array(builder, lengths, ty=WORD)
-        at = builder.bitcast(cgutils.alloca_once_value(builder, dims), native.BYTES)
-        native.call(builder, "bad_shape", ir.VoidType(), cursor, at, WORD(len(lengths)), itemsize)
-        native.fail(context, builder)
+        at = builder.bitcast(cgutils.alloca_once_value(builder, dims), BYTES)
+        call(builder, "bad_shape", ir.VoidType(), cursor, at, WORD(len(lengths)), itemsize)
+        fail(context, builder)
     return lengths, size
 
 
@@ -223,7 +322,7 @@ def _array(context: Any, builder: Any, sig: Any, args: Any, zero: bool) -> Any:
     kind = sig.return_type
     itemsize = context.get_constant(types.intp, get_itemsize(context, kind))
     lengths, size = _sizes(context, builder, args[0], sig.args[1], args[1], itemsize)
-    data, info = native.allocate(context, builder, args[0], size)
+    data, info = allocate(context, builder, args[0], size)
     if zero:
         cgutils.memset(builder, data, size, 0)
     strides = [itemsize]
@@ -252,18 +351,18 @@ def _zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _mark(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    return native.mark(context, builder, args[0])
+    return mark(context, builder, args[0])
 
 
 def _rewind(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    native.rewind(context, builder, *args)
+    rewind(context, builder, *args)
     return context.get_dummy_value()
 
 
 def _local(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
     number = context.compile_internal(builder, lambda: types.intp(get_thread_id()), signature(types.intp), ())
-    cursor = native.call(builder, "local", native.BYTES, args[0], number)
-    native.unless_null(context, builder, cursor)
+    cursor = call(builder, "local", BYTES, args[0], number)
+    unless_null(context, builder, cursor)
     return cursor
 
 
