@@ -443,6 +443,9 @@ unsafe impl Allocator for Limited {
             let Some(old) = self.ledger.get(address) else {
                 return self.upstream.resize_in_place(address, size);
             };
+            if size == old.asked {
+                return true; // an upstream that fills what is freed takes it for a block that shrinks
+            }
             let asked = self.counted(old);
             let more = size.saturating_sub(asked);
             if let Err(error) = self.charge(more, Request::bytes(size)) {
