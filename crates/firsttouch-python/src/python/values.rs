@@ -62,8 +62,11 @@ const NO_OBJECT: &str = "PyObject pointer is null";
 /// Has such panics raised as `MemoryError`: PyO3 makes a `PanicException` of each, and its class now makes that of these.
 pub fn begin(py: Python<'_>) -> PyResult<()> {
     let make = |given: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyAny>> {
-        let py = given.py();
-        if given.get_item(1)?.cast::<PyString>()?.to_str()? == NO_OBJECT {
+        let (py, said) = (given.py(), given.get_item(1)?);
+        if said.is_instance_of::<exceptions::PyMemoryError>() {
+            return Ok(said.unbind()); // up to Python 3.11 what was made comes again
+        }
+        if said.cast::<PyString>()?.to_str()? == NO_OBJECT {
             return Ok(out_of_memory(py).into_value(py).into_any());
         }
         let made = py.get_type::<exceptions::PyBaseException>().call_method1("__new__", given)?;
