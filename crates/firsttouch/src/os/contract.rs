@@ -179,8 +179,6 @@ macro_rules! contract {
             fn library_of(function: *const c_void) -> *const c_void = std::ptr::null();
             /// Maps a part of a file, from a multiple of 64 KiB on, shared; [`Errno::INVALID`] if the file is smaller.
             fn map_file(file: &File, from: usize, size: usize, write: bool) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
-            /// Numbers that tell whether a descriptor is still the same file's.
-            fn file_identity(file: &File) -> Result<(u64, u64), Errno> = Err(Errno::UNSUPPORTED);
         }
     };
 }

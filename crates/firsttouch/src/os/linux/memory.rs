@@ -6,7 +6,7 @@ use crate::os::types::{Errno, Mode, Nodes};
 use std::ffi::{CString, c_int, c_long, c_ulong, c_void};
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicUsize;
 
@@ -321,10 +321,4 @@ pub fn random() -> [u8; 16] {
     // SAFETY: the kernel writes at most the length of the buffer.
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast::<c_void>(), bytes.len(), 0) };
     bytes
-}
-
-/// The device of a file, and its number there.
-pub fn file_identity(file: &File) -> Result<(u64, u64), Errno> {
-    let found = file.metadata()?;
-    Ok((found.dev(), found.ino()))
 }
