@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 #: The last commit of the second house.
@@ -19,8 +18,10 @@ DOCUMENT = re.compile(r"\.(md|rst)$")
 GENERATED = re.compile(r"^docs/.*\.(svg|png|json|csv)$")
 LARGE = ("ARCHITECTURE.md", "BENCHMARKS.md", "CONTRIBUTING.md", "Makefile")
 
+PARTS = ("the core", "firsttouch-c", "firsttouch-preload", "firsttouch-python", "firsttouch-trace", "julia", "python")
+ROOMS = ("production", *(f"  {part}" for part in PARTS), "tests", "benchmarks", "docs", "written by programs", *LARGE)
 #: Lines, files, bytes: at most so many.
-TARGETS = {
+TARGETS: dict[str, tuple[int | None, ...]] = {
     "production": (34_000, 220, None),
     "  the core": (14_000, None, None),
     "tests": (26_000, None, None),
@@ -32,16 +33,8 @@ TARGETS = {
 }
 
 
-class Total(NamedTuple):
-    """What the files of a room amount to."""
-
-    lines: int = 0
-    files: int = 0
-    size: int = 0
-
-    def plus(self, text: bytes) -> Total:
-        """Return the total with one more file."""
-        return Total(self.lines + text.count(b"\n"), self.files + 1, self.size + len(text))
+#: Lines, files, bytes.
+Total = tuple[int, int, int]
 
 
 def rooms(name: str, text: bytes) -> Iterator[str]:
@@ -72,7 +65,8 @@ def counted(files: Iterator[tuple[str, bytes]]) -> dict[str, Total]:
     found: dict[str, Total] = {}
     for name, text in files:
         for room in rooms(name, text):
-            found[room] = found.get(room, Total()).plus(text)
+            lines, number, size = found.get(room, (0, 0, 0))
+            found[room] = lines + text.count(b"\n"), number + 1, size + len(text)
     return found
 
 
@@ -106,30 +100,13 @@ def main(commit: str) -> int:
     before, now = counted(of_commit(commit)), counted(of_checkout())
     print(f"{'':<22}{commit + ':':>10}{'':>17}{'now:':>8}{'':>19}at most:")
     print(f"{'':<22}{'lines':>8}{'files':>7}{'kB':>8}  {'lines':>8}{'files':>7}{'kB':>8}")
-    for room in sorted({*before, *now}, key=_order):
-        cells = [
-            f"{each.lines:>8,}{each.files:>7,}{each.size / 1000:>8,.0f}  "
-            for each in (_of(before, room), _of(now, room))
-        ]
-        print(f"{room:<22}{''.join(cells)}  {_target(room, _of(now, room))}")
+    for room in ROOMS:
+        totals = [found.get(room, (0, 0, 0)) for found in (before, now)]
+        cells = [f"{lines:>8,}{files:>7,}{size / 1000:>8,.0f}" for lines, files, size in totals]
+        limits = zip(TARGETS.get(room, ()), totals[1], ("lines", "files", "bytes"), strict=False)
+        said = [f"{most:,} {unit}{' (missed)' * (is_ > most)}" for most, is_, unit in limits if most is not None]
+        print(f"{room:<22}{'  '.join(cells)}    {', '.join(said)}")
     return 0
-
-
-def _of(totals: dict[str, Total], room: str) -> Total:
-    return totals.get(room, Total())
-
-
-def _order(room: str) -> tuple[int, str]:
-    first = ("production", "  ", "tests", "benchmarks", "docs", "written by programs")
-    return next((at for at, start in enumerate(first) if room.startswith(start)), len(first)), room
-
-
-def _target(room: str, now: Total) -> str:
-    said = []
-    for limit, value, unit in zip(TARGETS.get(room, (None,) * 3), now, ("lines", "files", "bytes"), strict=True):
-        if limit is not None:
-            said.append(f"{limit:,} {unit}{'' if value <= limit else ' (missed)'}")
-    return ", ".join(said)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.workers import Worker
+from firsttouch._internal import units
 from firsttouch.tools.bench.common import KIB, MIB, ROOM, name
 from firsttouch.tools.bench.common import Section as Found
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, preloaded
@@ -145,6 +146,10 @@ class Samples:
         name = contender if isinstance(contender, str) else contender.name
         return np.array([[reply[key] for reply in row] for row in self.replies[name]], float)
 
+    def columns(self, key: str) -> dict[str, Matrix]:
+        """Return a figure of every contender."""
+        return {contender: self.column(contender, key) for contender in self.replies}
+
     def ratio(self, of: Contender | str, to: Contender | str, key: str) -> Matrix:
         """Return per-round ratios of a figure between two contenders."""
         return self.column(of, key) / self.column(to, key)
@@ -224,6 +229,36 @@ def losses(ours: str, cells: Mapping[tuple[str, str], Matrix]) -> list[str]:
     if not beaten:
         return [f"No peer beats {ours} here beyond the noise."]
     return [f"**{peer} beats {ours}** at {', '.join(places)}." for peer, places in beaten.items()]
+
+
+def judge_times(
+    section: Section,
+    times: Mapping[str, Mapping[str, Matrix]],
+    ours: tuple[Contender, Contender, Contender],
+    rivals: Sequence[Contender],
+    what: str = "",
+) -> dict[str, dict[str, Matrix]]:
+    """Add a table of seconds by case and contender, its verdict and losses; return the ratios by contender.
+
+    `ours` is the contender that is judged, what it replaces, and its equal.
+    """
+    mine, default, equal = (each.name for each in ours)
+    names = [rival.name for rival in rivals]
+    cells = {other: {case: of[mine] / of[other] for case, of in times.items()} for other in (default, equal, *names)}
+    best = {case: against_best(of[mine], {name: of[name] for name in names})[0] for case, of in times.items()}
+    columns = {**cells, "best peer": best}
+    table = Table(f"**{what or 'Time'}**", ["", f"{default}'s time", *columns])
+    for case, of in times.items():
+        row = [str(median(column[case])) for column in columns.values()]
+        table.rows.append([case, units.seconds(median(of[default]).value), *row])
+    means = [str(geometric_mean(list(column.values()))) for column in columns.values()]
+    table.rows.append(["geometric mean", "", *means])
+    section.tables.append(table)
+    before = f"{what}: " if what else ""
+    section.verdicts.append(judge(f"{before}at most the best peer's time", 1.0, best))
+    beaten = {(name, case): cell for name in names for case, cell in cells[name].items()}
+    section.notes += [f"{before}{loss}" for loss in losses(mine, beaten)]
+    return cells
 
 
 def both_axes(ours: str, rivals: Sequence[str], found: Mapping[str, Mapping[str, Mapping[str, Matrix]]]) -> Table:

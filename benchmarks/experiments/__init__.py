@@ -13,6 +13,5 @@ NAMES = (
     "back",
     "scratch",
     "scratch_numba",
-    "dask",
     "advise",
 )

@@ -2,62 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
-import time
 
 import numpy as np
 
-from benchmarks.everyday import PROGRAMS
-from benchmarks.kernels import NAMES as KERNELS
+from benchmarks.experiments.kernels import KERNELS
+from benchmarks.experiments.programs import FOOTPRINT, WHOLE
 from benchmarks.measuring import Plan, Section, Verdict, collect, median
-from benchmarks.programs import NAMES as WHOLE
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Table
 
-# ---- What is measured, in a process of its own
-
-
-#: The module of each program that is not one of these.
-MODULES = {
-    **{name: f"benchmarks.kernels.{name}" for name in KERNELS},
-    **{name: f"benchmarks.programs.{name}" for name in WHOLE},
-}
-NAMES = (*KERNELS, *PROGRAMS, *WHOLE)
-
-
-def one(name: str) -> None:
-    """Run one program from beginning to end."""
-    if name in PROGRAMS:
-        PROGRAMS[name]()
-    else:
-        importlib.import_module(MODULES[name]).run()
-
-
-def measure(name: str) -> dict[str, float]:
-    """Return seconds and processor seconds after the imports, first touch included."""
-    if name in MODULES:
-        importlib.import_module(MODULES[name])
-    start, used = time.perf_counter(), time.process_time()
-    one(name)
-    return {"seconds": time.perf_counter() - start, "processor": time.process_time() - used}
-
-
-# ---- The experiment
-
-
 #: The least rank correlation, and the least part of the programs whose gain lies in the range.
 BAR, COVERED = 0.9, 0.8
-FOOTPRINT = 128 << 20
 RESAMPLES = 2000
 
 
 def estimated(program: str) -> tuple[float, float]:
     """Return the seconds that pooled memory would save at least and at most, according to the command."""
-    code = f"from benchmarks.experiments.advise import one; one({program!r})"
+    code = f"from benchmarks.experiments.programs import imported; imported({program!r})()"
     words = [sys.executable, "-m", "firsttouch", "advise", "--json", "-", "-c", code]
     done = subprocess.run(words, env=NUMPY.full_environment(), stdout=subprocess.PIPE, text=True, check=True)
     low, high = json.loads(done.stdout)["gain_seconds"]
@@ -85,9 +50,9 @@ def run(quick: bool) -> Section:
     )
     table = Table("", ["program", "NumPy's time", "estimated gain", "measured gain", "in the range"])
     estimates, gains, inside = list[float](), list[float](), 0
-    for name in NAMES[:4] if quick else NAMES:
-        low, high = estimated(name)
-        call = Call("benchmarks.experiments.advise", "measure", {"name": name})
+    for name, program in list({**KERNELS, **WHOLE}.items())[: 4 if quick else None]:
+        low, high = estimated(program)
+        call = Call("benchmarks.experiments.programs", "measure", {"program": program})
         samples = collect([NUMPY, FIRSTTOUCH], call, Plan(2 if quick else 5 if name in WHOLE else 12, 1), FOOTPRINT)
         plain, pooled = (samples.column(contender, "processor") for contender in (NUMPY, FIRSTTOUCH))
         saved, is_inside = median(plain - pooled), low <= median(plain - pooled).value <= high

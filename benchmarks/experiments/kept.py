@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from benchmarks.measuring import AGAIN, Matrix, Plan, Section, against_best, collect, judge, losses, median, peers
+from benchmarks.measuring import AGAIN, Matrix, Plan, Section, collect, judge, judge_times, median, peers
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HUGE_GLIBC, NUMPY
 from firsttouch.tools.measuring.processes import Call
 from firsttouch.tools.measuring.report import Table
@@ -42,36 +42,24 @@ SIZES = ((20, 64), (33, 127), (128, 256), (200, 500), (600, 1000), (2000, 8000))
 def run(quick: bool) -> Section:
     """Measure each range of sizes under every contender."""
     rivals = [HUGE_GLIBC] if quick else [HUGE_GLIBC, *peers()]
-    others = [NUMPY, AGAIN, *rivals]
     section = Section(
         "kept",
         "Arrays that are made once and kept",
         "at most the best peer's processor time, and at most 1.05 times NumPy's peak. Cells are firsttouch's time "
         "divided by the column's; 256 MiB are made and written, array by array.",
     )
-    columns = ["KiB of an array", "NumPy's time", *(other.name for other in others), "best peer"]
-    table = Table("**Processor time**", columns)
     memory = Table("**Memory**", ["KiB of an array", "faults", "NumPy's", "peak / NumPy's"])
-    cells: dict[tuple[str, str], Matrix] = {}
-    best: dict[str, Matrix] = {}
+    times: dict[str, dict[str, Matrix]] = {}
     peaks: dict[str, Matrix] = {}
     for low, high in SIZES[-2:] if quick else SIZES:
-        name = f"{low} to {high}"
+        name = f"{low} to {high} KiB"
         call = Call("benchmarks.experiments.kept", "measure", {"low": low * KIB, "high": high * KIB})
-        samples = collect([FIRSTTOUCH, *others], call, Plan(2 if quick else 9, 1), 2 * TOTAL)
+        samples = collect([FIRSTTOUCH, NUMPY, AGAIN, *rivals], call, Plan(2 if quick else 9, 1), 2 * TOTAL)
         section.raw[name] = samples.replies
-        ratios = [samples.ratio(FIRSTTOUCH, other, "seconds") for other in others]
-        cells |= {(other.name, name): cell for other, cell in zip(others, ratios, strict=True) if other in rivals}
-        times = {rival.name: samples.column(rival, "seconds") for rival in rivals}
-        best[name], _ = against_best(samples.column(FIRSTTOUCH, "seconds"), times)
-        plain = median(samples.column(NUMPY, "seconds")).value
-        row = [str(median(cell)) for cell in (*ratios, best[name])]
-        table.rows.append([name, f"{plain * 1e3:,.0f} ms", *row])
-        peaks[name] = samples.ratio(FIRSTTOUCH, NUMPY, "peak")
+        times[name], peaks[name] = samples.columns("seconds"), samples.ratio(FIRSTTOUCH, NUMPY, "peak")
         faults = [f"{median(samples.column(who, 'faults')).value:,.0f}" for who in (FIRSTTOUCH, NUMPY)]
         memory.rows.append([name, *faults, str(median(peaks[name]))])
-    section.tables += [table, memory]
-    section.verdicts.append(judge("at most the best peer's time", 1.0, best))
+    judge_times(section, times, (FIRSTTOUCH, NUMPY, AGAIN), rivals, "Processor time")
+    section.tables.append(memory)
     section.verdicts.append(judge("at most 1.05 times NumPy's peak", 1.05, peaks))
-    section.notes += losses("firsttouch", cells)
     return section

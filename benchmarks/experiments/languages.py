@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from mmap import PAGESIZE
@@ -18,17 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.languages import FOLDER, LANGUAGES, NAMES, Program, program
-from benchmarks.measuring import (
-    Matrix,
-    Section,
-    Verdict,
-    against_best,
-    both_axes,
-    geometric_mean,
-    judge,
-    losses,
-    median,
-)
+from benchmarks.measuring import Matrix, Section, Verdict, both_axes, geometric_mean, judge, judge_times, median
 from firsttouch.tools import preload
 from firsttouch.tools.measuring import contenders
 from firsttouch.tools.measuring.contenders import HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
@@ -38,7 +28,7 @@ from firsttouch.tools.measuring.report import Table
 DEFAULT, POOL, AGAIN = contenders.DEFAULT, contenders.PRELOADED, Contender("the pool again", {}, install=True)
 LEAST, PEAK, REST = 0.95, 1.15, 8 << 10  # the last in KiB
 WAIT, INTERVAL = 2.0, 0.01  # seconds that programs wait at their end, and between two looks at their memory
-SMALL, SPARSE, START = 3.0, 1.1, 1.0
+START = 1.0  # in milliseconds
 
 
 def run(quick: bool) -> Section:
@@ -48,8 +38,8 @@ def run(quick: bool) -> Section:
         "Unmodified programs in seven languages",
         f"at most the best peer's time in the geometric mean, none below {LEAST} of the C library's default; peak "
         f"memory at most {PEAK} of it in the geometric mean; two seconds after the last free at most {REST >> 10} MiB "
-        f"more; small requests at most {SMALL:g} ns more, `true` at most {START:g} ms more, sparse blocks at most "
-        f"{SPARSE:g} times. Cells are the time of the whole process with the preloaded pool divided by the column's.",
+        f"more; `true` at most {START:g} ms more. Cells are the time of the whole process with the preloaded pool "
+        "divided by the column's.",
     )
     missing = preload.missing()
     if missing:
@@ -68,7 +58,7 @@ def run(quick: bool) -> Section:
         costs = {
             name: {
                 contender: {
-                    "seconds": (seconds := np.array([[run.wall for run in found[name][contender]]])),
+                    "seconds": (seconds := _walls(found[name][contender])),
                     "mib_seconds": seconds * memory.mean / 1024,
                     "peak": np.array([[run.peak_bytes for run in found[name][contender]]], float),
                     "left": np.array([[memory.left]]),
@@ -78,7 +68,7 @@ def run(quick: bool) -> Section:
             for name, of_program in memories.items()
         }
         section.tables.append(both_axes(POOL.name, [DEFAULT.name, *(rival.name for rival in rivals)], costs))
-        _small(section, Path(folder), 3 if quick else 15)
+        _start(section, 12 if quick else 60)
     return section
 
 
@@ -111,30 +101,19 @@ def _rounds(made: Program, everyone: Sequence[Contender], rounds: int, shuffle: 
 
 
 def _times(section: Section, found: dict[str, dict[str, list[Run]]], rivals: Sequence[Contender]) -> None:
-    others = [DEFAULT, AGAIN, *rivals]
-    table = Table("**Time**", ["program", "default's time", *(other.name for other in others), "best peer"])
-    cells: dict[str, dict[str, Matrix]] = {other.name: {} for other in others}
-    best: dict[str, Matrix] = {}
     for name, runs in found.items():
-        times = {contender: np.array([[run.wall for run in of]]) for contender, of in runs.items()}
-        section.raw[name] = {contender: [vars(one) for one in of] for contender, of in runs.items()}
-        for other in others:
-            cells[other.name][name] = times[POOL.name] / times[other.name]
-        best[name], _ = against_best(times[POOL.name], {rival.name: times[rival.name] for rival in rivals})
-        row = [str(median(cells[other.name][name])) for other in others]
-        seconds = median(times[DEFAULT.name]).value
-        table.rows.append([f"{name}", f"{seconds:.2f} s", *row, str(median(best[name]))])
-    means = [str(geometric_mean(list(cells[other.name].values()))) for other in others]
-    table.rows.append(["geometric mean", "", *means, str(geometric_mean(list(best.values())))])
-    section.tables.append(table)
-    section.verdicts.append(judge("at most the best peer's time", 1.0, best))
+        section.raw[name] = {who: [vars(one) for one in of] for who, of in runs.items()}
+    times = {name: {who: _walls(of) for who, of in runs.items()} for name, runs in found.items()}
+    cells = judge_times(section, times, (POOL, DEFAULT, AGAIN), rivals)
     for rival in rivals:
         section.verdicts.append(judge(f"at most the time of {rival.name}", 1.0, cells[rival.name]))
     slow = {name: median(cell) for name, cell in cells[DEFAULT.name].items() if median(cell).low > 1 / LEAST}
     figure = ", ".join(f"{name} {ratio}" for name, ratio in slow.items()) or "none is slower for certain"
     section.verdicts.append(Verdict(f"none below {LEAST} of the default", figure, "failed" if slow else "passed"))
-    beaten = {(rival.name, name): cell for rival in rivals for name, cell in cells[rival.name].items()}
-    section.notes += losses("the preloaded pool", beaten)
+
+
+def _walls(runs: Sequence[Run]) -> Matrix:
+    return np.array([[run.wall for run in runs]])
 
 
 @dataclass(frozen=True)
@@ -207,32 +186,12 @@ def _memory(
     section.verdicts.append(Verdict(bar, f"{worst} {more[worst]:.1f} MiB", outcome))
 
 
-def _small(section: Section, folder: Path, rounds: int) -> None:
-    """Compare small requests, the start of `true`, and sparse blocks, in turns."""
-    small, sparse, true = program("small.c", folder), program("sparse.c", folder), shutil.which("true")
-    if small is None or sparse is None or true is None:
-        return
-
-    def printed(made: Program) -> Callable[[Contender], float]:
-        def measure(contender: Contender) -> float:
-            environment = _environment(contender)
-            return float(subprocess.run(made.command, env=environment, capture_output=True, check=True).stdout)
-
-        return measure
-
-    def started(contender: Contender) -> float:
-        return 1e3 * _once(Program((true,)), contender).wall
-
-    figures: list[tuple[str, Callable[[Contender], float], str, int]] = [
-        (f"small requests at most {SMALL:g} ns more", printed(small), "ns", rounds),
-        (f"`true` at most {START:g} ms more", started, "ms", 4 * rounds),
-        (f"sparse blocks at most {SPARSE:g} times", printed(sparse), "KiB", 3),
-    ]
-    for bar, measure, unit, turns in figures:
-        pairs = [(measure(DEFAULT), measure(POOL)) for _ in range(turns)]
-        plain, pooled = (float(np.median(side)) for side in zip(*pairs, strict=True))
-        section.raw[bar] = pairs
-        passed = pooled <= SPARSE * plain if unit == "KiB" else pooled - plain <= (SMALL if unit == "ns" else START)
-        section.verdicts.append(
-            Verdict(bar, f"{plain:.2f} {unit}, with the pool {pooled:.2f} {unit}", "passed" if passed else "failed")
-        )
+def _start(section: Section, turns: int) -> None:
+    """Compare the start of `true`, in turns."""
+    true = Program((shutil.which("true") or "true",))
+    pairs = [[1e3 * _once(true, contender).wall for contender in (DEFAULT, POOL)] for _ in range(turns)]
+    plain, pooled = np.median(pairs, axis=0)
+    section.raw["true"] = pairs
+    outcome = "passed" if pooled - plain <= START else "failed"
+    figure = f"{plain:.2f} ms, with the pool {pooled:.2f} ms"
+    section.verdicts.append(Verdict(f"`true` at most {START:g} ms more", figure, outcome))

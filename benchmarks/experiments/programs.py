@@ -6,7 +6,7 @@ import importlib
 import resource
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from benchmarks.measuring import (
     Samples,
     Section,
     Verdict,
-    against_best,
     both_axes,
     collect,
     geometric_mean,
-    judge,
-    losses,
+    judge_times,
     median,
     peers,
 )
@@ -41,11 +39,18 @@ from firsttouch.tools.measuring.report import Table
 INTERVAL = 0.02
 
 
-def measure(module: str, wait: float = 0.0) -> dict[str, float]:
+def imported(program: str) -> Callable[[], float | None]:
+    """Return the function of a program: `run` of a module, or another behind a colon."""
+    module, _, function = program.partition(":")
+    found: Callable[[], float | None] = getattr(importlib.import_module(module), function or "run")
+    return found
+
+
+def measure(program: str, wait: float = 0.0) -> dict[str, float]:
     """Return seconds, also of the processor, faults, the memory of the process and how its peak grew since the imports;
     for a pool, the fraction of its bytes that is faulted in again. What is left is what is resident after a while.
     """
-    run = importlib.import_module(module).run
+    run = imported(program)
     before, used = resident(), resource.getrusage(resource.RUSAGE_SELF)
     reset_peak()
     ended = threading.Event()
@@ -60,13 +65,12 @@ def measure(module: str, wait: float = 0.0) -> dict[str, float]:
     watcher = threading.Thread(target=watch)
     watcher.start()  # under every contender: it costs all of them the same
     start = time.perf_counter()
-    result = run()
+    result = run() or 0.0  # those of everyday return nothing
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_SELF)
     reply = {
         "seconds": seconds,
-        "user": after.ru_utime - used.ru_utime,
-        "system": after.ru_stime - used.ru_stime,
+        "processor": after.ru_utime - used.ru_utime + after.ru_stime - used.ru_stime,
         "result": result,
         "faults": float(after.ru_minflt - used.ru_minflt),
         "resident": peak() - before,
@@ -90,6 +94,8 @@ def measure(module: str, wait: float = 0.0) -> dict[str, float]:
 
 
 FOOTPRINT = 128 << 20
+#: Every program of a file, by its name.
+WHOLE = {name: f"benchmarks.programs.{name}" for name in NAMES}
 WAIT = 2.0
 PEAK, PEAK_EACH, AGAIN_MOST = 1.10, 1.35, 0.05
 
@@ -110,58 +116,45 @@ def run(quick: bool) -> Section:
         "most 5 % of what is allocated in the second half of a program was given back and is faulted in again. Cells "
         "are firsttouch's time after the imports divided by the column's, first touch included.",
     )
-    modules = {name: f"benchmarks.programs.{name}" for name in (NAMES[-2:] if quick else NAMES)}
-    return compared(section, modules, Plan(2 if quick else 5, 1), quick)
+    programs = {name: WHOLE[name] for name in NAMES[-2:]} if quick else WHOLE
+    return compared(section, programs, Plan(2 if quick else 5, 1), quick)
 
 
-def compared(section: Section, modules: Mapping[str, str], plan: Plan, quick: bool) -> Section:
-    """Measure programs, by name and module, under every contender, and judge."""
+def compared(section: Section, programs: Mapping[str, str], plan: Plan, quick: bool) -> Section:
+    """Measure programs, by name and where they are, under every contender, and judge."""
     rivals = [HUGE_GLIBC] if quick else [HUGE_GLIBC, *peers()]
-    others = [NUMPY, AGAIN, *rivals]
-    table = Table("**Time**", ["program", "NumPy's time", *(other.name for other in others), "best peer"])
+    names = [rival.name for rival in rivals]
     memory = Table("**Memory**", ["program", "faults", "NumPy's", "peak / NumPy's", "again"])
-    cells: dict[str, dict[str, Matrix]] = {other.name: {} for other in others}
-    best: dict[str, Matrix] = {}
     peaks: dict[str, Matrix] = {}
     again: dict[str, float] = {}
     costs: dict[str, dict[str, dict[str, Matrix]]] = {}
-    for program, module in modules.items():
-        call = Call("benchmarks.experiments.programs", "measure", {"module": module})
-        samples = collect([FIRSTTOUCH, *others], call, plan, FOOTPRINT)
-        same_results(samples, program)
-        section.raw[program] = samples.replies
-        waiting = Call(call.module, call.function, {"module": module, "wait": WAIT})
+    times: dict[str, dict[str, Matrix]] = {}
+    for name, program in programs.items():
+        call = Call("benchmarks.experiments.programs", "measure", {"program": program})
+        samples = collect([FIRSTTOUCH, NUMPY, AGAIN, *rivals], call, plan, FOOTPRINT)
+        same_results(samples, name)
+        section.raw[name] = samples.replies
+        waiting = Call(call.module, call.function, {"program": program, "wait": WAIT})
         rested = collect([FIRSTTOUCH, NUMPY, *rivals], waiting, Plan(1 if quick else 2, 1), FOOTPRINT)
-        section.raw[f"{program}, at rest"] = rested.replies
-        costs[program] = {
-            name: {
-                **{axis: samples.column(name, axis) for axis in ("seconds", "mib_seconds", "peak")},
-                "left": rested.column(name, "left"),
+        section.raw[f"{name}, at rest"] = rested.replies
+        costs[name] = {
+            who: {
+                **{axis: samples.column(who, axis) for axis in ("seconds", "mib_seconds", "peak")},
+                "left": rested.column(who, "left"),
             }
-            for name in rested.replies
+            for who in rested.replies
         }
-        for other in others:
-            cells[other.name][program] = samples.ratio(FIRSTTOUCH, other, "seconds")
-        times = {rival.name: samples.column(rival, "seconds") for rival in rivals}
-        best[program], _ = against_best(samples.column(FIRSTTOUCH, "seconds"), times)
-        row = [str(median(cells[other.name][program])) for other in others]
-        plain = f"{median(samples.column(NUMPY, 'seconds')).value:,.3f} s"
-        table.rows.append([program, plain, *row, str(median(best[program]))])
-        peaks[program] = samples.ratio(FIRSTTOUCH, NUMPY, "resident")
-        again[program] = median(samples.column(FIRSTTOUCH, "again")).value
+        times[name] = samples.columns("seconds")
+        peaks[name] = samples.ratio(FIRSTTOUCH, NUMPY, "resident")
+        again[name] = median(samples.column(FIRSTTOUCH, "again")).value
         faults = [f"{median(samples.column(who, 'faults')).value:,.0f}" for who in (FIRSTTOUCH, NUMPY)]
-        memory.rows.append([program, *faults, str(median(peaks[program])), f"{again[program]:.1%}"])
-    means = [str(geometric_mean(list(each.values()))) for each in (*cells.values(), best)]
-    table.rows.append(["geometric mean", "", *means])
-    together = both_axes(FIRSTTOUCH.name, [NUMPY.name, *(rival.name for rival in rivals)], costs)
-    section.tables += [table, memory, together]
-    section.verdicts.append(judge("at most the best peer's time", 1.0, best))
+        memory.rows.append([name, *faults, str(median(peaks[name])), f"{again[name]:.1%}"])
+    judge_times(section, times, (FIRSTTOUCH, NUMPY, AGAIN), rivals)
+    section.tables += [memory, both_axes(FIRSTTOUCH.name, [NUMPY.name, *names], costs)]
     mean, most = geometric_mean(list(peaks.values())), max(median(cell).value for cell in peaks.values())
     bar, figure = f"peak at most {PEAK:.2f} of NumPy's, each at most {PEAK_EACH}", f"mean {mean}, most {most:.2f}"
     section.verdicts.append(Verdict(bar, figure, "passed" if mean.high <= PEAK and most <= PEAK_EACH else "failed"))
     worst = max(again.values())
     outcome = "passed" if worst <= AGAIN_MOST else "failed"
     section.verdicts.append(Verdict(f"at most {AGAIN_MOST:.0%} faulted in again", f"{worst:.1%}", outcome))
-    beaten = {(rival.name, name): cell for rival in rivals for name, cell in cells[rival.name].items()}
-    section.notes += losses("firsttouch", beaten)
     return section

@@ -16,20 +16,16 @@ from benchmarks.measuring import (
     Matrix,
     Plan,
     Section,
-    against_best,
     collect,
     everyone,
     fitting,
-    geometric_mean,
     judge,
-    losses,
-    median,
+    judge_times,
     peers,
 )
 from firsttouch.tools.bench.common import name
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, preloaded
 from firsttouch.tools.measuring.processes import Call
-from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
 
@@ -84,10 +80,8 @@ def run(quick: bool) -> Section:
         "at most the best peer's time in the geometric mean over the sizes, at no size worse beyond the noise; `a + b` "
         f"at most {WARM} times `out=` on warm memory. Cells are firsttouch's time divided by the column's.",
     )
-    others = [NUMPY, AGAIN, *rivals]
     sizes, notes = fitting(QUICK if quick else (*SMALL, *EXPRESSIONS), 6 * len(contenders))
-    cells: dict[str, dict[str, dict[str, Matrix]]] = {each: {} for each in OPERATIONS}
-    times: dict[str, dict[str, float]] = {each: {} for each in OPERATIONS}
+    times: dict[str, dict[str, dict[str, Matrix]]] = {each: {} for each in OPERATIONS}
     warm: dict[str, Matrix] = {}
     for size in sizes:
         call = Call("benchmarks.experiments.temporaries", "measure", {"nbytes": size, "seconds": SECONDS})
@@ -95,23 +89,9 @@ def run(quick: bool) -> Section:
         section.raw[str(size)] = samples.replies
         warm[name(size)] = samples.column(FIRSTTOUCH, "a + b") / samples.column(FIRSTTOUCH, "a + b, out=")
         for operation in OPERATIONS:
-            ours = samples.column(FIRSTTOUCH, operation)
-            row = {other.name: ours / samples.column(other, operation) for other in others}
-            row["best peer"], _ = against_best(ours, {rival.name: samples.column(rival, operation) for rival in rivals})
-            cells[operation][name(size)], times[operation][name(size)] = row, float(median(ours).value)
-    columns = [*(other.name for other in others), "best peer"]
-    for operation, rows in cells.items():
-        table = Table(f"**`{operation}`**", ["array", "time", *columns])
-        for size_name, row in rows.items():
-            time_ = f"{times[operation][size_name] * 1e6:,.2f} us"
-            table.rows.append([size_name, time_, *(str(median(row[column])) for column in columns)])
-        means = [str(geometric_mean([row[column] for row in rows.values()])) for column in columns]
-        table.rows.append(["geometric mean", "", *means])
-        section.tables.append(table)
-        best = {size_name: row["best peer"] for size_name, row in rows.items()}
-        section.verdicts.append(judge(f"`{operation}`: at most the best peer's time", 1.0, best))
-        beaten = {(rival.name, size_name): row[rival.name] for size_name, row in rows.items() for rival in rivals}
-        section.notes += [f"`{operation}`: {loss}" for loss in losses("firsttouch", beaten)]
+            times[operation][name(size)] = samples.columns(operation)
+    for operation, by_size in times.items():
+        judge_times(section, by_size, (FIRSTTOUCH, NUMPY, AGAIN), rivals, f"`{operation}`")
     section.verdicts.append(judge(f"`a + b`: at most {WARM} times `out=`", WARM, warm))
     section.notes += [*notes, *(f"{absent} is absent on this machine." for absent in preloaded()[1])]
     return section

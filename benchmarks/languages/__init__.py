@@ -31,8 +31,8 @@ LANGUAGES = {
     ".py": "Python",
     ".sql": "SQL",
 }
-#: Programs for a single figure, and what the whole ones share.
-_OTHERS = ("__init__", "small", "sparse", "rest")
+#: What they share.
+_OTHERS = ("__init__", "rest")
 NAMES = tuple(sorted(path.name for path in FOLDER.iterdir() if path.suffix in LANGUAGES and path.stem not in _OTHERS))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.programs import NAMES
+from benchmarks.experiments.programs import WHOLE
 from benchmarks.workers import Worker
 from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
 from firsttouch.tools.measuring.processes import Call
@@ -10,11 +10,11 @@ from firsttouch.tools.measuring.processes import Call
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("program", NAMES)
+@pytest.mark.parametrize("program", WHOLE)
 def test_a_program_finds_again_what_it_left(program: str) -> None:
     if program == "etl_pandas":
         pytest.importorskip("pandas")
-    call = Call("benchmarks.experiments.programs", "measure", {"module": f"benchmarks.programs.{program}"})
+    call = Call("benchmarks.experiments.programs", "measure", {"program": WHOLE[program]})
     with Worker(NUMPY) as plain, Worker(FIRSTTOUCH) as pooled:
         one, other = plain.ask(call), pooled.ask(call)
     assert other["result"] == pytest.approx(one["result"], rel=1e-9)
