@@ -13,8 +13,8 @@ use common::process::address_space;
 use firsttouch::allocator::Limit;
 use firsttouch::{Allocator, Request, failure};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Barrier};
 
 /// Each test for each source, in a process of its own, since a process has one of each.
 macro_rules! each {
@@ -24,7 +24,7 @@ macro_rules! each {
             use super::*;
 
             each!(@tests $name, $make; the_address_tells, nothing_left, freed_memory_serves_other_sizes, purged_reads_zero,
-                locked_memory_reads_zero, forks_among_threads, threads_that_end);
+                locked_memory_reads_zero, forks_among_threads);
         }
     )*};
     (@tests $name:ident, $make:expr; $($test:ident),*) => {$(
@@ -135,23 +135,4 @@ fn forks_among_threads(source: &Arc<dyn Allocator>) {
         }
         stop.store(true, Relaxed);
     });
-}
-
-fn threads_that_end(source: &Arc<dyn Allocator>) {
-    for round in 0..20 {
-        let barrier = Barrier::new(4);
-        let left: Vec<_> = std::thread::scope(|threads| {
-            let body = |seed: u64| {
-                let blocks: Vec<_> = (0..20).map(|n| Held::filled(&**source, 64 << ((n + seed) % 16), n)).collect();
-                barrier.wait();
-                blocks
-            };
-            let started: Vec<_> = (0..4).map(|seed| threads.spawn(move || body(seed + round))).collect();
-            started.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-        });
-        common::held::check_apart(&left);
-        left.into_iter().for_each(Held::give_back);
-    }
-    source.trim();
-    assert!(!source.must_stay());
 }

@@ -3,7 +3,6 @@
 mod common;
 
 use common::held::Held;
-use firsttouch::Request;
 use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::os::{huge_page_size, page_size};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -30,29 +29,6 @@ fn neighbors_begin_at_different_offsets() {
                 // Each processor counts its own turns, and the thread may change it.
                 assert!((0..9).any(|_| differ()), "{size} bytes, {recycled}");
             }
-        }
-    }
-}
-
-#[test]
-fn recycled_memory_is_zero_at_every_offset() {
-    let pool = Pool::new(Options { decay: None, ..Options::default() });
-    for size in sizes() {
-        for seed in 0..60 {
-            Held::filled(&*pool, size, seed).give_back();
-            let block = Held::zeros(&*pool, size);
-            block.check_zero();
-        }
-    }
-}
-
-#[test]
-fn what_is_asked_for_at_a_page_begins_there() {
-    let pool = Pool::new(Options::default());
-    for size in sizes() {
-        for _ in 0..3 {
-            let block = Held::new(&*pool, Request::bytes(size).aligned(page_size()).unwrap()).unwrap();
-            assert_eq!(block.address() % page_size(), 0);
         }
     }
 }

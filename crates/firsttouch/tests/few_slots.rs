@@ -10,7 +10,7 @@ use common::mapped::{foreign, unmap};
 use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::address_map;
-use firsttouch::os::{self, shrink_slots};
+use firsttouch::os::shrink_slots;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -62,49 +62,6 @@ fn short_lived_pools_leave_nothing_behind() {
 #[test]
 fn short_lived_pools_leave_nothing_behind_in_a_small_address_space() {
     alone("short_lived_pools_leave_nothing_behind_in_a_small_address_space", || short_lives_leave_nothing(0));
-}
-
-/// Pools come and go in several threads, with other people's memory between their segments; contents stay, blocks grow and
-/// shrink, and every address is told right.
-fn come_and_go(slots: usize) {
-    shrink_slots(slots);
-    let shared: Vec<_> = (0..8).map(|_| new_pool()).collect();
-    std::thread::scope(|scope| {
-        for thread in 0..3u64 {
-            let shared = &shared;
-            scope.spawn(move || {
-                let mut random = numbers(u128::from_ne_bytes(os::random()) as u64 ^ (thread + 1));
-                let mut own = new_pool();
-                for turn in 0..40u64 {
-                    let theirs = foreign(0, 1 + random(3 << 20)).unwrap();
-                    let pool = &shared[random(shared.len())];
-                    let mut blocks: Vec<_> = (0..4)
-                        .map(|n| {
-                            Held::filled(if n % 2 == 0 { &**pool } else { &*own }, 1 + random(600 << 10), turn + n)
-                        })
-                        .collect();
-                    for block in &mut blocks {
-                        assert!(address_map::owner(block.address()).is_some());
-                        block.resize(1 + random(1 << 20)).unwrap();
-                        assert!(address_map::owner(block.address()).is_some());
-                    }
-                    assert!(address_map::owner(theirs.as_ptr() as usize).is_none(), "that is not ours");
-                    blocks.into_iter().for_each(Held::give_back);
-                    own = new_pool();
-                }
-            });
-        }
-    });
-}
-
-#[test]
-fn contents_stay_with_four_slots() {
-    alone("contents_stay_with_four_slots", || come_and_go(4));
-}
-
-#[test]
-fn contents_stay_in_a_small_address_space() {
-    alone("contents_stay_in_a_small_address_space", || come_and_go(0));
 }
 
 /// Lookups may come while the segments around are closed and made again.

@@ -253,20 +253,3 @@ fn more_than_the_machine_has() {
         Held::filled(&*pool, 3 * MIB, 1).give_back();
     }
 }
-
-/// Of the address space for segments there is only so much, and what one took stays taken.
-#[test]
-fn refused_requests_cost_no_segments() {
-    alone("refused_requests_cost_no_segments", || {
-        let mappings = || std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
-        let pool = pool(false);
-        let held = Held::filled(&*pool, 100_000, 1);
-        set(libc::RLIMIT_AS, address_space() + MIB); // enough for a page, and not for the records of the units
-        let before = mappings();
-        for _ in 0..50 {
-            assert!(pool.allocate(Request::bytes(900 * MIB)).is_err());
-        }
-        assert!(mappings() < before + 10, "{} more", mappings() - before);
-        held.give_back();
-    });
-}

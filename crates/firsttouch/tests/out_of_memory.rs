@@ -12,9 +12,7 @@
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::allocator::Request;
-use firsttouch::os::page_size;
 use firsttouch::pages::placement::{Placement, Populate};
-use firsttouch::residency::{query, summarize};
 use firsttouch::scratch::Arena;
 use firsttouch::scratch::Buffer;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
@@ -139,17 +137,4 @@ fn arenas() {
         arena.reset();
         worked
     });
-}
-
-#[test]
-fn what_stands_behind_pages() {
-    let memory = Pages::new(false).allocate(Request::bytes(256 * page_size())).unwrap();
-    for page in (0..256).step_by(2) {
-        // SAFETY: it lies in the block.
-        unsafe { memory.address.add(page * page_size()).write(1) };
-    }
-    let address = memory.address.as_ptr() as usize;
-    let pages = address..address + 256 * page_size();
-    assert!(query(&pages).is_complete());
-    let _ = summarize(&query(&pages));
 }

@@ -18,15 +18,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr::null_mut;
 use std::slice::from_raw_parts_mut;
 
-#[test]
-fn every_page_is_what_was_done_to_it() {
-    alone("every_page_is_what_was_done_to_it", || {
-        let (memory, expected) = mixed();
-        assert_eq!(states(memory), expected);
-        assert_eq!(states(memory), expected, "looking changes nothing");
-    });
-}
-
 /// A file's pages are absent until this process has touched them.
 #[test]
 fn a_file() {

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // Safety: the child runs only the body it is given, and never returns into the parent's code.
 
-use super::patience;
+use super::process::PATIENCE;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,8 +10,6 @@ use std::ptr::{null, null_mut};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
@@ -92,7 +90,6 @@ impl Child {
 
     /// What waitpid(2) says; it must not hang.
     fn status(self) -> i32 {
-        let patience = patience::at_least(PATIENCE);
         let mut status = 0;
         loop {
             // SAFETY: the status is written for a child of ours.
@@ -101,7 +98,7 @@ impl Child {
                 return status;
             }
             assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
-            if self.began.elapsed() > patience {
+            if self.began.elapsed() > PATIENCE {
                 // SAFETY: the child is ours and was not waited for.
                 unsafe { libc::kill(self.id, libc::SIGKILL) };
                 panic!("a forked child hangs");

@@ -12,7 +12,6 @@ pub mod limits;
 pub mod mapped;
 #[cfg(unix)]
 pub mod pages;
-pub mod patience;
 pub mod pattern;
 pub mod process;
 pub mod reentrant;

@@ -6,13 +6,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
-mod looked;
 mod moved;
 mod outside;
 mod own_machine;
 mod placed;
 mod pools;
-mod threads;
 mod view;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +20,6 @@ type Test = (&'static str, usize, fn());
 
 const TESTS: &[Test] = &[
     ("bind: every node in turn", 1, placed::bind_each),
-    ("bind: a set of nodes", 2, placed::bind_set),
     ("preferred", 2, placed::preferred),
     ("interleave: page by page", 2, placed::interleave),
     ("local: where the thread runs that touches", 2, placed::local),
@@ -34,14 +31,10 @@ const TESTS: &[Test] = &[
     ("migrate to every node", 2, moved::to_every_node),
     ("migrate: interleave", 2, moved::interleave),
     ("migrate: huge pages", 2, moved::huge),
-    ("migrate: content comes along", 2, moved::content),
     ("migrate: later pages follow", 2, moved::later_pages),
     ("migrate: memory of others", 2, moved::others_memory),
-    ("residency: the node of every page", 1, looked::on_every_node),
-    ("residency: every state", 1, looked::every_state),
-    ("residency: huge pages", 1, looked::huge_pages),
-    ("a pool on a node", 2, threads::pool_on_a_node),
-    ("a forked child places too", 2, threads::forked),
+    ("residency: the node of every page", 1, moved::on_every_node),
+    ("a pool on a node", 2, placed::pool_on_a_node),
     ("pools: blocks that threads hand each other", 2, pools::handed_over),
     ("pools: processors without memory", 1, pools::without_memory),
     ("nodes that are not there", 1, outside::not_there),

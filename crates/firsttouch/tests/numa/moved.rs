@@ -1,11 +1,13 @@
-//! Migration of pages to another node.
+//! Migration of pages to another node, and what is told of the nodes of pages.
 
 use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
 use firsttouch::numa::{Orders, Outer};
 use firsttouch::os;
 use firsttouch::pages::migration::{Migration, migrate, nodes_of};
 use firsttouch::pages::placement::{Page, Placement, Populate};
+use firsttouch::residency::{PageRuns, query, summarize, visit_nodes};
 use firsttouch::sources::{Malloc, Pages};
+use std::collections::BTreeMap;
 
 const HUGE: usize = 2 << 20;
 
@@ -54,19 +56,6 @@ pub fn huge() {
     }
 }
 
-pub fn content() {
-    let pages = Pages::new(false);
-    let held = Held::new(&*pages, SIZE);
-    let words = SIZE / 8;
-    // SAFETY: the block is ours, large enough, and aligned.
-    let slice = unsafe { std::slice::from_raw_parts_mut(held.block.address.as_ptr().cast::<u64>(), words) };
-    slice.iter_mut().enumerate().for_each(|(at, word)| *word = at as u64 * 0x9e37_79b9);
-    for node in numbers() {
-        to(&held, &node.to_string());
-    }
-    assert!(slice.iter().enumerate().all(|(at, &word)| word == at as u64 * 0x9e37_79b9));
-}
-
 /// A block that is a mapping of its own: what is touched after the move comes from the new node.
 pub fn later_pages() {
     let (a, b) = (numbers()[0], numbers()[1]);
@@ -86,5 +75,28 @@ pub fn others_memory() {
         assert!(done.absent <= os::page_size(), "{done:?}"); // the last one is not ours alone
         let found = nodes_of(held.address() & !4095, SIZE).unwrap();
         assert!(found.iter().all(|&page| page == node as i32));
+    }
+}
+
+fn looked(held: &Held<'_>) -> PageRuns {
+    let pages = held.address()..held.address() + held.block.size.next_multiple_of(os::page_size());
+    query(&pages)
+}
+
+/// Every node's bytes, and every page's node, are those that move_pages names.
+pub fn on_every_node() {
+    let mut policies: Vec<String> = numbers().iter().map(usize::to_string).collect();
+    policies.push("interleave:all".into());
+    for text in policies {
+        let pages = source(&text);
+        let held = Held::new(&*pages, SIZE).touched();
+        let truth = nodes_of(held.address(), SIZE).unwrap();
+        let mut bytes = BTreeMap::new();
+        truth.iter().for_each(|&node| *bytes.entry(node).or_insert(0) += os::page_size());
+        let look = looked(&held);
+        assert_eq!(summarize(&look).nodes, Some(bytes), "{text}");
+        let mut each = Vec::new();
+        visit_nodes(&look, |range, node| each.extend(vec![node; range.len() / os::page_size()])).unwrap();
+        assert_eq!(each, truth, "{text}");
     }
 }

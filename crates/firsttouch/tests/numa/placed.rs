@@ -1,6 +1,7 @@
 //! Where pages come from.
 
 use super::view::{Held, SIZE, all_on, free_huge_pages, numbers, on_node, policy, source};
+use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::pages::placement::{Outcome, Page, Placement, Populate, Reason};
 use firsttouch::sources::Pages;
@@ -12,13 +13,6 @@ pub fn bind_each() {
         let pages = source(&node.to_string());
         all_on(&Held::new(&*pages, SIZE).touched(), node);
     }
-}
-
-pub fn bind_set() {
-    let all = numbers();
-    let pages = source(&format!("bind:{},{}", all[0], all[1]));
-    let held = Held::new(&*pages, SIZE).touched();
-    assert!(held.pages().iter().all(|&page| page == all[0] as i32 || page == all[1] as i32));
 }
 
 pub fn preferred() {
@@ -110,4 +104,16 @@ pub fn more_than_a_node_has() {
     assert!(matches!(error.limit, Limit::Available { .. }), "{error:?}");
     let reason = firsttouch::failure::last_reason().unwrap();
     assert!(reason.contains(&format!("on nodes {node}")), "{reason}");
+}
+
+/// What is recycled stays on its node, whoever asks and gives back.
+pub fn pool_on_a_node() {
+    let node = numbers()[1];
+    let pool = Pool::over(source(&node.to_string()), Options::default());
+    for at in numbers().into_iter().cycle().take(6) {
+        on_node(at, || {
+            let held: Vec<_> = (0..4).map(|_| Held::new(&*pool, SIZE).touched()).collect();
+            held.iter().for_each(|held| all_on(held, node));
+        });
+    }
 }

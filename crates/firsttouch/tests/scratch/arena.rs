@@ -58,23 +58,6 @@ fn every_way_to_allocate() {
 }
 
 #[test]
-fn every_alignment() {
-    let arena = Arena::new();
-    for shift in 0..24 {
-        for size in [0, 1, 3, 64, 1000] {
-            arena.alloc(1u8).unwrap();
-            let block = arena.alloc_aligned::<u8>(size, 1 << shift).unwrap();
-            assert!(block.as_ptr().addr().is_multiple_of(1 << shift), "{size} at {shift}");
-            block.fill(MaybeUninit::new(1));
-        }
-    }
-    for align in [0, 3, 12, (1 << 30) + 1, 1 << 31] {
-        assert_eq!(arena.alloc_aligned::<u8>(1, align).unwrap_err(), ArenaError::Layout(LayoutError::Align(align)));
-    }
-    assert_eq!(arena.alloc_aligned::<u64>(1, 1).unwrap().as_ptr().addr() % 8, 0);
-}
-
-#[test]
 fn sizes_never_wrap() {
     let arena = Arena::new();
     let kept = arena.alloc(7).unwrap();
@@ -116,46 +99,6 @@ fn growth_does_not_run_away() {
     }
     drop(arena);
     assert_eq!(tracked.stats().in_use, 0);
-}
-
-/// After its first rounds an arena asks its upstream no more, whatever the sizes.
-#[test]
-fn rounds_settle() {
-    for sizes in
-        [vec![100; 1000], vec![MIB / 4, 10, MIB, 3 * MIB], vec![20 * MIB, 100], (1..200).map(|n| n * 97).collect()]
-    {
-        let tracked = Tracked::new(Arc::new(Malloc));
-        let mut arena = Arena::with(tracked.clone(), KIB);
-        let mut round = || {
-            arena.scope(|s| sizes.iter().for_each(|&size| assert_eq!(s.alloc_uninit::<u8>(size).unwrap().len(), size)));
-            assert_eq!(arena.used(), 0);
-            tracked.stats().allocations
-        };
-        let warm = [round(), round(), round()][2];
-        (0..20).for_each(|_| assert_eq!(round(), warm, "{sizes:?}"));
-    }
-}
-
-/// A loop that passes the end of a chunk in every turn goes there once.
-#[test]
-fn the_edge_of_a_chunk() {
-    let tracked = Tracked::new(Arc::new(Malloc));
-    let mut arena = Arena::with(tracked.clone(), 4 * KIB);
-    arena.scope(|s| {
-        s.alloc_uninit::<u8>(2000).unwrap();
-        s.alloc_uninit::<u8>(2000).unwrap();
-        let little = |s: &mut Scope<Arena>| s.scope(|s| s.alloc_uninit::<u8>(50).unwrap().as_ptr().addr());
-        let before = little(s);
-        assert_eq!(little(s), before);
-        let mut addresses = Vec::new();
-        for _ in 0..100 {
-            addresses.push(s.scope(|s| s.alloc_uninit::<u8>(200).unwrap().as_ptr().addr()));
-        }
-        addresses.dedup();
-        assert_eq!(addresses.len(), 1);
-        assert_ne!(little(s), before, "nobody goes back for the little that is left there");
-    });
-    assert_eq!(tracked.stats().allocations, 2);
 }
 
 #[test]

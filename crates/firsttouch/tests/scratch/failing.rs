@@ -1,5 +1,5 @@
-//! An upstream, or a system, that fails: at each call in turn, and from one call on. Nothing is lost, and what lives is
-//! as it was.
+//! An upstream that fails at each call in turn, and from one call on: nothing is lost, and what lives is as it was. (A
+//! failing system is `failing_os.rs`'s.)
 
 #![allow(unsafe_code)] // Safety: what is not refused is passed on as it is.
 
@@ -7,11 +7,10 @@ use crate::common::alone::alone;
 use crate::common::tracked::Tracked;
 use crate::pieces::{Piece, fixed};
 use firsttouch::Request;
-use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit};
 use firsttouch::os::{Call, fail_after};
 use firsttouch::scratch::Buffer;
-use firsttouch::sources::{Malloc, Pages};
+use firsttouch::sources::Malloc;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -91,22 +90,6 @@ fn each_request_in_turn() {
             assert_eq!((program(&buffer), buffer.capacity(), tracked.stats().blocks), (0, 0, 0));
         }
     }
-}
-
-#[test]
-fn a_system_that_fails() {
-    alone("failing::a_system_that_fails", || {
-        let upstreams: [fn() -> Arc<dyn Allocator>; 2] = [|| Pool::new(Options::default()), || Pages::new(true)];
-        for upstream in upstreams {
-            for (pass, fail) in (0..8).flat_map(|pass| [(pass, 1), (pass, i64::MAX / 2)]) {
-                let buffer = Buffer::growing(upstream(), 64 << 10);
-                fail_after(&[Call::Map, Call::Unmap, Call::Discard, Call::Spawn], pass, fail);
-                program(&buffer);
-                fail_after(&[], 0, 0);
-                assert_eq!(program(&buffer), 0);
-            }
-        }
-    });
 }
 
 /// Without a background purger the end of a scope gives back what is idle.

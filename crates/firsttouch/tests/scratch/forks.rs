@@ -4,13 +4,10 @@ use crate::common::alone::alone;
 use crate::common::forked::fork;
 use crate::common::tracked::Tracked;
 use crate::pieces::{Dice, Piece, fixed};
-use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::scratch::Buffer;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::scope;
 
 fn some(buffer: &Buffer, seed: u64) {
     let mut dice = Dice(seed);
@@ -18,56 +15,6 @@ fn some(buffer: &Buffer, seed: u64) {
         (0..12).filter_map(|n| Piece::new(buffer, Request::bytes(dice.roll(30_000)), seed + n).ok()).collect();
     pieces.into_iter().for_each(|piece| piece.give_back(buffer));
     buffer.settle();
-}
-
-#[test]
-fn a_storm() {
-    alone("forks::a_storm", || {
-        let growing = Buffer::growing(Pool::new(Options::default()), 64 << 10);
-        for buffer in [growing, fixed(200_000, false)] {
-            let (buffer, stop) = (&*buffer, AtomicBool::new(false));
-            let mine: Vec<_> = (0..6).map(|n| Piece::bytes(buffer, 700 << n, n)).collect();
-            scope(|threads| {
-                for seed in 0..2 {
-                    let stop = &stop;
-                    threads.spawn(move || {
-                        while !stop.load(Relaxed) {
-                            some(buffer, seed * 1000);
-                        }
-                    });
-                }
-                for round in 0..60 {
-                    let child = fork(|| {
-                        mine.iter().for_each(Piece::check);
-                        some(buffer, round);
-                        buffer.reset();
-                        mine.iter().for_each(Piece::check);
-                    });
-                    some(buffer, round);
-                    child.join();
-                }
-                stop.store(true, Relaxed);
-            });
-            mine.into_iter().for_each(|piece| piece.give_back(buffer));
-            assert_eq!(buffer.used(), 0);
-        }
-    });
-}
-
-#[test]
-fn buffers_come_and_go_meanwhile() {
-    alone("forks::buffers_come_and_go_meanwhile", || {
-        let stop = AtomicBool::new(false);
-        scope(|threads| {
-            threads.spawn(|| {
-                while !stop.load(Relaxed) {
-                    some(&Buffer::growing(Pool::new(Options::default()), 64 << 10), 5);
-                }
-            });
-            (0..60).for_each(|round| fork(|| some(&fixed(100_000, true), round)).join());
-            stop.store(true, Relaxed);
-        });
-    });
 }
 
 #[test]

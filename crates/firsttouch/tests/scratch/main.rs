@@ -6,8 +6,6 @@ mod common;
 mod failing;
 #[cfg(unix)]
 mod forks;
-mod freeing;
 mod laws;
 mod model;
 mod pieces;
-mod threads;

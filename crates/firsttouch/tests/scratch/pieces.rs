@@ -2,22 +2,13 @@
 
 #![allow(unsafe_code)] // Safety: a `Piece` is the only holder of its block; bytes are read after they were written.
 
+pub use crate::common::pattern::Dice;
 use crate::common::pattern::{check, fill};
 use firsttouch::scratch::Buffer;
 use firsttouch::{AllocError, Allocator, Request};
 use std::ptr::NonNull;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::sync::Arc;
-
-/// A little random generator.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % sides
-    }
-}
 
 /// A live block; it is never given back by itself.
 pub struct Piece {
