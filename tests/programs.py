@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,22 @@ def execute(*command: object, env: dict[str, str] | None = None, **options: Any)
     """Run a command; how it ended and what it wrote."""
     options = {"capture_output": True, "text": True, "timeout": 120, "check": False} | options
     return subprocess.run([str(word) for word in command], env=environment(**(env or {})), **options)
+
+
+@contextmanager
+def running(
+    *command: object, ready: str | None = None, env: dict[str, str] | None = None, **options: Any
+) -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on meanwhile, from when it has printed the line `ready`; at the end it is killed."""
+    options = {"stdout": subprocess.PIPE, "text": True} | options
+    with subprocess.Popen([str(word) for word in command], env=environment(**(env or {})), **options) as process:
+        try:
+            if ready is not None:
+                assert process.stdout is not None
+                assert process.stdout.readline() == f"{ready}\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def start(program: str, *flags: str, prologue: str = _PROLOGUE, **options: Any) -> Finished:

@@ -79,8 +79,8 @@ def test_the_header_is_also_cpp11(prefix: Path, tmp_path: Path) -> None:
     run(compiled(prefix, tmp_path, source, *STRICT, "-std=c++11", compiler="c++"))
 
 
-def test_cpp_threads_and_exceptions(prefix: Path, tmp_path: Path) -> None:
-    program = compiled(prefix, tmp_path, PROGRAMS / "threads.cpp", *STRICT, "-std=c++17", compiler="c++")
+def test_cpp_containers_and_exceptions(prefix: Path, tmp_path: Path) -> None:
+    program = compiled(prefix, tmp_path, PROGRAMS / "resources.cpp", *STRICT, "-std=c++17", compiler="c++")
     assert run(program) == "done\n"
 
 

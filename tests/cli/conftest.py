@@ -1,6 +1,6 @@
 """Starts programs in processes of their own, once with python and once with `firsttouch run`."""
 
-import subprocess
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,32 +8,18 @@ from typing import Any
 
 import pytest
 
-from tests.programs import Finished
-from tests.programs import environment as inherited
+from tests.programs import Finished, execute
 
 Start = Callable[..., Finished]
 Write = Callable[[str, str], Path]
-
-
-def clean_environment(**more: str) -> dict[str, str]:
-    """The environment, without what the test run inherited and without the folder of the tests on the path."""
-    return {name: value for name, value in inherited().items() if name != "PYTHONPATH"} | more
-
-
-def start(*words: object, environment: dict[str, str] | None = None, **options: Any) -> Finished:
-    """Run this Python with these words; give back what it wrote and its exit status."""
-    options = {"capture_output": True, "text": True, "timeout": 120, "check": False} | options
-    return subprocess.run([sys.executable, *map(str, words)], env=clean_environment(**(environment or {})), **options)
+#: What begins a command of ours.
+FIRSTTOUCH = (sys.executable, "-m", "firsttouch")
 
 
 @pytest.fixture
 def python(tmp_path: Path) -> Start:
     """Plain python, in a fresh directory."""
-
-    def run(*words: object, **options: Any) -> Finished:
-        return start(*words, **({"cwd": tmp_path} | options))
-
-    return run
+    return functools.partial(execute, sys.executable, cwd=tmp_path)
 
 
 @pytest.fixture

@@ -4,15 +4,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from firsttouch.tools.cli import output
+from tests.programs import running
 
-from .conftest import Start, clean_environment
+from .conftest import FIRSTTOUCH, Start
 
 pytest.importorskip("rich", reason="the commands that measure need rich")
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -44,8 +44,7 @@ def test_a_log_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 def test_ctrl_c_ends_it_with_one_line_and_leaves_no_worker() -> None:
-    command = [sys.executable, "-m", "firsttouch", "bench", "triad", "--sizes", "64MiB"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=clean_environment()) as process:
+    with running(*FIRSTTOUCH, "bench", "triad", "--sizes", "64MiB", stderr=subprocess.PIPE) as process:
         while not (workers := children(process.pid)) and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)

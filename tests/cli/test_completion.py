@@ -1,10 +1,7 @@
 """`firsttouch --completion`: what a shell then offers."""
 
-import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 from firsttouch.tools.cli.main import ABOUT, COMMANDS
 
@@ -33,11 +30,3 @@ def test_commands_and_options_are_offered(firsttouch: Start, tmp_path: Path) -> 
     assert offered("run", "--li") == {"--limit", "--lines"}
     assert {"--json", "--quiet"} <= offered("advise", "--")
     assert "--limit" not in offered("advise", "--")
-
-
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
-def test_zsh_loads_it_as_a_script_of_bash(firsttouch: Start) -> None:
-    script = firsttouch("--completion").stdout.replace("compinit &&", "compinit -D &&", 1)
-    command = ["zsh", "-fc", f"{script}\necho $_comps[firsttouch]"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert "_bash_complete" in done.stdout, done

@@ -2,14 +2,15 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import Start, Write, clean_environment
+from tests.programs import execute
+
+from .conftest import Start, Write
 
 #: What our processes import; `-P` is what the `firsttouch` command itself is started with, in effect.
 NAMES = ("json", "numpy", "resource", "rich", "subprocess", "tempfile", "traceback", "firsttouch")
@@ -68,16 +69,16 @@ def test_a_program_has_its_own_folder_as_ever(firsttouch: Start, write: Write) -
 
 @pytest.mark.parametrize("option", ["-I", "-E"])
 def test_isolated_interpreters_ignore_the_variable(tmp_path: Path, option: str) -> None:
-    environment = clean_environment(FIRSTTOUCH_RUN=json.dumps({"json": f"{tmp_path}/victim-%p"}))
-    command = [sys.executable, option, "-c", "import sys; print('_firsttouch_start.ending' in sys.modules)"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    environment = {"FIRSTTOUCH_RUN": json.dumps({"json": f"{tmp_path}/victim-%p"})}
+    code = "import sys; print('_firsttouch_start.ending' in sys.modules)"
+    done = execute(sys.executable, option, "-c", code, env=environment)
     assert (done.stdout, done.stderr) == ("False\n", "")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take on another user's rights")
 def test_so_do_processes_with_more_rights_than_their_caller(tmp_path: Path) -> None:
-    environment = clean_environment(FIRSTTOUCH_RUN=json.dumps({"json": f"{tmp_path}/victim-%p"}))
+    environment = {"FIRSTTOUCH_RUN": json.dumps({"json": f"{tmp_path}/victim-%p"})}
     code = f"import os; os.setresuid(65534, 0, 0); os.execv({sys.executable!r}, ['python', '-c', 'pass'])"
-    subprocess.run([sys.executable, "-I", "-c", code], env=environment, check=True)
+    execute(sys.executable, "-I", "-c", code, env=environment, check=True)
     assert not list(tmp_path.iterdir())

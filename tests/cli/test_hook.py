@@ -106,9 +106,8 @@ def test_numpy_that_fails_to_import_fails_as_in_python(
     script = write("program.py", "import numpy\n")
     # Only the program gets to see it: the command line itself needs a NumPy that works.
     write("early/sitecustomize.py", f"import sys\nif sys.argv[0] != '-m': sys.path.insert(0, {str(folder)!r})\n")
-    environment = {"PYTHONPATH": str(folder.parent / "early")}
-    plain = python(script, environment=environment)
-    ours = firsttouch("run", "-q", script, environment=environment)
+    env = {"PYTHONPATH": str(folder.parent / "early")}
+    plain, ours = python(script, env=env), firsttouch("run", "-q", script, env=env)
     assert plain.returncode == 1
     assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
 
@@ -136,7 +135,7 @@ native.load = load
 def test_install_that_is_refused_costs_one_line(firsttouch: Start, write: Write, error: str, said: str) -> None:
     early = write("early/sitecustomize.py", REFUSE.replace("{error}", error)).parent
     code = "import numpy; print(numpy.ones(1 << 20).sum())"
-    done = firsttouch("run", "-c", code, environment={"PYTHONPATH": str(early)})
+    done = firsttouch("run", "-c", code, env={"PYTHONPATH": str(early)})
     assert (done.stdout, done.returncode) == ("1048576.0\n", 0)
     first, *report = done.stderr.splitlines()
     assert first == f"firsttouch: not pooled: {said}"

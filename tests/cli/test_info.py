@@ -15,7 +15,7 @@ from firsttouch.tools.measuring.machine import available, cautions, describe
 from .conftest import Start
 
 Tree = Callable[[dict[str, str]], Path]
-THP, NODE = "sys/kernel/mm/transparent_hugepage", "sys/devices/system/node"
+THP = "sys/kernel/mm/transparent_hugepage"
 GIB = 1 << 30
 
 
@@ -49,13 +49,6 @@ def test_facts_and_files(firsttouch: Start, tmp_path: Path) -> None:
     assert json.loads(firsttouch("--info", "--json", "-").stdout)["page"] == found["page"]
 
 
-@pytest.mark.parametrize(("threshold", "told"), [("65536", True), (str(1 << 30), False)])
-def test_settings_of_malloc_are_explained(monkeypatch: pytest.MonkeyPatch, threshold: str, told: bool) -> None:
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", threshold)
-    assert f"MALLOC_TRIM_THRESHOLD_={threshold}" in describe()["settings"]
-    assert ("is set: glibc then no longer adapts" in meaning()) == told
-
-
 def test_limits_are_inherited_and_explained(firsttouch: Start) -> None:
     limit = 64 << 30
     done = firsttouch("--info", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
@@ -66,13 +59,6 @@ def test_limits_are_inherited_and_explained(firsttouch: Start) -> None:
 def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
     assert {"page", "Python"} <= set(describe(tmp_path))
     assert cautions(tmp_path) == []
-
-
-def test_files_with_unexpected_content(tree: Tree) -> None:
-    names = ("hpage_pmd_size", "enabled", "defrag")
-    root = tree({**{f"{THP}/{name}": "many" for name in names}, "proc/meminfo": "nonsense\n", "proc/self/maps": "x\n"})
-    assert "huge page" not in describe(root)
-    meaning(root)
 
 
 @pytest.mark.parametrize(
@@ -88,26 +74,6 @@ def test_transparent_huge_pages(tree: Tree, mode: str, said: str, caution: str) 
     assert describe(root)["huge page"] == "512 MiB"
     assert said in meaning(root)
     assert [caution in each for each in cautions(root)] == [True] * bool(caution)
-
-
-TREES: dict[str, tuple[dict[str, str], str]] = {
-    "reserved": (
-        {"sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages": "5\n"},
-        "5 huge pages of 2 MiB are reserved",
-    ),
-    "nodes": ({f"{NODE}/has_memory": "0-1\n"}, "several NUMA nodes"),
-    "a malloc": (
-        {"proc/self/maps": "7f00-7f01 r-xp 0 fe:00 12    /usr/lib/libjemalloc.so.2\n"},
-        "/usr/lib/libjemalloc.so.2 replaces malloc",
-    ),
-    "overcommit": ({"proc/sys/vm/overcommit_memory": "2\n"}, "overcommit is strict"),
-}
-
-
-@pytest.mark.parametrize("what", TREES)
-def test_what_others_have_is_explained(tree: Tree, what: str) -> None:
-    files, said = TREES[what]
-    assert said in meaning(tree(files))
 
 
 def test_a_control_group_that_is_nearly_full(monkeypatch: pytest.MonkeyPatch) -> None:

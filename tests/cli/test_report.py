@@ -6,12 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from .conftest import Start, Write, clean_environment
+from tests.programs import execute, running
+
+from .conftest import FIRSTTOUCH, Start, Write
 
 WORK = """
 import numpy as np
@@ -142,7 +143,7 @@ import os, subprocess, sys, time
 subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.7: pass"])
 os.execv(sys.executable, [sys.executable, "-m", "firsttouch", "run", {what}])
 """
-    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True)
+    done = execute(sys.executable, "-c", code)
     assert "firsttouch, process " in done.stderr
     assert "child processes" not in done.stderr
 
@@ -163,19 +164,10 @@ def test_comes_after_the_traceback_and_other_exit_handlers(firsttouch: Start) ->
     assert said.index("ZeroDivisionError") < said.index("bye") < said.index("firsttouch, process")
 
 
-def test_control_c(tmp_path: Path, write: Write) -> None:
+def test_control_c(write: Write) -> None:
     """Traceback, report, and an end by the signal, so that a shell stops its loop."""
     script = write("wait.py", "import numpy, time\nprint('ready', flush=True)\ntime.sleep(60)\n")
-    with subprocess.Popen(
-        [sys.executable, "-m", "firsttouch", "run", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=clean_environment(),
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.1)
+    with running(*FIRSTTOUCH, "run", script, ready="ready", stderr=subprocess.PIPE) as process:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT
@@ -195,14 +187,7 @@ def test_standard_error_that_cannot_be_written(tmp_path: Path, redirection: str)
     """Exit status and files are those of the program: nothing is written anywhere else."""
     code = "import numpy, os; [os.open(name, os.O_CREAT | os.O_WRONLY) for name in ('data', 'more')]"
     command = f'{sys.executable} -m firsttouch run -c "{code}" {redirection}'
-    done = subprocess.run(
-        ["bash", "-c", command],
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+    done = execute("bash", "-c", command, cwd=tmp_path)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
     assert (tmp_path / "data").read_bytes() == (tmp_path / "more").read_bytes() == b""
 
@@ -223,27 +208,9 @@ def test_program_that_execs_another_python(firsttouch: Start) -> None:
 
 
 def test_variable_that_we_did_not_write(python: Start) -> None:
-    pid_free = python("-c", "import numpy; print(1)", environment={"FIRSTTOUCH_RUN": "yes please"})
+    pid_free = python("-c", "import numpy; print(1)", env={"FIRSTTOUCH_RUN": "yes please"})
     assert (pid_free.stdout, pid_free.returncode) == ("1\n", 0)
     assert os.linesep not in pid_free.stderr.strip()
-
-
-def test_memory_given_back_too_early_is_told_with_what_would_keep_it(firsttouch: Start, write: Write) -> None:
-    """A pause that outlasts what the pool waits for."""
-    work = """
-import numpy, time, firsttouch
-numpy.ones((1 << 23) - 512)
-end = time.monotonic() + {seconds}
-while firsttouch.stats().idle and time.monotonic() < end: time.sleep(0.02)
-numpy.ones((1 << 23) - 512)
-"""
-    waits, goes_on = write("waits.py", work.format(seconds=60)), write("goes_on.py", work.format(seconds=0.5))
-    line = r"given back     64(\.\d+)? MiB too early \(needed again\)"  # and a little that is no array
-    said = firsttouch("run", waits).stderr
-    assert re.search(f"{line}; decay=10 keeps it", said)
-    assert max(map(len, said.splitlines())) <= 80
-    assert re.search(line, firsttouch("run", "--allocator", "pool(decay=0.2)", waits).stderr)
-    assert "too early" not in firsttouch("run", "--allocator", "pool(decay=60)", goes_on).stderr
 
 
 OTHERS = """

@@ -80,7 +80,7 @@ def test_a_path_that_the_program_emptied_does_not_matter(firsttouch: Start, tmp_
 def test_rank_zero_speaks_for_all_and_each_has_its_file(firsttouch: Start, tmp_path: Path) -> None:
     for number, name, speaks in (("0", "one", True), ("3", "one", False), ("0", "r%r", True), ("3", "r%r", False)):
         rank = {"SLURM_PROCID": number}
-        done = firsttouch("run", "--json", f"{name}.json", "-c", IMPORT, environment=rank)
+        done = firsttouch("run", "--json", f"{name}.json", "-c", IMPORT, env=rank)
         assert ("firsttouch, process" in done.stderr) is speaks
     found = {path.name: json.loads(path.read_text())["rank"] for path in tmp_path.glob("*.json")}
     assert found == {"one.json": 0, "r0.json": 0, "r3.json": 3}
@@ -127,11 +127,11 @@ def test_options_for_every_run(
 ) -> None:
     write(FILE, file)
     usual = {"HOME": str(tmp_path), "FIRSTTOUCH_OPTIONS": variable}
-    done = firsttouch("run", *line, "-c", SERVED, environment=usual)
+    done = firsttouch("run", *line, "-c", SERVED, env=usual)
     assert said in (done.stderr or done.stdout)
 
 
 def test_a_program_in_another_language_gets_the_usual_options_that_it_can_obey(firsttouch: Start) -> None:
     usual = {"FIRSTTOUCH_OPTIONS": "-q --lines --all --limit 1GiB --allocator mimalloc"}
-    done = firsttouch("run", "true", environment=usual)
+    done = firsttouch("run", "true", env=usual)
     assert (done.returncode, done.stderr) == (0, "")

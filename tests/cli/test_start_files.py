@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pytest
 
 import _firsttouch_start
 from firsttouch.tools.cli import BadUsageError, program
+from tests.programs import execute
 
-from .conftest import Start, Write, clean_environment
+from .conftest import Start, Write
 
 FOLDER = Path(__file__).parents[2] / "wheel-data" / "purelib"
 
@@ -33,8 +33,8 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 @pytest.mark.parametrize("file", ["pth", "start"])
 def test_what_they_load(file: str) -> None:
     def loaded(**environment: str) -> set[str]:
-        command = [sys.executable, "-S", "-c", LOADED, str(Path(_firsttouch_start.__file__).parents[1]), file]
-        done = subprocess.run(command, env=clean_environment(**environment), capture_output=True, text=True, check=True)
+        folder = Path(_firsttouch_start.__file__).parents[1]
+        done = execute(sys.executable, "-S", "-c", LOADED, folder, file, env=environment, check=True)
         return set(json.loads(done.stdout))
 
     assert loaded() == (set() if file == "pth" else {"_firsttouch_start"})
@@ -61,7 +61,7 @@ def test_program_without_numpy_never_imports_it(firsttouch: Start, write: Write)
         "    return load()\n"
         "native.load = loaded"
     )
-    done = firsttouch("run", "-c", code, environment={"PYTHONPATH": str(early)})
+    done = firsttouch("run", "-c", code, env={"PYTHONPATH": str(early)})
     assert done.stdout == "[]\n"
     assert "NumPy was never imported" in done.stderr
 

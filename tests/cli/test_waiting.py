@@ -7,13 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from .conftest import Start, Write, clean_environment
+from tests.programs import execute, running
+
+from .conftest import FIRSTTOUCH, Start, Write
+
+WAITING = (*FIRSTTOUCH, "run", "-q", "--limit", "1GiB")
 
 WAITS = """
 import os, signal, sys
@@ -25,21 +26,9 @@ while True:
 """
 
 
-@contextmanager
-def waiting(script: Path, **options: object) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "firsttouch", "run", "-q", "--limit", "1GiB", str(script)]
-    options = {"stdout": subprocess.PIPE, "text": True, "env": clean_environment()} | options
-    with subprocess.Popen(command, **options) as process:  # type: ignore[call-overload]
-        assert process.stdout.readline() == "ready\n"
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_to_the_command_reach_the_program(write: Write, number: signal.Signals) -> None:
-    with waiting(write("waits.py", WAITS), start_new_session=True) as process:
+    with running(*WAITING, write("waits.py", WAITS), ready="ready", start_new_session=True) as process:
         process.send_signal(number)
         assert process.communicate(timeout=60)[0] == f"{number.name}\n"
         assert process.returncode == 5
@@ -49,17 +38,9 @@ def test_the_terminal_s_keys_reach_the_program_once(write: Write) -> None:
     counts = WAITS.replace("sys.exit(5)", "number == signal.SIGTERM and sys.exit(5)")
     master, slave = pty.openpty()
     enter = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", enter, sys.executable, "-m", "firsttouch", "run", "-q", "--limit", "1GiB"]
-    with subprocess.Popen(
-        [*command, str(write("counts.py", counts))],
-        stdin=slave,
-        stdout=subprocess.PIPE,
-        env=clean_environment(),
-        start_new_session=True,
-        text=True,
-    ) as process:
+    command = [sys.executable, "-c", enter, *WAITING, write("counts.py", counts)]
+    with running(*command, ready="ready", stdin=slave, start_new_session=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
         for key, name in [(b"\x03", "SIGINT"), (b"\x1c", "SIGQUIT"), (b"\x03", "SIGINT")]:
             os.write(master, key)
             assert process.stdout.readline() == f"{name}\n"
@@ -72,7 +53,7 @@ def test_the_terminal_s_keys_reach_the_program_once(write: Write) -> None:
 
 def test_where_the_command_is_killed_the_program_is_killed(write: Write) -> None:
     """`subprocess.run(..., timeout=)` kills, and then reads the output until nobody has it open."""
-    with waiting(write("waits.py", WAITS)) as process:
+    with running(*WAITING, write("waits.py", WAITS), ready="ready") as process:
         process.kill()
         assert process.communicate(timeout=60)[0] == ""
 
@@ -83,9 +64,7 @@ def test_as_the_first_process_of_a_container_it_ends_as_a_shell_does(number: int
     first = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*first, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no namespaces of processes")
-    command = [sys.executable, "-m", "firsttouch", "run", "-q", "--limit", "1GiB", "-c"]
-    code = f"import os; os.kill(os.getpid(), {number})"
-    done = subprocess.run([*first, *command, code], capture_output=True, env=clean_environment(), check=False)
+    done = execute(*first, *WAITING, "-c", f"import os; os.kill(os.getpid(), {number})")
     assert done.returncode == 128 + number
 
 

@@ -2,19 +2,17 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import programs
-from tests.cli.conftest import Write, write
+from tests.cli.conftest import FIRSTTOUCH, Write, write
+from tests.programs import Finished, execute
 
 __all__ = ["Write", "write"]
 
-Finished = subprocess.CompletedProcess[str]
 Compare = Callable[..., Finished]
 
 
@@ -24,11 +22,8 @@ def compare(tmp_path: Path) -> Compare:
 
     def run(*words: object, **options: Any) -> Finished:
         # Modules compiled anew in every run would be counted as time of the program.
-        variables = programs.environment()
-        variables.pop("PYTHONDONTWRITEBYTECODE")
-        settings: dict[str, Any] = {"stdin": subprocess.DEVNULL, "timeout": 200, "env": variables} | options
-        command = [sys.executable, "-m", "firsttouch", "compare", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, **settings)
+        settings: dict[str, Any] = {"stdin": subprocess.DEVNULL, "timeout": 200, "env": {"PYTHONDONTWRITEBYTECODE": ""}}
+        return execute(*FIRSTTOUCH, "compare", *words, cwd=tmp_path, **settings | options)
 
     return run
 

@@ -5,15 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import programs
+from tests.cli.conftest import FIRSTTOUCH
+from tests.probe import wait_until
+from tests.programs import Finished, running
 
-from .conftest import Compare, Finished, Write, alive
+from .conftest import Compare, Write, alive
 
 # --- A real program with many page faults.
 
@@ -130,24 +131,13 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
     pytest.importorskip("rich")
     marker = f"marker-{os.getpid()}-{number.name}"
     code = "open('begun', 'w').close()\nwhile True: pass"
-    begun = subprocess.Popen(
-        [sys.executable, "-m", "firsttouch", "compare", "-c", code, marker],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=programs.environment(),
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # under nohup it would be ignored
-    )
-    try:
-        until = time.monotonic() + 60
-        while not (tmp_path / "begun").exists() and time.monotonic() < until:
-            time.sleep(0.02)
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE, "cwd": tmp_path}
+    # Under nohup it would be ignored.
+    default = lambda: signal.signal(number, signal.SIG_DFL)  # noqa: E731
+    with running(*FIRSTTOUCH, "compare", "-c", code, marker, preexec_fn=default, **options) as begun:
+        assert wait_until((tmp_path / "begun").exists, 60)
         begun.send_signal(number)
         out, error = begun.communicate(timeout=60)
-    finally:
-        begun.kill()
     assert (begun.returncode, out) == (130, "")
     assert error.splitlines()[1:] == ["firsttouch: compare: interrupted; no results were written"], error
     assert not alive(marker)

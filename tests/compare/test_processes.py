@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from firsttouch.tools.measuring.processes import Run, once
 from tests import programs
+from tests.probe import wait_until
 
 from .conftest import alive
 
@@ -100,9 +100,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
             command, text=True, cwd=tmp_path, env=programs.environment(), preexec_fn=settle, **settings
         )
         begun.append(process)
-        until = time.monotonic() + 60
-        while not (tmp_path / "begun").exists() and time.monotonic() < until and process.poll() is None:
-            time.sleep(0.02)
+        wait_until(lambda: (tmp_path / "begun").exists() or process.poll() is not None, 60)
         assert (tmp_path / "begun").exists(), process.communicate()[0] if process.poll() is not None else "too slow"
         return process
 
@@ -131,10 +129,7 @@ def spinning(folder: Path) -> list[int]:
 
 
 def _all_end(folder: Path) -> bool:
-    until = time.monotonic() + 20
-    while spinning(folder) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not spinning(folder) and not alive(marker(folder))
+    return wait_until(lambda: not spinning(folder) and not alive(marker(folder)), 60)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +152,7 @@ def test_nothing_outlives_the_command(begin: Begin, tmp_path: Path, what: str, n
 def test_a_signal_that_is_ignored_stays_so(begin: Begin, tmp_path: Path, number: signal.Signals) -> None:
     process = begin(COMMANDS["a program"], (number,))
     process.send_signal(number)
-    time.sleep(0.5)
-    assert process.poll() is None
+    assert not wait_until(lambda: process.poll() is not None, 0.5)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert _all_end(tmp_path)

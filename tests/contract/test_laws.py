@@ -1,9 +1,8 @@
 """Each law of the design, as observed through NumPy's arrays."""
 
-import gc
-import os
 import re
-import threading
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,43 @@ import pytest
 
 import firsttouch as ft
 from firsttouch import _firsttouch
-from tests.contract.stacks import BUFFERS, STACKS, make
-from tests.probe import MIB, fill, intact
+from tests.probe import MIB, fill, intact, wait_until
+
+#: One of each kind; the contract in Rust is tested on all compositions, and tests/trust draws any.
+STACKS = (
+    "malloc()",
+    "calloc()",
+    "aligned(4096)",
+    'pages(huge="thp")',
+    "mimalloc()",
+    *(["jemalloc()"] if sys.platform != "win32" else []),  # which is not built there
+    "pool()",
+    "pool(max_idle=0, decay=0.0)",
+    "pool(malloc())",
+    'limited(pool(pages()), "64 GiB")',
+    'guarded(side="before")',
+    'guarded(keep="8 MiB")',
+    "filled(calloc(), on_allocate=None, on_free=0)",
+    "limited(filled(guarded()), '1 TiB')",
+)
+
+#: Buffers, outside all scopes.
+BUFFERS: dict[str, Callable[[], ft.Allocator]] = {
+    "ScratchBuffer": ft.ScratchBuffer,
+    "ScratchBuffer, small chunks": lambda: ft.ScratchBuffer("4 KiB", upstream="malloc()"),
+    "ScratchBuffer, large chunks": lambda: ft.ScratchBuffer("64 MiB"),
+    "ScratchBuffer on a buffer": lambda: ft.ScratchBuffer(upstream=ft.ScratchBuffer()),
+    "FixedBuffer": lambda: ft.FixedBuffer("256 MiB"),
+}
+
+
+def make(stack: str) -> ft.Allocator:
+    """The allocator that the expression makes, or the buffer of that name."""
+    if stack in BUFFERS:
+        return BUFFERS[stack]()
+    with ft.use(stack) as allocator:
+        return allocator
+
 
 SIZES = (0, 1, 63, 64, 65, 1000, 4096, 16_383, 16_384, 100_000, MIB + 1, 5 * MIB)
 
@@ -76,53 +110,6 @@ def test_4_an_address_knows_its_owner(allocator: ft.Allocator) -> None:
             assert ft.get_allocator(array) == owner(maker, size)
 
 
-def test_5_free_never_fails(allocator: ft.Allocator) -> None:
-    arrays = [written(allocator, size, seed) for seed, size in enumerate(SIZES * 20)]
-    kept = arrays[::3]
-    del arrays
-    gc.collect()
-    assert all(intact(array, 3 * index) for index, array in enumerate(kept))
-
-
-def test_6_any_thread_may_free(allocator: ft.Allocator) -> None:
-    handed: list[Any] = [written(allocator, size, seed) for seed, size in enumerate(SIZES * 4)]
-    wrong: list[int] = []
-
-    def take() -> None:
-        while handed:
-            try:
-                array = handed.pop()
-            except IndexError:
-                return
-            array.resize(array.size // 2 + 1, refcheck=False)
-
-    def give() -> None:
-        for seed, size in enumerate(SIZES * 2):
-            if not intact(written(allocator, size, seed), seed):
-                wrong.append(size)
-
-    threads = [threading.Thread(target=target) for target in (take, give, take, give)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
-@pytest.mark.linux("fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # pytest's own threads, if there are any
-def test_6_fork_is_safe(allocator: ft.Allocator) -> None:
-    arrays = [written(allocator, size, seed) for seed, size in enumerate(SIZES)]
-    child = os.fork()
-    if not child:
-        good = all(intact(array, seed) for seed, array in enumerate(arrays))
-        arrays.clear()
-        good = good and all(intact(written(allocator, size, 5), 5) for size in SIZES)
-        os._exit(0 if good else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert all(intact(array, seed) for seed, array in enumerate(arrays))
-
-
 def test_7_an_error_says_why_and_nothing_is_lost(allocator: ft.Allocator) -> None:
     kept = written(allocator, MIB, 7)
     for _ in range(3):
@@ -135,17 +122,6 @@ def test_7_an_error_says_why_and_nothing_is_lost(allocator: ft.Allocator) -> Non
         assert failure.reason in str(error.value)
     assert intact(kept, 7)
     assert intact(written(allocator, MIB, 8), 8)
-
-
-def test_8_arrays_outlive_their_allocator(request: pytest.FixtureRequest) -> None:
-    for stack in STACKS:
-        allocator = make(stack)
-        arrays = [written(allocator, size, seed) for seed, size in enumerate(SIZES)]
-        del allocator
-        gc.collect()
-        others = [written(make(stack), size, 99) for size in SIZES]
-        assert all(intact(array, seed) for seed, array in enumerate(arrays)), stack
-        del arrays, others
 
 
 def test_8_content_comes_along(allocator: ft.Allocator) -> None:
@@ -162,7 +138,7 @@ def test_10_idle_memory_goes_home(allocator: ft.Allocator) -> None:
     del_me = [written(allocator, size, 1) for size in SIZES]
     del del_me
     ft.trim(allocator)
-    assert ft.stats(allocator).idle == 0
+    assert wait_until(lambda: ft.stats(allocator).idle == 0)  # a thread that purges may hold some at the moment
 
 
 @pytest.mark.parametrize("stack", STACKS)

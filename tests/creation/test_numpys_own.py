@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.numpy_suite.__main__ import differing
-from tests.numpy_suite.runs import Run, chosen
+from tests.numpy_suite.__main__ import both, differing
+from tests.numpy_suite.runs import chosen
 
 #: What is about making arrays, and what makes them all the time.
 FILES = [
@@ -39,12 +39,7 @@ OF_FUNCTIONS = (
 def test_every_test_ends_alike(tmp_path: Path) -> None:
     """Both at the same time, each in a process of its own."""
     there = [path for path in chosen([f"numpy/{name}" for name in FILES]) if Path(path).exists()]
-    runs = [Run(way, tmp_path / way, there, "tests.creation.numpy_plugin") for way in ("plain", "install")]
-    try:
-        plain, ours = (run.finish() for run in runs)
-    finally:
-        for run in runs:
-            run.stop()
+    plain, ours = both("functions", tmp_path, there)
     assert list(plain.outcomes.values()).count("passed") > 5_000
     assert ours.pooled["allocations"] > 1_000
     found = differing(plain, ours)

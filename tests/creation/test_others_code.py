@@ -1,5 +1,6 @@
 """NumPy calls foreign code while it creates an array: `__array_function__`, iterators, subclasses, allocators."""
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,37 +13,6 @@ from tests import programs
 from tests.callbacks import Callbacks
 
 pytestmark = pytest.mark.quick
-
-
-class Like:
-    """Answers for every function that is called with it."""
-
-    def __array_function__(self, function: Any, types: Any, arguments: Any, named: Any) -> Any:
-        return function.__name__, arguments, named
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("empty", (3,)),
-        ("zeros", (3,)),
-        ("ones", (3,)),
-        ("full", (3, 1)),
-        ("array", ([1],)),
-    ],
-)
-def test_like_is_asked(name: str, arguments: tuple[Any, ...]) -> None:
-    expected = getattr(np, name)(*arguments, like=Like())
-    assert getattr(ft, name)(*arguments, like=Like()) == expected
-    assert getattr(ft, name)(*arguments, like=Like(), allocator=ft.pages()) == expected
-    assert getattr(ft.malloc(), name)(*arguments, like=Like()) == expected
-    assert expected[0] == name
-
-
-@pytest.mark.parametrize("name", ["empty_like", "zeros_like", "ones_like"])
-def test_prototypes_are_asked(name: str) -> None:
-    prototype = Like()
-    assert getattr(ft, name)(prototype, allocator=ft.pages()) == getattr(np, name)(prototype)
 
 
 class Finalized(np.ndarray):
@@ -94,3 +64,19 @@ def test_an_exception_on_its_way_is_not_lost_in_a_free_of_ctypes() -> None:
     with ft.use(callbacks.allocator()), pytest.raises(KeyError, match="the iterator's own"):
         np.fromiter(items(), "i8", count=100_000)
     assert [size for size in freed if size >= 800_000]
+
+
+def test_no_memory_says_what_was_asked_what_there_is_and_why() -> None:
+    allocator = ft.limited(ft.pool(), "1 MiB")
+    kept = allocator.ones(10_000)
+    with pytest.raises(MemoryError) as found:
+        allocator.ones((1000, 1000))
+    said = str(found.value)
+    assert said.startswith("Unable to allocate 7.63 MiB for an array with shape (1000, 1000) and data type float64: ")
+    assert "cannot allocate 7.63 MiB: limited() allows 1 MiB, of which 78.13 KiB are in use" in said
+    cause = found.value.__cause__
+    assert isinstance(cause, MemoryError)
+    assert said.startswith(str(cause))
+    assert str(pickle.loads(pickle.dumps(found.value))) == said
+    assert kept.sum() == 10_000
+    assert allocator.ones(10_000).sum() == 10_000

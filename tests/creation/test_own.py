@@ -49,13 +49,6 @@ class Failing(Counted):
         """Takes back whatever it gave out."""
 
 
-def wait_for(own: Counted) -> None:
-    gc.collect()
-    for _ in range(1000):
-        if not own.kept:
-            return
-
-
 def test_it_serves_constructors_and_blocks() -> None:
     own = Counted()
     assert isinstance(own, ft.custom.OwnAllocator)
@@ -69,7 +62,7 @@ def test_it_serves_constructors_and_blocks() -> None:
     assert not zeros.any()
     assert len(own.kept) == 3
     del array, other, zeros
-    wait_for(own)
+    gc.collect()
     assert own.kept == {}
     assert sorted(own.returned) == sorted(nbytes for nbytes, _, _ in own.asked)
 
@@ -145,23 +138,12 @@ class Raises:
     def __init__(self, what: BaseException) -> None:
         self.what, self.asked = what, 0
 
-    def __repr__(self) -> str:
-        return "pages(huge='thp')"
-
     def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
         self.asked += 1
         raise self.what
 
     def deallocate(self, address: int, nbytes: int) -> None:
         """Never called."""
-
-
-@pytest.mark.parametrize("around", [ft.pool, ft.filled, lambda own: ft.limited(own, "1 GiB")])
-def test_an_allocator_is_what_it_is_not_what_its_repr_reads(around: Callable[[Any], ft.Allocator]) -> None:
-    own = Raises(ValueError("called"))
-    with pytest.raises(ValueError, match="called"):
-        around(own).empty(100_000, "u1")
-    assert own.asked == 1 or around is ft.pool  # which gives back what it keeps, and tries again
 
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt("stop"), SystemExit(7), RuntimeError("none left")])

@@ -96,29 +96,6 @@ def test_it_ends_with_its_registration(client: Any) -> None:
     assert set(everywhere(client)) == {"numpy_default()"}
 
 
-def test_a_worker_without_a_limit_of_its_own() -> None:
-    with cluster(memory_limit=0) as client:
-        client.register_plugin(ArrayMemory(limit="auto"))
-        assert set(everywhere(client)) == {POOL}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"allocator": "numpy_default()"}, "install() cannot take numpy_default()"),
-        ({"allocator": "pool(max_idle='much')"}, "is not a size"),
-        ({"allocator": "poool()"}, "did you mean pool?"),
-    ],
-)
-def test_what_a_worker_refuses_names_it_and_it_goes_on(client: Any, arguments: dict[str, Any], words: str) -> None:
-    (address,) = client.scheduler_info()["workers"]
-    with pytest.raises(RuntimeError) as raised:
-        client.register_plugin(ArrayMemory(**arguments))
-    assert address in str(raised.value)
-    assert words in str(raised.value)
-    assert set(everywhere(client)) == {"numpy_default()"}
-
-
 def test_threads_of_the_clients_process_share_its_allocator_until_they_close() -> None:
     # No limit: it is of the whole process, which ran other tests before.
     with cluster(2, processes=False, memory_limit=None) as client:

@@ -9,42 +9,12 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from firsttouch.tools.bench import NAMES, common, numa, scratch, temporaries, triad, zeros
-from firsttouch.tools.bench.common import Cell, Section, Settings
-from firsttouch.tools.cli.bench import _sizes
+from firsttouch.tools.bench import NAMES, numa, scratch, temporaries, triad, zeros
+from firsttouch.tools.bench.common import Section, Settings
 from firsttouch.tools.measuring.report import save_pictures
 
 KIB, MIB, PAGE = 1 << 10, 1 << 20, 4096
-NODE = next(node.number for node in ft.placement.topology() if node.processors and node.memory)
-
 needs_states = pytest.mark.skipif(ft.inspect(np.zeros(MIB)).zero_page is None, reason="no source tells the zero page")
-
-
-# --- settings, and the processes that are measured
-
-
-def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _sizes("1MiB, 4 KiB,1024KiB") == (4096, MIB)
-    assert Settings(sizes=(8,)).chosen((16,), (32,), 1) == [8]
-    assert Settings(quick=True).chosen((16,), (32,), 1) == [32]
-    monkeypatch.setattr(common, "available", lambda: 10 << 30)
-    assert Settings().chosen((MIB, 4 << 30), (), 3) == [MIB]
-    with pytest.raises(ValueError, match=r"not enough memory for 3 arrays: 2 GiB fit"):
-        Settings().chosen((4 << 30,), (), 3)
-
-
-def test_cells_run_in_processes_of_their_own_once_a_round() -> None:
-    done, section = list[float](), Section("", "")
-    cells = {("a", 1): Cell(identity, 0), ("b", 2): Cell(identity, 0)}
-    replies = section.measure(cells, 2, Settings(progress=done.append))
-    assert section.raw == {"a, 1": replies["a", 1], "b, 2": replies["b", 2]}
-    assert [len(each) for each in replies.values()] == [2, 2]
-    assert len({reply["pid"] for each in replies.values() for reply in each}) == 4
-    assert done == [0.25, 0.5, 0.75, 1.0]
-
-
-def identity() -> dict[str, float]:
-    return {"pid": os.getpid()}
 
 
 # --- whole experiments, small
@@ -101,14 +71,3 @@ def test_fresh_lives_are_on_memory_that_is_new(monkeypatch: pytest.MonkeyPatch) 
 @needs_states
 def test_a_triad_that_was_never_written_reads_the_zero_page_alone_and_another_memory() -> None:
     assert triad.measure(MIB, "pages()", seconds=0.0)["zero page"] == 1
-
-
-# --- numa
-
-
-def test_where_no_node_can_be_bound_the_kernel_places_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object, **__: object) -> object:
-        raise MemoryError("not granted")
-
-    monkeypatch.setattr(ft, "numa", refused)
-    assert numa.memory(NODE).empty(MIB).nbytes == 8 * MIB

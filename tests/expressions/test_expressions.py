@@ -83,12 +83,6 @@ def test_objects_that_are_no_size(wrong: int) -> None:
         ft.aligned(wrong)
 
 
-def test_a_budget_in_the_place_of_the_upstream() -> None:
-    assert ", 'auto', at_most=" in repr(ft.limited("auto"))
-    with pytest.raises(TypeError, match=r'limited\(\) needs a budget in bytes .*limited\(pool\(\), "4 GiB"\)'):
-        ft.limited("4 GiB")
-
-
 @pytest.mark.parametrize(
     ("given", "kind", "said"),
     [

@@ -104,28 +104,6 @@ for at in range(0, 1 << 30, 4096):
     assert line == f"         100.0 MiB  {script}:4 (5 blocks, the largest has 20.0 MiB)"
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_two_workers_under_the_budget_auto_share_it_and_are_not_killed(method: str, tmp_path: Path) -> None:
-    script = tmp_path / "workers.py"
-    script.write_text(f"""
-import multiprocessing
-import numpy as np
-def work(number):
-    kept = []
-    while True:
-        kept.append(np.full(500_000, number))
-if __name__ == "__main__":
-    with multiprocessing.get_context({method!r}).Pool(2) as pool:
-        pool.map(work, range(2))
-""")
-    with group(limit=500 * MIB) as place:
-        finished = under_a_budget(script, place)
-    assert finished.returncode == 1, finished
-    assert "_ArrayMemoryError: Unable to allocate 3.81 MiB" in finished.stderr
-    assert "other processes of the run hold" in finished.stderr
-    assert f"{script}:7 (" in finished.stderr
-
-
 def test_other_processes_of_a_container_get_the_memory_that_a_pool_keeps_idle() -> None:
     program = """
         import subprocess, sys

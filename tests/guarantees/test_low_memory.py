@@ -1,6 +1,5 @@
 """Low memory: see the page."""
 
-import os
 import resource
 
 import pytest
@@ -62,32 +61,6 @@ def test_at_rlimit_nofile_arrays_are_served_and_sharing_them_fails_with_an_error
         print(json.dumps(said))
     """)
     assert "files" in message.lower() or "descriptor" in message.lower(), message
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user with no other processes")
-def test_at_rlimit_nproc_arrays_are_served_without_a_background_thread() -> None:
-    run(
-        UNPRIVILEGED
-        + """
-import threading
-probe.threads()  # loads what it needs
-drop_rights()
-resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-pool = ft.pool()
-ft.install(pool)
-arrays = [np.ones(size, np.uint8) for size in (50_000, 3 << 20, 40 << 20)]
-arrays.append(ft.pages(populate=4).ones(40 << 20, np.uint8))
-assert "firsttouch" not in probe.threads()
-try:
-    threading.Thread(target=print).start()
-    raise SystemExit("the limit does not hold")
-except RuntimeError:
-    pass
-assert all(array.all() for array in arrays)
-arrays.clear()
-assert ft.trim(pool) > 0 and ft.stats(pool).idle == 0
-"""
-    )
 
 
 def test_at_a_budget_a_memoryerror_lists_the_largest_living_arrays_with_their_lines() -> None:
@@ -168,34 +141,3 @@ def test_the_budget_auto_follows_limits_that_change() -> None:
         time.sleep(1.1)
         assert fill() == 200
     """)
-
-
-def test_after_a_day_of_peaks_resident_memory_returns() -> None:
-    """A service of 24 hours in accelerated time: a peak an hour, decay in hundredths of a second."""
-    resident = ask("""
-        import json, random, time
-        dice, pool = random.Random(1), ft.pool(decay=0.02)
-        ft.install(pool)
-        cache = [np.ones(200_000, np.uint8) for _ in range(100)]
-        def request(scale):
-            a = np.ones(dice.randrange(20_000, 400_000) * scale)
-            cache[dice.randrange(100)] = np.ones(dice.randrange(100_000, 300_000), np.uint8)  # some of it stays
-            return float((a * 2 + a).sum())
-        request(1)
-        quiet, resident = probe.rss(), []
-        for hour in range(24):
-            for minute in range(20):
-                request(1)
-            peak = [np.ones(3 << 20) for _ in range(5)]
-            request(20)
-            del peak
-            assert probe.wait_until(lambda: ft.stats(pool).idle == 0, 5), ft.stats(pool)
-            resident.append(probe.rss())
-        assert ft.stats(pool).blocks == 100, ft.stats(pool)
-        assert ft.stats(pool).peak_held >= 120 << 20
-        print(json.dumps([quiet, resident, probe.status("VmSize"), len(open("/proc/self/maps").readlines())]))
-    """)
-    quiet, hours, _, mappings = resident
-    assert max(hours) <= quiet + (24 << 20)
-    assert hours[-1] <= hours[5] + (4 << 20), "it creeps up"
-    assert mappings < 1000

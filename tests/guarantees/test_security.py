@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.programs import ask, environment, run
+from tests.programs import ask, environment
 
 pytestmark = pytest.mark.quick
 
@@ -50,17 +50,6 @@ def copies():
 """
 
 
-def test_fresh_memory_shows_nothing_of_other_processes() -> None:
-    """What the kernel gives reads as zero, whoever had it before; so all memory of a new pool is zero."""
-    run("""
-        pool = ft.pool(decay=None)
-        sizes = (20_000, 300_000, 2 << 20, 9 << 20, 64 << 20)
-        arrays = [pool.empty(size, np.uint8) for size in sizes for _ in range(4)]
-        assert ft.stats(pool).recycled_bytes == 0
-        assert not any(array.any() for array in arrays)
-    """)
-
-
 @pytest.mark.parametrize(
     ("upstream", "wiped"),
     [("pool(decay=None)", False), *((each, True) for each in ("pool(decay=None)", "mimalloc()", "malloc()"))],
@@ -84,27 +73,6 @@ print(json.dumps(copies()))
 """
     )
     assert (found == 0) == wiped
-
-
-@pytest.mark.parametrize(("size", "freed"), [(10_000, True), (100_000, False)])
-def test_a_scratch_buffer_over_filled_is_wiped_when_its_chunks_are_freed(size: int, freed: bool) -> None:
-    """Arrays of an eighth of a chunk or more lie in no chunk: they are wiped as they are freed."""
-    found = ask(
-        SEARCH
-        + f"""
-import gc, json
-buffer = ft.ScratchBuffer(upstream=ft.filled(ft.pool(decay=None), on_allocate=None, on_free=0))
-with ft.scratch(buffer) as scope:
-    array = scope.empty({size}, np.uint8)
-    write(array)
-    del array
-if {freed}:
-    del scope, buffer
-    gc.collect()
-print(json.dumps(copies()))
-"""
-    )
-    assert found == 0
 
 
 def test_a_shared_array_has_no_name_in_any_file_system() -> None:

@@ -473,24 +473,3 @@ def test_numpys_own_memory_is_still_numpys() -> None:
         """,
         prologue=PROLOGUE,
     )
-
-
-def test_it_stands_to_the_end_of_the_interpreter() -> None:
-    """Blocks that nobody frees before, and such as the interpreter frees after all of Python's code."""
-    run(
-        """
-        import sys, atexit
-        ft.install()
-        class Late:
-            def __init__(self):
-                self.kept = [bytes(1 << 20), bytearray(1 << 20), np.ones(1 << 20)]
-            def __del__(self):
-                self.kept.append(bytes(1 << 20))
-        late = Late()
-        sys.kept = [bytes(1 << 20), Late()]
-        atexit.register(lambda: bytes(1 << 20))
-        loop = [Late()]
-        loop.append(loop)
-        """,
-        prologue=PROLOGUE,
-    )

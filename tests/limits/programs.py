@@ -13,22 +13,9 @@ PROGRAMS = {
             total += float(((a * 2 + turn) / (a + 1) - a)[::1000].sum())
         print(total)
     """,
-    "temporaries of many sizes": """
-        total = 0.0
-        for turn in range(120):
-            a = np.ones(10_000 + turn * 7919 % 2_000_000)
-            total += float((a * turn + a)[-1])
-        print(total)
-    """,
     "a growing list": """
         arrays = [np.full(25_000 + 100 * number, number) for number in range(400)]
         print(sum(int(array[-1]) for array in arrays))
-    """,
-    "one array that grows": """
-        array = np.arange(1000)
-        for turn in range(14):
-            array.resize(array.size * 2, refcheck=False)
-        print(array.size, int(array.sum()))
     """,
     "big zeros": """
         arrays = [np.zeros(12_000_000) for _ in range(5)]
@@ -55,14 +42,6 @@ PROGRAMS = {
             [thread.start() for thread in group]
             [thread.join() for thread in group]
         print(sum(sums))
-    """,
-    "alternating sizes": """
-        kept = []
-        for turn in range(40):
-            kept.append(np.ones(200_000 * (1 + turn % 7)))
-            if turn % 2:
-                kept.pop(0)
-        print(sum(array.size for array in kept))
     """,
     "lists of small arrays": """
         rows = [np.arange(number % 500) for number in range(60_000)]

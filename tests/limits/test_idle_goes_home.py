@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.limits.cgroups import group
-from tests.programs import ask, environment
+from tests.programs import ask, running
 
 MIB = 1 << 20
 
@@ -64,23 +64,11 @@ def test_as_little_as_plain() -> None:
 
 def used(program: str, install: str) -> int:
     """Anonymous bytes that the container is charged for at the end of a program."""
-    text = f"import numpy as np, sys\nimport firsttouch as ft\n{install}\n{program}\nprint(1, flush=True)\ninput()"
-    with group() as place:
-        process = subprocess.Popen(
-            [sys.executable, "-c", text],
-            env=environment(),
-            preexec_fn=place.enter,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "1\n"
+    text = f"import numpy as np\nimport firsttouch as ft\n{install}\n{program}\nprint('ready', flush=True)\ninput()"
+    command = (sys.executable, "-c", text)
+    with group() as place, running(*command, ready="ready", stdin=subprocess.PIPE, preexec_fn=place.enter):
         time.sleep(2 if install else 0)
-        found = place.used()
-        process.communicate("\n", timeout=30)
-        assert process.returncode == 0
-    return found
+        return place.used()
 
 
 @pytest.mark.parametrize("name", ["mixed, freed in disorder", "many middling"])

@@ -1,13 +1,12 @@
 """No public name ends the process when out of memory: it works or raises `MemoryError`, and works afterwards."""
 
-import subprocess
 import sys
 
 import pytest
 
 import firsttouch as ft
 from tests.memory_out.operations import NO_OPERATIONS, OPERATIONS
-from tests.programs import ROOT, environment
+from tests.programs import execute
 
 #: Where CPython 3.13.0 or NumPy fail by themselves: in a call with `**`, in `__setattr__` of
 #: a frozen dataclass, in `marshal` under an import, in `frombuffer`, in what reads `__array_interface__`.
@@ -24,7 +23,7 @@ def test_out_of_memory(whose: str) -> None:
     if whose == "python's":
         pytest.importorskip("_testcapi")
     names = [name for name in OPERATIONS if whose == "ours" or name not in THEIRS]
-    command = [sys.executable, "-X", "faulthandler", "-m", "tests.memory_out.failing", whose, *names]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment())
+    command = (sys.executable, "-X", "faulthandler", "-m", "tests.memory_out.failing", whose, *names)
+    done = execute(*command, timeout=840)
     failed = [line for line in done.stdout.splitlines() if "FAILED" in line]
     assert (done.returncode, failed) == (0, []), f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"

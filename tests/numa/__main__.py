@@ -10,13 +10,17 @@ import sys
 import time
 from pathlib import Path
 
-from tests.guests import kernel
-from tests.guests.packages import Packages, Unavailable
 from tests.numa import programs
 from tests.numa.machines import FOUR, LARGE, QEMU, TWO, Machine
+from tests.programs import execute
 
 FOLDER = Path("target/numa").resolve()
+KERNEL = "linux-image-cloud-amd64"
 CLOSING = re.compile(r"^numa: (\d+) passed, (\d+) failed, (\d+) skipped", re.MULTILINE)
+
+
+class UnavailableError(Exception):
+    """What is missing, in words."""
 
 
 def booted(machine: Machine, image: Path, archive: Path) -> bool:
@@ -32,14 +36,31 @@ def booted(machine: Machine, image: Path, archive: Path) -> bool:
     return fine
 
 
+def _run(folder: Path, *command: object) -> str:
+    if shutil.which(str(command[0])) is None:
+        raise UnavailableError(f"no {command[0]} to fetch {KERNEL} with")
+    done = execute(*command, cwd=folder, timeout=600)
+    if done.returncode != 0:
+        raise UnavailableError(f"{' '.join(map(str, command))}: {done.stderr.strip()[-300:]} (apt-get update may help)")
+    return done.stdout
+
+
 def _kernel(folder: Path) -> Path:
-    """The kernel that FIRSTTOUCH_KERNEL names, or Debian's for virtual machines."""
-    named = os.environ.get("FIRSTTOUCH_KERNEL")
-    if named:
+    """The kernel that FIRSTTOUCH_KERNEL names, or Debian's for virtual machines, unpacked now or before."""
+    if named := os.environ.get("FIRSTTOUCH_KERNEL"):
         return Path(named)
     if platform.machine() != "x86_64":
-        raise Unavailable(f"the guests are x86_64 machines, and this one is {platform.machine()}")
-    return kernel.find(folder, "linux-image-cloud-amd64", Packages)
+        raise UnavailableError(f"the guests are x86_64 machines, and this one is {platform.machine()}")
+    if not list(folder.glob("boot/vmlinuz-*")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (wanted, *_) = re.findall(r"Depends: (linux-image-\S+)", _run(folder, "apt-cache", "depends", KERNEL)) or [
+            KERNEL
+        ]
+        _run(folder, "apt-get", "download", "-qq", wanted)
+        for package in folder.glob("*.deb"):
+            _run(folder, "dpkg-deb", "-x", package, ".")
+            package.unlink()
+    return max(folder.glob("boot/vmlinuz-*"))
 
 
 def main() -> int:
@@ -49,12 +70,12 @@ def main() -> int:
         return 0
     try:
         image = _kernel(FOLDER / "kernel")
-    except Unavailable as why:
+    except UnavailableError as why:
         print(f"test-numa: skipped, as there is no kernel for the guests: {why}")
         return 0
     FOLDER.mkdir(parents=True, exist_ok=True)
     archive = FOLDER / "tests.cpio"
-    programs.with_rust_tests(archive, kernel.module(FOLDER / "kernel", "brd"))
+    programs.with_rust_tests(archive, next((FOLDER / "kernel").glob("lib/modules/*/kernel/**/brd.ko"), None))
     results = [booted(machine, image, archive) for machine in (TWO, FOUR)]
     if programs.can_run_python():
         archive = FOLDER / "python.cpio"

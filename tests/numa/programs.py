@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
-from tests.guests import rust
-from tests.guests.initramfs import Initramfs
+from tests.numa.initramfs import Initramfs
 
 
 def libraries(program: Path) -> list[Path]:
@@ -21,7 +21,12 @@ def libraries(program: Path) -> list[Path]:
 
 def with_rust_tests(archive: Path, disk: Path | None = None) -> None:
     """An archive whose first process is the test program; `disk`: the kernel's module for disks in memory."""
-    program = rust.programs(["--profile", "fast", "--package", "firsttouch", "--test", "numa"])["numa"]
+    command = ["cargo", "test", "--locked", "--quiet", "--no-run", "--message-format=json"]
+    command += ["--profile", "fast", "--package", "firsttouch", "--test", "numa"]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    program = Path(
+        next(found for line in said if line.startswith("{") and (found := json.loads(line).get("executable")))
+    )
     files = Initramfs()
     files.add("init", program, executable=True)
     for library in libraries(program):

@@ -5,7 +5,6 @@ import threading
 from typing import Any
 
 import numpy as np
-import pytest
 
 import firsttouch as ft
 from tests.numba.compiling import njit, numba
@@ -25,53 +24,11 @@ def spoil(buf: Any) -> int:
 
 
 @njit
-def used_after(buf: Any, turns: int) -> Any:
-    total = 0
-    for turn in range(turns):
-        mark = buf.mark()
-        x = buf.empty(N, np.int64)
-        x[:] = turn
-        buf.rewind(mark)
-        spoil(buf)
-        total += x.sum()
-    return total
-
-
-@njit
-def used_after_by_another_name(buf: Any, turns: int) -> Any:
-    total = 0
-    for turn in range(turns):
-        mark = buf.mark()
-        x = buf.zeros(2 * N, np.int64)
-        view = x[::2]
-        view[:] = turn
-        x = buf.empty(1, np.int64)
-        buf.rewind(mark)
-        spoil(buf)
-        total += view.sum()
-    return total
-
-
-@njit
 def given(buf: Any, value: int) -> Any:
     x = buf.empty(N, np.int64)
     for i in range(N):
         x[i] = value
     return x
-
-
-PROGRAMS = [
-    used_after,
-    used_after_by_another_name,
-]
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("turns", [1, 2, 1000])
-def test_arrays_used_after_the_rewind(program: Any, turns: int) -> None:
-    buffer = ft.ScratchBuffer()
-    assert program(buffer, turns) == N * sum(range(turns))
-    assert buffer.used == 0
 
 
 def holds(arrays: Any, values: Any) -> bool:
@@ -90,41 +47,6 @@ def test_returned_arrays() -> None:
     spoil(buffer)
     assert holds(arrays, range(1, 3000, 2))
     arrays.clear()
-    assert buffer.used == 0
-
-
-@njit
-def typed(buf: Any, count: int) -> Any:
-    result = numba.typed.List()
-    for value in range(count):
-        mark = buf.mark()
-        result.append(given(buf, value)[1::3])
-        spoil(buf)
-        buf.rewind(mark)
-    return result
-
-
-@njit
-def in_tuples(buf: Any, count: int) -> Any:
-    mark = buf.mark()
-    x = given(buf, 0)
-    result = (x, given(buf, 1), x[3:])
-    buf.rewind(mark)
-    spoil(buf)
-    return result
-
-
-@pytest.mark.parametrize(
-    ("program", "values"),
-    [(typed, range(500)), (in_tuples, [0, 1, 0])],
-)
-def test_arrays_in_containers(program: Any, values: Any) -> None:
-    buffer = ft.ScratchBuffer()
-    result = program(buffer, len(values))
-    spoil(buffer)
-    assert holds(result, values)
-    del result
-    gc.collect()
     assert buffer.used == 0
 
 
@@ -178,43 +100,3 @@ def test_arrays_die_in_other_threads() -> None:
     for thread in threads:
         thread.join()
     assert buffer.used == 0
-
-
-@njit
-def large(buf: Any) -> Any:
-    mark = buf.mark()
-    x = buf.zeros(100_000)
-    y = buf.zeros(100_000)
-    y[:] = 1
-    x[:] = 2
-    buf.rewind(mark)
-    z = buf.zeros(100_000)
-    z[:] = 3
-    return x
-
-
-def test_large_arrays_are_kept_alone() -> None:
-    buffer = ft.ScratchBuffer()
-    x = large(buffer)
-    assert (x == 2).all()
-    assert buffer.used == 0, "the pool's"
-
-
-@njit
-def first_only(buf: Any) -> Any:
-    for _ in range(2):
-        mark = buf.mark()
-        spoil(buf)
-        buf.rewind(mark)
-    return given(buf, 4)
-
-
-def test_scopes_see_nothing_of_it() -> None:
-    """An array from compiled code belongs to no scope: the decorator does not copy it."""
-    buffer = ft.ScratchBuffer()
-
-    @ft.scratch
-    def outer() -> Any:
-        return first_only(buffer)
-
-    assert (outer() == 4).all()

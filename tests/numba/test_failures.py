@@ -108,47 +108,6 @@ def test_exceptions_between_mark_and_rewind() -> None:
     assert buffer.used == 0
 
 
-@njit
-def forgets(buf: Any) -> int:
-    for _ in range(100):
-        buf.mark()
-        buf.empty(100)
-    return 0
-
-
-def test_marks_that_nobody_rewinds() -> None:
-    """A call from Python is a scope: at its end all is back."""
-    buffer = ft.ScratchBuffer()
-    forgets(buffer)
-    assert buffer.used == 0
-
-
-@njit
-def calls_back(buf: Any) -> Any:
-    mark = buf.mark()
-    x = buf.empty(30, np.int64)
-    x[:] = 5
-    with numba.objmode():
-        inside(buf)
-    y = buf.empty(30, np.int64)
-    y[:] = -1
-    total = x.sum()
-    buf.rewind(mark)
-    return total
-
-
-def inside(buf: Any) -> None:
-    filling(buf, 50)
-    with pytest.raises(ValueError, match="on the way"):
-        between(buf, 30)
-
-
-def test_compiled_code_inside_compiled_code() -> None:
-    buffer = ft.ScratchBuffer()
-    assert calls_back(buffer) == 150
-    assert buffer.used == 0
-
-
 def new_buffer() -> Any:
     return ft.ScratchBuffer()
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import firsttouch as ft
@@ -10,45 +9,10 @@ from tests.numba.compiling import njit, numba
 
 
 @njit
-def addresses(buf: Any) -> Any:
-    first = buf.mark()
-    a = buf.empty(10).ctypes.data
-    second = buf.mark()
-    b = buf.empty(10).ctypes.data
-    buf.rewind(second)
-    c = buf.empty(10).ctypes.data
-    buf.rewind(first)
-    d = buf.empty(10).ctypes.data
-    return a, b, c, d
-
-
-def test_rewinding_uses_memory_again() -> None:
-    buffer = ft.ScratchBuffer()
-    a, b, c, d = addresses(buffer)
-    assert b == c == a - 128
-    assert a == d
-
-
-@njit
 def twice(buf: Any) -> None:
     mark = buf.mark()
     buf.rewind(mark)
     buf.rewind(mark)
-
-
-@njit
-def one_that_is_gone(buf: Any) -> Any:
-    gone = buf.mark()
-    buf.rewind(gone)
-    before = buf.empty(30, np.int64)
-    before[:] = 1
-    buf.mark()
-    inside = buf.empty(30, np.int64)
-    inside[:] = 2
-    buf.rewind(gone)  # as good as the mark that has its place now
-    after = buf.empty(30, np.int64)
-    after[:] = 3
-    return before.sum() + inside.sum() + after.sum()
 
 
 @njit
@@ -73,12 +37,6 @@ def another(one: Any, other: Any) -> None:
     other.mark()
     mark = one.mark()
     other.rewind(mark)
-
-
-def test_a_mark_that_is_gone_frees_nothing_that_lives() -> None:
-    buffer = ft.ScratchBuffer()
-    assert one_that_is_gone(buffer) == 30 * (1 + 2 + 3)
-    assert buffer.used == 0
 
 
 def test_another_buffers_mark() -> None:

@@ -42,28 +42,7 @@ def slow(buf):
 )
 
 
-def test_a_second_thread() -> None:
-    """Each call has chunks of its own."""
-    found = ask(
-        """
-        buffer = ft.ScratchBuffer()
-        results = []
-        first = threading.Thread(target=lambda: results.append(int(slow(buffer))))
-        first.start()
-        entered.wait(30)
-        other = [int(fill(buffer, n)) for n in (3, 5)]
-        done.set()
-        first.join()
-        print(json.dumps([other, results, int(fill(buffer, 3)), buffer.used]))
-        """,
-        "-W",
-        "ignore",
-        prologue=LASTING,
-    )
-    assert found == [[9, 25], [30], 9, 0]
-
-
-def test_a_child_forked_while_another_thread_runs_on_the_buffer() -> None:
+def test_a_second_thread_and_a_child_forked_while_another_runs_on_the_buffer() -> None:
     found = ask(
         """
         import os, warnings
@@ -73,6 +52,7 @@ def test_a_child_forked_while_another_thread_runs_on_the_buffer() -> None:
         first = threading.Thread(target=lambda: results.append(int(slow(buffer))))
         first.start()
         entered.wait(30)
+        second = int(fill(buffer, 5))  # each call has chunks of its own
         child = os.fork()
         if not child:
             other = threading.Thread(target=fill, args=(buffer, 3))  # with the number of the first, which is gone
@@ -82,11 +62,11 @@ def test_a_child_forked_while_another_thread_runs_on_the_buffer() -> None:
         results.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         done.set()
         first.join()
-        print(json.dumps([*results, int(fill(buffer, 3)), buffer.used]))
+        print(json.dumps([second, *results, int(fill(buffer, 3)), buffer.used]))
         """,
         prologue=LASTING,
     )
-    assert found == [9, 30, 9, 0]
+    assert found == [25, 9, 30, 9, 0]
 
 
 def test_loops_in_parallel() -> None:

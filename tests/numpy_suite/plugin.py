@@ -1,8 +1,8 @@
 """A pytest plugin: installs firsttouch before NumPy's tests are collected, and keeps every test's outcome.
 
 FIRSTTOUCH_SUITE says how: `plain` leaves NumPy alone, `install` installs, `everything` installs and pools arrays of
-every size; anything else is the expression of an allocator to
-install. FIRSTTOUCH_SUITE_OUTCOMES names the file for the outcomes.
+every size; with `functions` numpy.zeros is firsttouch.zeros and so on, too; anything else is the expression of an
+allocator to install. FIRSTTOUCH_SUITE_OUTCOMES names the file for the outcomes.
 """
 
 import json
@@ -26,7 +26,13 @@ def _install() -> None:
 
     if WAY == "everything":
         _firsttouch.set_small_limit(1)
-    firsttouch.install("process" if WAY in ("install", "everything") else WAY)
+    if WAY == "functions":
+        import numpy as np
+        import numpy.ma  # before, as it makes docstrings of its own from those of NumPy's functions
+
+        for name in firsttouch.arrays.__all__:
+            setattr(np, name, getattr(firsttouch, name))
+    firsttouch.install("process" if WAY in ("install", "everything", "functions") else WAY)
 
 
 if WAY != "plain":

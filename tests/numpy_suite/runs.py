@@ -54,12 +54,12 @@ def _site() -> Path:
 class Run:
     """NumPy's tests under way; `finish` waits for them."""
 
-    def __init__(self, way: str, scratch: Path, tests: Sequence[str], plugin: str = f"{__package__}.plugin") -> None:
+    def __init__(self, way: str, scratch: Path, tests: Sequence[str]) -> None:
         self.way = way
         scratch.mkdir(parents=True)
         self._outcomes, self._log = scratch / "outcomes.json", scratch / "log"
         (scratch / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", plugin]
+        options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", f"{__package__}.plugin"]
         options += ["-c", str(scratch / "pytest.ini"), "--basetemp", str(scratch / "tmp")]
         # Without it pytest collects the folders above, where they have none in common with the settings: on Windows
         # those of a whole drive.

@@ -1,9 +1,7 @@
 """Touching, collapsing and moving existing arrays; one node suffices for these, several are in tests/numa."""
 
 import os
-import signal
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -119,26 +117,6 @@ def test_a_handler_that_does_not_raise_lets_it_go_on() -> None:
         print(seen, ft.receipt(array).populated)
         """
     assert run(program) == "[1] True\n"
-
-
-def test_other_threads_run_during_a_prefault() -> None:
-    ticks, stop, handler = [0], threading.Event(), signal.getsignal(signal.SIGINT)
-
-    def tick() -> None:
-        while not stop.is_set():
-            ticks[0] += 1
-            time.sleep(0.001)
-
-    ticker = threading.Thread(target=tick)
-    ticker.start()
-    before = ticks[0]
-    array = ft.pages(populate=1).zeros(512 * MIB, np.uint8)
-    during = ticks[0] - before
-    stop.set()
-    ticker.join()
-    assert during > 10
-    assert array.size
-    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_migration_to_where_it_is() -> None:

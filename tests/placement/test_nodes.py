@@ -21,36 +21,6 @@ def test_the_topology_is_the_kernels() -> None:
         assert 0 <= node.free <= node.memory
 
 
-REFUSED = """
-    import ctypes, struct
-    import firsttouch as ft
-    libc = ctypes.CDLL(None, use_errno=True)
-    # As containers do: EPERM for mbind (237) and set_mempolicy (238), whatever else is asked.
-    code = b"".join(struct.pack("HBBI", *line) for line in [
-        (0x20, 0, 0, 0), (0x15, 2, 0, 237), (0x15, 1, 0, 238), (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050001)])
-    buffer = ctypes.create_string_buffer(code)
-    class Program(ctypes.Structure):
-        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-    program = Program(5, ctypes.addressof(buffer))
-    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0
-    """
-
-
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter names x86_64's numbers")
-def test_a_container_that_refuses_mbind() -> None:
-    program = """
-    array = ft.numa(0).zeros(1 << 20)
-    print(ft.receipt(array).numa, ft.receipt(array).why_not)
-    try:
-        ft.numa(0, strict=True).zeros(1 << 20)
-    except MemoryError as error:
-        print(error)
-    """
-    printed = run(REFUSED + program).splitlines()
-    assert printed[0].startswith("None ('numa: the system does not permit it (EPERM")
-    assert "as a strict placement requires: numa: the system does not permit it" in printed[1]
-
-
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program names x86_64's numbers")
 def test_a_policy_from_outside_with_relative_nodes() -> None:
     """Node 0 of those that are allowed is named as one of the next round, as `MPOL_F_RELATIVE_NODES` permits."""

@@ -1,6 +1,5 @@
 """`pages` with a placement: what is accepted, what is granted, and what the receipt says."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +14,6 @@ from tests.programs import quiet, start
 pytestmark = pytest.mark.quick
 
 MIB = 1 << 20
-PLACED: list[dict[str, Any]] = [
-    {"populate": True},
-    {"populate": 3},
-    {"huge": "thp", "populate": True},
-    {"huge": "1G"},
-    {"huge": "2M"},
-    {"lock": True},
-    {"numa": 0},
-    {"numa": "interleave:all", "populate": 2},
-    {"numa": "local", "strict": True},
-]
-
-
-@pytest.mark.parametrize("named", PLACED, ids=str)
-def test_arrays_are_zero_aligned_and_of_every_size(named: dict[str, Any]) -> None:
-    allocator = ft.pages(**named)
-    for size in (0, 1, 4095, 4096, 4097, 100_000, 3 * MIB, 5 * MIB + 1):
-        array = allocator.zeros(size, np.uint8)
-        assert not array.any()
-        assert array.ctypes.data % 64 == 0
-        array[:] = 7
-        assert ft.get_allocator(array) == allocator
-    array.resize(2 * array.size, refcheck=False)
-    assert (array[: 5 * MIB] == 7).all()
 
 
 @pytest.mark.parametrize("populate", [True, 1, 3])
@@ -104,25 +79,6 @@ def test_more_than_a_container_has_is_an_error_too() -> None:
         lines = quiet(start(program, preexec_fn=place.enter)).splitlines()
     assert [line for line in lines if "are available in this machine or its memory cgroup" not in line] == ["0"]
     assert len(lines) == 5
-
-
-@pytest.mark.parametrize(
-    ("named", "error", "words"),
-    [
-        ({"huge": "3M"}, ValueError, "not a page size of this machine, which has"),
-        ({"huge": ("2M", "thp")}, TypeError, "huge=('2M', 'thp') is a tuple: give False"),
-        ({"populate": -1}, ValueError, "populate=-1: give False, True, or a number of threads from 1 to 1024"),
-        ({"populate": "yes"}, TypeError, "populate='yes'"),
-        ({"lock": 1}, TypeError, "lock=1 is an int"),
-        ({"numa": 99}, ValueError, "there is no node 99: this machine has node"),
-        ({"numa": True}, TypeError, "numa=True is a bool"),
-        ({"numa": "bnid:0"}, ValueError, '"bind:0-1"'),
-    ],
-    ids=str,
-)
-def test_bad_arguments_are_named_with_what_would_do(named: dict[str, Any], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=re.escape(words)):
-        ft.pages(**named)
 
 
 def test_receipts_of_pools_say_what_was_recycled_and_what_is_fresh() -> None:

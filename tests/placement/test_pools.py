@@ -1,7 +1,5 @@
 """Pools and scratch buffers over pages on given nodes: what they do, and the placements that are rejected."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -9,21 +7,6 @@ import firsttouch as ft
 from tests.placement import granted
 
 pytestmark = pytest.mark.quick
-
-POLICIES: list[Any] = [0, "bind:0", "interleave:all", "local", "preferred:0"]
-
-
-@pytest.mark.parametrize("numa", POLICIES, ids=str)
-def test_a_pool_over_placed_pages_recycles_them(numa: Any) -> None:
-    pool = ft.pool(ft.pages("thp", numa=numa), decay=None)
-    assert repr(pool) == repr(eval(repr(pool), vars(ft)))
-    first = pool.ones(1 << 18)
-    receipt = granted(first)
-    assert receipt.numa in ("bind:0", "interleave:0", "preferred:0", "local")
-    address = first.ctypes.data
-    del first
-    assert pool.empty(1 << 18).ctypes.data == address
-    assert ft.stats(pool).recycled == 1
 
 
 def test_a_scratch_buffer_over_a_pool_over_placed_pages() -> None:

@@ -86,12 +86,6 @@ def test_each_crash_is_one_tests_own(tmp_path: Path) -> None:
     assert "Fatal Python error" not in ended.said
 
 
-def test_no_capture(tmp_path: Path) -> None:
-    ended = pytest_run(suite(tmp_path, test_crashes=CRASHES), "--firsttouch=guarded", "-s")
-    assert ended.failed == set(SAID)
-    assert ended.said.count("last words") == 1
-
-
 def test_a_crash_stops_the_run_where_asked(tmp_path: Path) -> None:
     ended = pytest_run(suite(tmp_path, test_crashes=CRASHES), "--firsttouch=guarded", "-x")
     assert set(ended.outcomes) == {"test_setup"}

@@ -76,13 +76,6 @@ def test_who_depends(tmp_path: Path) -> None:
     assert "died of SIGSEGV" in ended.messages["test_crashes_on_empty"]
 
 
-def test_a_pattern_of_ones_own(tmp_path: Path) -> None:
-    suite(tmp_path, test_a="def test_a(): assert np.empty(9, np.uint8)[0] != 171\ndef test_b(): ...")
-    ended = pytest_run(tmp_path, "--firsttouch=filled(on_allocate=171)")
-    assert ended.failed == {"test_a"}, ended.said
-    assert "filled with 0xab" in ended.messages["test_a"]
-
-
 def test_memory_from_before_the_tests_is_filled_too(tmp_path: Path) -> None:
     suite(tmp_path, test_a="early = np.empty(1000)\ndef test_a(): assert np.isnan(early).all()")
     assert pytest_run(tmp_path, "--firsttouch=filled").status == 0

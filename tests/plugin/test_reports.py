@@ -132,27 +132,3 @@ def test_the_same_outcomes(mixed: Path, plain: Ended, way: str) -> None:
     assert "mind the gap" in ours.said
     assert "on standard output" in ours.messages["test_fails"] or "on standard output" in ours.said
     assert ours.said.count("RuntimeWarning: mind the gap") == plain.said.count("RuntimeWarning: mind the gap")
-
-
-@pytest.mark.parametrize("options", ["--maxfail=2", "-s -p no:faulthandler"])
-def test_the_same_under_options(mixed: Path, options: str) -> None:
-    plain, ours = pytest_run(mixed, *options.split()), pytest_run(mixed, "--firsttouch=guarded", *options.split())
-    assert ours.outcomes == plain.outcomes
-    assert ours.status == plain.status
-
-
-def test_plugins_of_the_suite_hear_of_reports(tmp_path: Path) -> None:
-    """A conftest's hooks run where they ran before: reports are made in the child and told of in the parent."""
-    (tmp_path / "conftest.py").write_text(
-        "import os, pytest\nmain = os.getpid()\n"
-        "@pytest.hookimpl(wrapper=True)\n"
-        "def pytest_runtest_makereport(item, call):\n"
-        "    report = yield\n"
-        "    report.sections.append(('made in', 'a child' if os.getpid() != main else 'the parent'))\n"
-        "    return report\n"
-        "def pytest_runtest_logreport(report):\n"
-        "    if report.when == 'call': print('heard', report.nodeid, os.getpid() == main, report.sections[-1])\n"
-    )
-    suite(tmp_path, test_one="def test_one(): ...")
-    said = pytest_run(tmp_path, "--firsttouch=guarded", "-s").said
-    assert "heard test_one.py::test_one True ('made in', 'a child')" in said

@@ -4,15 +4,14 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from firsttouch.tools import preload
-from tests.programs import environment
+from tests.programs import Finished, execute, quiet
 
 PROGRAMS = Path(__file__).parent / "programs"
-
-Finished = subprocess.CompletedProcess[str]
 
 
 class Bench:
@@ -47,22 +46,18 @@ def library() -> str:
     return preload.FILE
 
 
-def start(*command: str, settings: str = "", served: bool = True, **options: object) -> Finished:
+def start(*command: str, settings: str = "", served: bool = True, **options: Any) -> Finished:
     """Run a command, served by the pool or plainly."""
-    more = {"LD_PRELOAD": library(), preload.VARIABLE: settings} if served else {}
-    env = environment(**more) | dict(options.pop("env", {}))  # type: ignore[call-overload]
-    given: dict[str, object] = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
-    return subprocess.run(command, env=env, **given)  # type: ignore[call-overload, no-any-return]
+    env = {"LD_PRELOAD": library(), preload.VARIABLE: settings} if served else {}
+    return execute(*command, env=env | options.pop("env", {}), **options)
 
 
-def output(*command: str, **options: object) -> str:
+def output(*command: str, **options: Any) -> str:
     """What a command prints that must end well and quietly."""
-    done = start(*command, **options)  # type: ignore[arg-type]
-    assert (done.returncode, done.stderr) == (0, ""), f"{done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-    return done.stdout
+    return quiet(start(*command, **options))
 
 
-def numbers(*command: str, **options: object) -> list[int]:
+def numbers(*command: str, **options: Any) -> list[int]:
     """The numbers that it prints."""
     return [int(word) for word in output(*command, **options).split()]
 

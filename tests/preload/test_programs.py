@@ -32,20 +32,6 @@ def test_bash() -> None:
     assert same("bash", "-c", script).splitlines()[-1] == "ends"
 
 
-def test_git(tmp_path: Path) -> None:
-    script = """
-        export HOME=. GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000'
-        export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e
-        rm -rf work; mkdir work; cd work; for i in $(seq 20); do seq $i $i 200000 > $i.txt; done
-        git init -q . && git add *.txt && git commit -qm one
-        sed -i 's/7/seven/' *.txt; git commit -qam two; git gc -q; git fsck --strict
-        git clone -q . other; git -C other log --stat --format=%H; git diff HEAD~ | sha1sum
-    """
-    if shutil.which("git") is None:
-        pytest.skip("no git")
-    assert "20 files changed" in same("bash", "-c", script, cwd=tmp_path)
-
-
 def test_a_compiler(tmp_path: Path) -> None:
     same("g++", "-O1", "-std=c++17", str(PROGRAMS / "containers.cc"), "-o", "program", cwd=tmp_path)
     assert same(str(tmp_path / "program")).split()[2] == "3e+06"

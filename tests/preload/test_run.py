@@ -8,19 +8,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.cli.conftest import FIRSTTOUCH
 from tests.preload.starting import PROGRAMS, Bench
-from tests.programs import environment
-
-Finished = subprocess.CompletedProcess[str]
+from tests.programs import Finished, execute, running
 
 
-def run(*words: str, env: dict[str, str] | None = None, **options: object) -> Finished:
-    given: dict[str, object] = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
-    command = [sys.executable, "-m", "firsttouch", "run", *words]
-    return subprocess.run(command, env=environment(**(env or {})), **given)  # type: ignore[call-overload, no-any-return]
+def run(*words: object, **options: Any) -> Finished:
+    return execute(*FIRSTTOUCH, "run", *words, **options)
 
 
 def test_the_report_says_what_was_gained(bench: Bench) -> None:
@@ -76,11 +74,8 @@ def test_threads_that_end_the_program_together_report_once(bench: Bench) -> None
 
 def test_a_thread_that_waits_for_input_delays_no_report(bench: Bench) -> None:
     """It holds the lock of standard input."""
-    command = [sys.executable, "-m", "firsttouch", "run", "--json", "-", bench.compiled("leaving"), "waiting"]
     silent, speaking = os.pipe()
-    done = subprocess.run(
-        command, stdin=silent, capture_output=True, text=True, timeout=30, env=environment(), check=False
-    )
+    done = run("--json", "-", bench.compiled("leaving"), "waiting", stdin=silent, timeout=30)
     os.close(silent)
     os.close(speaking)
     assert (done.returncode, done.stdout.startswith("not flushed{")) == (10, True)
@@ -88,11 +83,11 @@ def test_a_thread_that_waits_for_input_delays_no_report(bench: Bench) -> None:
 
 def test_a_report_that_cannot_be_written_leaves_the_status_alone(bench: Bench, tmp_path: Path) -> None:
     """A pipe that nobody reads and a file that may not grow are signals to who writes."""
-    command = [sys.executable, "-m", "firsttouch", "run", "--json", str(tmp_path / "report"), bench.compiled("dense")]
+    command = [*FIRSTTOUCH, "run", "--json", str(tmp_path / "report"), bench.compiled("dense")]
     unread, pipe = os.pipe()
     os.close(unread)
     limited = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *command]
-    done = subprocess.run(limited, stdout=subprocess.PIPE, stderr=pipe, env=environment(), check=False)
+    done = execute(*limited, capture_output=False, stdout=subprocess.PIPE, stderr=pipe)
     assert (done.returncode, len(done.stdout.split())) == (0, 2)
 
 
@@ -163,8 +158,7 @@ def test_what_is_preloaded_already_stays_so(bench: Bench) -> None:
 
 
 def test_the_process_is_the_program(bench: Bench) -> None:
-    command = [sys.executable, "-m", "firsttouch", "run", "sh", "-c", "echo $$; kill -TERM $$"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+    with running(*FIRSTTOUCH, "run", "sh", "-c", "echo $$; kill -TERM $$") as process:
         said, _ = process.communicate(timeout=60)
     assert (int(said), process.returncode) == (process.pid, -signal.SIGTERM)
 
@@ -200,7 +194,7 @@ preload.FILE = "/nowhere/libfirsttouch_preload.so"
 from firsttouch.tools.cli.main import main
 sys.exit(main(["run", "echo"]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=False)
+    done = execute(sys.executable, "-c", code)
     assert done.returncode == 2
     assert done.stderr.endswith("in a checkout, `make preload` builds it\n")
 
@@ -238,8 +232,7 @@ def test_a_folder_of_a_command_s_name_is_not_run(tmp_path: Path) -> None:
 
 
 def test_a_program_needs_little_of_the_package_to_start() -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "firsttouch", "run", "true"]
-    said = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True).stderr
+    said = execute(sys.executable, "-X", "importtime", "-m", "firsttouch", "run", "true").stderr
     loaded = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
     assert not loaded & {"argparse", "re", "numpy", "pathlib", "shutil", "firsttouch._firsttouch", "firsttouch._public"}
 

@@ -182,7 +182,7 @@ def test_nothing_is_exported_by_accident() -> None:
 
 def test_under_seconds_of_random_use(bench: Bench) -> None:
     for seed, settings in enumerate(["", "threshold=16384 decay=0", "max_idle=0", "decay=0.2"]):
-        assert output(bench.compiled("stress"), str(seed), "3", settings=settings) == "whole\n"
+        assert output(bench.compiled("stress"), str(seed), "2", settings=settings) == "whole\n"
 
 
 def test_a_program_in_another_folder_and_without_environment(bench: Bench, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import MIB, fill, intact
+from tests.probe import MIB
 from tests.programs import ask, run
 
 pytestmark = pytest.mark.quick
@@ -29,44 +29,6 @@ def test_the_processes_own_pool_serves_large_arrays() -> None:
     assert ft.stats().blocks == before.blocks
 
 
-def test_another_allocator_while_arrays_of_the_first_live() -> None:
-    first, second = ft.pool(), ft.pages()
-    ft.install(first, arrays_only=True)
-    one = np.empty(5 * MIB, np.uint8)
-    fill(one, 1)
-    ft.install(second, arrays_only=True)
-    two = np.empty(5 * MIB, np.uint8)
-    fill(two, 2)
-    assert (ft.get_allocator(one), ft.get_allocator(two), ft.get_allocator()) == (first, second, second)
-    assert intact(one, 1)
-    assert intact(two, 2)
-    del one
-    assert ft.stats(first).blocks == 0
-    assert ft.stats(first).idle >= 5 * MIB
-    del two
-    assert ft.stats(second).active == 0
-
-
-def test_it_takes_numpy_at_its_word_about_who_frees() -> None:
-    printed = run("""
-        before = [np.full(size, 1, np.uint8) for size in (10, 40_000, 200_000, 50_000_000)]
-        ft.install()
-        during = [np.full(size, 2, np.uint8) for size in (10, 40_000, 200_000, 50_000_000)]
-        del before
-        ft.uninstall()
-        assert all((array == 2).all() for array in during)
-        after = [np.full(size, 3, np.uint8) for size in (10, 40_000, 200_000, 50_000_000)]
-        assert ft.get_allocator(after[-1]) == ft.numpy_default()
-        del during
-        assert ft.stats().blocks == 0
-        ft.install()
-        assert ft.get_allocator(after[-1]) == ft.numpy_default()
-        del after
-        print("done")
-    """)
-    assert printed == "done\n"
-
-
 @pytest.mark.linux("/proc")
 def test_import_alone_changes_nothing() -> None:
     assert ask("""
@@ -74,34 +36,6 @@ def test_import_alone_changes_nothing() -> None:
         array = np.ones(1 << 20)
         print(json.dumps([ft.is_installed(), ft.stats().allocations, probe.threads().count("firsttouch")]))
     """) == [False, 0, 0]
-
-
-def test_living_arrays_stay_valid_and_go_back_to_their_pool() -> None:
-    pool = ft.pool()
-    ft.install(pool, arrays_only=True)
-    arrays = [np.empty(size, np.uint8) for size in (40_000, 300_000, 3 * MIB, 33 * MIB)]
-    for seed, array in enumerate(arrays):
-        fill(array, seed)
-    ft.uninstall()
-    assert ft.get_allocator() == ft.numpy_default()
-    assert all(intact(array, seed) for seed, array in enumerate(arrays))
-    assert {ft.get_allocator(array) for array in arrays} == {pool}
-    assert ft.stats(pool).blocks == len(arrays)
-    arrays.clear()
-    del array
-    assert ft.stats(pool).blocks == 0
-
-
-def test_a_living_array_still_grows_in_its_pool() -> None:
-    pool = ft.pool()
-    ft.install(pool)
-    array = np.empty(MIB, np.uint8)
-    fill(array, 5)
-    ft.uninstall()
-    array.resize(40 * MIB, refcheck=False)
-    assert intact(array, 5, MIB)
-    assert not array[MIB:].any()
-    assert ft.get_allocator(array) == pool
 
 
 @pytest.fixture

@@ -213,29 +213,6 @@ def test_a_new_thread_does_not_inherit_it() -> None:
         assert ft.get_allocator() == pool
 
 
-def test_the_same_object_open_in_two_threads() -> None:
-    scope = ft.use(ft.pool())
-    entered, left = threading.Barrier(2), threading.Event()
-    right: list[bool] = []
-
-    def body() -> None:
-        with scope as pool:
-            entered.wait()
-            left.wait()
-            right.append(ft.get_allocator() == pool)
-        right.append(ft.get_allocator() == NUMPY)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    with scope:
-        entered.wait()
-    here = ft.get_allocator()
-    left.set()
-    thread.join()
-    assert here == NUMPY
-    assert right == [True, True]
-
-
 def test_a_use_wins_over_install_in_its_thread_only() -> None:
     ft.install()
     installed = ft.get_allocator()

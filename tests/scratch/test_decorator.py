@@ -16,13 +16,8 @@ from tests.scratch.arrays import Kept, churn
 
 pytestmark = pytest.mark.quick
 
-
+#: Numbers whose arrays lie in a chunk.
 MIDDLE = 1_000
-
-
-"""Numbers whose arrays lie in a chunk."""
-
-
 BUFFER = ft.ScratchBuffer("1 MiB")
 
 
@@ -262,51 +257,6 @@ def test_a_generator_that_is_returned_runs_outside() -> None:
     assert sum(found) == sum(each**2 for each in range(MIDDLE))
 
 
-class Methods:
-    """Every kind of function that a class can have."""
-
-    scale = 3
-
-    @ft.scratch
-    def plain(self, x: Any) -> Any:
-        return x * self.scale
-
-    @classmethod
-    @ft.scratch
-    def of_class(cls, x: Any) -> Any:
-        return x * cls.scale
-
-    @staticmethod
-    @ft.scratch()
-    def static(x: Any) -> Any:
-        return x * 3
-
-    @property
-    @ft.scratch
-    def value(self) -> Any:
-        return np.full(MIDDLE, self.scale)
-
-    @functools.cached_property
-    @ft.scratch
-    def cached(self) -> Any:
-        return np.full(MIDDLE, self.scale)
-
-    @ft.scratch(BUFFER)
-    def __call__(self, x: Any) -> Any:
-        return self.plain(x)
-
-
-@pytest.mark.parametrize("name", ["plain", "of_class", "static", "__call__"])
-def test_methods_of_every_kind(name: str) -> None:
-    function = getattr(Methods(), name)
-    x = np.ones(MIDDLE)
-    for _ in range(3):
-        found = function(x)
-        assert (found == 3).all()
-        assert not on_scratch(found)
-    assert BUFFER.used == 0 == ft.buffers.default_buffer().used
-
-
 def numbers() -> Iterator[int]:
     yield 1
 
@@ -326,7 +276,7 @@ async def later() -> AsyncIterator[int]:
         (waits, "waits.*a generator or coroutine.*with scratch"),
         (functools.partial(numbers), "a generator or coroutine"),
         (functools.partial(functools.partial(waits)), "a generator or coroutine"),
-        (Methods, "not <class .*Methods"),
+        (Holder, "not <class .*Holder"),
         (classmethod(lambda cls: 1), "not <classmethod"),
         (5, "not 5"),
         ("text", "not 'text'"),
@@ -336,35 +286,3 @@ async def later() -> AsyncIterator[int]:
 def test_what_can_not_be_decorated_says_what_to_do(way: Any, function: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):
         way(function)
-
-
-CACHE: dict[str, Any] = {}
-
-
-def library(x: Any) -> Any:
-    """Somebody else's function, which caches an array made on the way."""
-    if "window" not in CACHE:
-        CACHE["window"] = np.full(MIDDLE, 0.5)
-    return x * CACHE["window"]
-
-
-@pytest.fixture(autouse=True)
-def _cleared() -> Any:
-    yield
-    CACHE.clear()
-
-
-def test_a_library_that_caches_what_it_made_inside() -> None:
-    buffer = ft.ScratchBuffer("1 MiB")
-
-    @ft.scratch(buffer)
-    def step(x: Any) -> Any:
-        return library(x)
-
-    for _ in range(50):
-        assert (step(np.ones(MIDDLE)) == 0.5).all()
-        churn(1)
-    assert (CACHE["window"] == 0.5).all()
-    assert 8 * MIDDLE <= buffer.used < 9 * MIDDLE
-    CACHE.clear()
-    assert buffer.used == 0

@@ -5,7 +5,6 @@ import gc
 import mmap
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 import firsttouch as ft
 from tests.programs import run
-from tests.scratch.arrays import MIDDLE, Kept
+from tests.scratch.arrays import MIDDLE
 
 pytestmark = pytest.mark.quick
 
@@ -43,36 +42,6 @@ def test_numpys_own_arrays_that_do_not_fit() -> None:
         assert np.ones(100_000, np.uint8).all()
         assert held.all()
         assert s.is_open
-
-
-#: Memory that a buffer may use.
-LENDERS: dict[str, Callable[[Path], Any]] = {
-    "an array": lambda _: np.zeros((300, 400)),
-    "of records, in Fortran's order": lambda _: np.zeros((300, 400), "i4,f8", "F"),
-    "a view from an odd place": lambda _: np.zeros(400_100, np.uint8)[37:],
-    "a bytearray": lambda _: bytearray(400_000),
-    "a memoryview": lambda _: memoryview(bytearray(400_000)),
-    "ctypes": lambda _: (ctypes.c_char * 400_000)(),
-    "a mapping": lambda _: mmap.mmap(-1, 400_000),
-    "a file": lambda folder: np.memmap(folder / "scratch", np.uint8, "w+", shape=400_000),
-}
-
-
-@pytest.mark.parametrize("lend", LENDERS.values(), ids=LENDERS)
-def test_memory_that_is_lent(lend: Callable[[Path], Any], tmp_path: Path) -> None:
-    storage, kept = lend(tmp_path), Kept()
-    whole = np.asarray(storage)
-    buffer = ft.FixedBuffer(storage)
-    assert 390_000 <= buffer.capacity <= whole.nbytes
-    with ft.scratch(buffer) as s:
-        array = kept.make()
-        assert np.shares_memory(array, whole)
-        assert array.ctypes.data % 64 == 0
-        for size in (2_000, 20_000):
-            np.full(size, 3, np.uint8)
-        with pytest.raises(MemoryError):
-            s.empty(whole.nbytes, np.uint8)
-    assert kept.intact()
 
 
 def test_memory_is_lent_until_the_last_array_is_gone() -> None:

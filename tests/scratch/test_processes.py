@@ -61,69 +61,6 @@ def test_inside_a_scope(buffer: str) -> None:
     assert printed == "False\n"
 
 
-@pytest.mark.quick
-@pytest.mark.linux("fork")
-def test_the_child_leaves_the_scopes_that_it_was_in() -> None:
-    printed = run("""
-        import os, sys
-        from tests.scratch.arrays import Kept, MIDDLE, churn
-        kept, buffer = Kept(), ft.ScratchBuffer("1 MiB")
-        @ft.scratch(buffer)
-        def step(x):
-            y = x + 1
-            kept.make()
-            child = os.fork()
-            if child:
-                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-            return child, y * 2
-        with ft.scratch(buffer):
-            kept.make()
-            child, found = step(np.ones(MIDDLE // 8))
-            assert (found == 4).all()
-            churn(1)
-        churn(1)
-        assert kept.intact()
-        kept.clear()
-        del found
-        assert buffer.used == 0
-        assert ft.get_allocator() == ft.numpy_default()
-        sys.exit(0 if child else 7)
-    """)
-    assert printed == ""
-
-
-@pytest.mark.linux("fork")
-def test_a_thread_of_the_child_with_the_number_of_one_that_is_gone() -> None:
-    printed = run(
-        """
-        import os, threading
-        from tests.scratch.arrays import churn
-        buffer, entered, done = ft.ScratchBuffer("1 MiB"), threading.Event(), threading.Event()
-        def use(event):
-            with ft.scratch(buffer):
-                churn(1)
-                entered.set()
-                event.wait(60)
-        first = threading.Thread(target=use, args=(done,))
-        first.start()
-        entered.wait(60)
-        child = os.fork()
-        if not child:
-            other = threading.Thread(target=use, args=(entered,))
-            other.start()
-            other.join()
-            with ft.scratch(buffer):
-                churn(1)
-            os._exit(7)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        done.set()
-        first.join()
-    """,
-        *QUIET,
-    )
-    assert printed == "7\n"
-
-
 def test_without_numpy_at_import() -> None:
     """`firsttouch run` starts without it; the names are there all the same."""
     run(

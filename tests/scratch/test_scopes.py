@@ -1,6 +1,5 @@
 """A scope: NumPy uses a buffer here, until it ends, in whatever order, and wherever that is."""
 
-import asyncio
 import contextvars
 import gc
 import sys
@@ -48,16 +47,6 @@ def test_constructors_give_small_arrays_too_and_numpy_keeps_its_own() -> None:
         small = np.ones(SMALL, np.uint8)
         assert s.buffer.used == used
         assert small.sum() == SMALL
-
-
-def test_the_same_scratch_object_again_and_inside_itself() -> None:
-    scratch, kept = ft.scratch(ft.ScratchBuffer("1 MiB")), Kept()
-    for _ in range(3):
-        with scratch as first, scratch as second, scratch as third:
-            assert len({id(first), id(second), id(third)}) == 3
-            kept.make()
-        assert not any(each.is_open for each in (first, second, third))
-    assert kept.intact()
 
 
 def test_inside_and_around_other_blocks() -> None:
@@ -115,21 +104,6 @@ def serving(*buffers: Any) -> Any:
     return next((buffer for buffer, used in zip(buffers, before, strict=True) if buffer.used > used), None)
 
 
-def test_a_second_time_nothing_happens() -> None:
-    buffer = ft.ScratchBuffer("1 MiB")
-    scratch = ft.scratch(buffer)
-    with scratch as s:
-        pass
-    leave(scratch)
-    leave(scratch)
-    assert not s.is_open
-    buffer.reset()
-    with ft.scratch(buffer) as other:
-        leave(scratch)
-        assert other.is_open
-        assert serving(buffer) is buffer
-
-
 def test_from_another_thread() -> None:
     """It is flagged at once; its own thread goes on with who serves next."""
     buffer, outer, kept = ft.ScratchBuffer("1 MiB"), ft.ScratchBuffer("1 MiB"), Kept()
@@ -148,19 +122,6 @@ def test_from_another_thread() -> None:
     assert kept.intact()
     assert serving(buffer, outer) is None
     assert ft.get_allocator() == NUMPY
-
-
-def test_from_another_context() -> None:
-    buffer, other, kept = ft.ScratchBuffer("1 MiB"), ft.ScratchBuffer("1 MiB"), Kept()
-    scratch = ft.scratch(buffer)
-    contextvars.copy_context().run(scratch.__enter__)
-    with ft.scratch(other):
-        leave(scratch)
-        kept.make()
-        assert serving(buffer, other) is other
-    assert ft.get_allocator() == NUMPY
-    churn()
-    assert kept.intact()
 
 
 def test_a_block_of_use_that_outlives_its_scope() -> None:
@@ -216,22 +177,6 @@ def test_a_buffer_is_gone_with_its_last_array_whatever_was_nested() -> None:
         np.ones(MIDDLE // 8)
     gc.collect()
     storage.extend(b"it can move again")
-
-
-def test_tasks_may_share_a_context_manager() -> None:
-    manager = ft.scratch()
-
-    async def task(number: int) -> bool:
-        await asyncio.sleep(0.01 * number)
-        with manager as s:
-            await asyncio.sleep(0.025)
-            was = s.is_open
-        return was and not s.is_open
-
-    async def main() -> None:
-        assert all(await asyncio.gather(*map(task, range(5))))
-
-    asyncio.run(main())
 
 
 def test_a_decorated_function_that_knows_itself_is_collected() -> None:

@@ -26,62 +26,6 @@ def make(kept: Kept) -> None:
         kept.make(size)
 
 
-def test_whoever_runs_after_the_scope_in_its_context() -> None:
-    """A child task, callbacks, and another thread are served by others, and their arrays live on."""
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-
-    async def child(ended: asyncio.Event) -> None:
-        await ended.wait()
-        make(kept)
-
-    async def main() -> None:
-        ended, loop = asyncio.Event(), asyncio.get_running_loop()
-        with ft.scratch(buffer):
-            tasks = [asyncio.create_task(child(ended))]
-            loop.call_later(0.01, make, kept)
-            loop.call_soon(make, kept)
-            await asyncio.to_thread(make, kept)
-            tasks.append(asyncio.create_task(asyncio.to_thread(make, kept)))
-            churn()
-        ended.set()
-        await asyncio.gather(*tasks)
-        await asyncio.sleep(0.05)
-        with ft.scratch(buffer):
-            churn()
-
-    asyncio.run(main())
-    assert len(kept) == 15
-    assert kept.intact()
-    kept.clear()
-    assert buffer.used == 0
-
-
-def test_a_child_task_while_the_scope_is_open() -> None:
-    """It may be served by its parent's scope: they share a thread. Its arrays live on all the same."""
-    buffer, kept = ft.ScratchBuffer("1 MiB"), Kept()
-
-    async def child() -> None:
-        for _ in range(5):
-            make(kept)
-            await asyncio.sleep(0)
-
-    async def main() -> None:
-        tasks = []
-        for _ in range(4):
-            with ft.scratch(buffer):
-                tasks.append(asyncio.create_task(child()))
-                await asyncio.sleep(0)
-                churn(1)
-        await asyncio.gather(*tasks)
-        with ft.scratch(buffer):
-            churn()
-
-    asyncio.run(main())
-    assert kept.intact()
-    kept.clear()
-    assert buffer.used == 0
-
-
 def test_a_task_beside_the_scope_of_another() -> None:
     async def holder(entered: asyncio.Event, done: asyncio.Event) -> None:
         with ft.scratch(ft.FixedBuffer(4_096)):
@@ -145,13 +89,6 @@ def test_the_nearest_open_scope_around_it_serves_and_then_who_was_there_before()
         assert ft.stats(pool).in_use >= MIDDLE + LARGE
     churn()
     assert kept.intact()
-
-
-def test_the_same_object_each_time() -> None:
-    buffer = ft.buffers.default_buffer()
-    assert buffer is ft.buffers.default_buffer()
-    with ft.scratch() as s:
-        assert s.buffer is buffer
 
 
 def test_each_thread_has_its_own_and_it_goes_with_the_thread() -> None:

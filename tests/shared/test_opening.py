@@ -88,7 +88,7 @@ def test_a_process_waits_its_grace_period_once() -> None:
         last, began = Last(), time.monotonic()
         work()
     """)
-    assert all(1.9 < float(seconds) < 3.5 for seconds in printed.split()), printed
+    assert all(float(seconds) > 1.9 for seconds in printed.split()), printed
     assert len(printed.split()) == 2
 
 

@@ -99,13 +99,6 @@ def test_empty(shape: int | tuple[int, ...]) -> None:
     assert "0 bytes" in str(found)
 
 
-def test_one_element() -> None:
-    found = ft.inspect(np.array(3.5))
-    assert (found.pages, found.shape, found.real) == (1, (), PAGE)
-    assert "a single element" in str(found)
-    assert ft.inspect(np.broadcast_to(np.array(1.0), (1000, 1000))).pages == 1
-
-
 def test_a_memory_map(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(bytes(8 * PAGE))
@@ -151,16 +144,6 @@ def test_page_by_page() -> None:
     assert found.counts() == {ABSENT: 4, ZERO: 1, SMALL: 1}
     assert found.addresses.tolist() == [array.ctypes.data + page * PAGE for page in range(6)]
     assert (found.nodes >= 0).tolist() == [False, True, False, False, False, False]
-
-
-def test_views_reach_from_their_first_element_to_their_last() -> None:
-    array = fresh(9)
-    array[::PAGE][[0, 6]] = 1
-    view = array[:: 3 * PAGE][::-1]
-    found = ft.inspection.pagemap(view)
-    assert found.states.tolist() == [SMALL, *[ABSENT] * 5, SMALL]
-    assert (found.addresses - np.uintp(array.ctypes.data)).tolist() == [page * PAGE for page in range(7)]
-    assert (found.nodes >= 0).tolist() == [True, *[False] * 5, True]
 
 
 def test_is_backed() -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 
 from firsttouch.tools.cli import advise
-from tests.cli.conftest import Start
-from tests.programs import Finished
+from tests.cli.conftest import FIRSTTOUCH, Start
+from tests.programs import Finished, execute
 
 FAULTS = """\
 import numpy as np
@@ -58,7 +57,7 @@ def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
 def test_of_a_trace_at_80_columns(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(FAULTS)
     assert firsttouch("trace", "-q", "-o", "t.ft", "work.py").returncode == 0
-    done = firsttouch("advise", "t.ft", environment={"COLUMNS": "80"})
+    done = firsttouch("advise", "t.ft", env={"COLUMNS": "80"})
     assert (done.returncode, done.stdout) == (0, "")
     assert max(map(len, done.stderr.splitlines())) <= 80
     assert "work.py:9" in done.stderr
@@ -281,7 +280,6 @@ def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_program_that_is_killed_leaves_no_folder(tmp_path: Path, ending: signal.Signals) -> None:
     code = f"import os, time; os.kill(os.getppid(), {ending:d}); time.sleep(10); open('lived', 'w')"
-    words = [sys.executable, "-m", "firsttouch", "advise", "-c", code]
-    done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=25, check=False)
+    done = execute(*FIRSTTOUCH, "advise", "-c", code, cwd=tmp_path, env={"TMPDIR": str(tmp_path)}, timeout=25)
     assert done.returncode == -ending
     assert list(tmp_path.iterdir()) == []

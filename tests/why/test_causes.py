@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Any
 import pytest
 
 from firsttouch.tools import resident
-from tests.cli.conftest import clean_environment, start
+from tests.cli.conftest import FIRSTTOUCH
+from tests.programs import execute, running
 
 MIB = 1 << 20
 
@@ -95,19 +95,6 @@ CAUSES = {
         C + "for _ in range(150): ctypes.memset(C.malloc(1 << 20), 1, 1 << 20)\n",
         resident.MALLOC,
         resident.LARGE,
-    ),
-    "a leak in another thread": Cause(
-        C
-        + textwrap.dedent("""
-        import threading
-        def leak():
-            for _ in range(100_000): ctypes.memset(C.malloc(1000), 1, 1000)
-        thread = threading.Thread(target=leak)
-        thread.start()
-        thread.join()
-        """),
-        resident.MALLOC,
-        resident.IN_USE,
     ),
     "fragments": Cause(
         C
@@ -204,13 +191,6 @@ CAUSES = {
         "mimalloc",
         preload="mimalloc",
     ),
-    "jemalloc": Cause(
-        C + "for _ in range(150_000): ctypes.memset(C.malloc(1000), 1, 1000)\n",
-        resident.ALLOCATORS,
-        "jemalloc",
-        preload="jemalloc",
-        slow=True,
-    ),
     "the stack of the main thread": Cause(
         C
         + textwrap.dedent("""
@@ -223,19 +203,6 @@ CAUSES = {
         """),
         resident.STACKS,
         "of the main thread",
-        slow=True,
-    ),
-    "a heap that was used once": Cause(
-        C
-        + textwrap.dedent("""
-        C.mallopt(-1, 1 << 30)
-        blocks = [C.malloc(1500) for _ in range(80_000)]
-        for block in blocks: ctypes.memset(block, 1, 1500)
-        for block in blocks: C.free(block)
-        """),
-        resident.MALLOC,
-        resident.TOP,
-        at="end",
         slow=True,
     ),
     "a memmap with changes of its own": Cause(
@@ -254,7 +221,7 @@ CAUSES = {
 
 
 def why(folder: Path, *words: object, **options: Any) -> dict[str, Any]:
-    done = start("-m", "firsttouch", "why", "--json", "-", *words, cwd=folder, **options)
+    done = execute(*FIRSTTOUCH, "why", "--json", "-", *words, cwd=folder, **options)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -281,7 +248,7 @@ def test_the_cause_comes_first(name: str, tmp_path: Path) -> None:
         environment["LD_PRELOAD"] = library
     program = textwrap.dedent(cause.program).lstrip()
     (tmp_path / "plan.py").write_text(program)
-    found = why(tmp_path, "plan.py", environment=environment)
+    found = why(tmp_path, "plan.py", env=environment)
     first = largest(found[cause.at])
     lines = program.splitlines()
     what = next((rf"plan\.py:{at}$" for at, line in enumerate(lines, 1) if line.endswith("# here")), cause.what)
@@ -314,9 +281,7 @@ os.waitpid(child, 0)
 
 def test_a_forked_child_with_a_copy(tmp_path: Path) -> None:
     (tmp_path / "plan.py").write_text(FORKS)
-    words = [sys.executable, "-m", "firsttouch", "why", "-q", "plan.py"]
-    environment = clean_environment()
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as program:
+    with running(*FIRSTTOUCH, "why", "-q", "plan.py", cwd=tmp_path) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
         try:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Start, clean_environment
+from tests.cli.conftest import FIRSTTOUCH, Start
+from tests.programs import running
 
 PROGRAM = "import numpy as np, sys\nkept = [np.ones(10**6) for _ in range(20)]\nsys.exit(3)\n"
 
@@ -33,7 +34,7 @@ def test_mistakes(words: list[str], said: str, firsttouch: Start) -> None:
 
 def test_the_table_fits_80_columns_and_the_status_is_the_programs(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "plan.py").write_text(PROGRAM)
-    done = firsttouch("why", "--plot", "why.svg", "plan.py", environment={"COLUMNS": "80"})
+    done = firsttouch("why", "--plot", "why.svg", "plan.py", env={"COLUMNS": "80"})
     assert (done.returncode, done.stdout) == (3, "")
     assert max(map(len, done.stderr.splitlines())) <= 80
     assert re.search(r"plan\.py:2 \(20 arrays\) +152\.", done.stderr)
@@ -43,10 +44,8 @@ def test_the_table_fits_80_columns_and_the_status_is_the_programs(firsttouch: St
 
 
 def test_watch_looks_again_until_the_process_ends(tmp_path: Path) -> None:
-    pipe = subprocess.PIPE
-    sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=pipe)
-    words = [sys.executable, "-m", "firsttouch", "why", "--watch", ".1", str(sleeper.pid)]
-    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=clean_environment()) as watching:
+    sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with running(*FIRSTTOUCH, "why", "--watch", ".1", sleeper.pid, stderr=subprocess.PIPE) as watching:
         assert watching.stdout is not None
         tables = (line for line in watching.stdout if "resident memory" in line)
         assert next(tables), next(tables)
@@ -54,18 +53,15 @@ def test_watch_looks_again_until_the_process_ends(tmp_path: Path) -> None:
         assert watching.communicate()[1].endswith(f"process {sleeper.pid} has ended\n")
 
 
-def test_lines_of_a_process_under_run(tmp_path: Path) -> None:
-    (tmp_path / "plan.py").write_text("import numpy as np\nkept = np.ones(10**7)\nprint(flush=True)\ninput()\n")
-    ours = [sys.executable, "-m", "firsttouch"]
-    run = [*ours, "run", "-q", "--lines", "plan.py"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(run, cwd=tmp_path, env=clean_environment(), stdin=pipe, stdout=pipe) as program:
-        assert program.stdout is not None
-        program.stdout.readline()
-        why = [*ours, "why", "-q", str(program.pid)]
-        said = subprocess.run(why, cwd=tmp_path, capture_output=True, text=True, check=True, env=clean_environment())
-        program.communicate(b"\n")
-    assert "an array made by plan.py:2" in said.stdout
+#: Makes an array, says so, and waits.
+WAITS = "import numpy as np\nkept = np.ones(10**7)\nprint('ready', flush=True)\ninput()\n"
+UNDER_RUN = (*FIRSTTOUCH, "run", "-q", "--lines")
+
+
+def test_lines_of_a_process_under_run(firsttouch: Start, tmp_path: Path) -> None:
+    (tmp_path / "plan.py").write_text(WAITS)
+    with running(*UNDER_RUN, "plan.py", ready="ready", cwd=tmp_path, stdin=subprocess.PIPE) as program:
+        assert "an array made by plan.py:2" in firsttouch("why", "-q", program.pid).stdout
 
 
 def test_a_program_is_named_beside_the_pool(firsttouch: Start, tmp_path: Path) -> None:
@@ -74,31 +70,22 @@ def test_a_program_is_named_beside_the_pool(firsttouch: Start, tmp_path: Path) -
         kept = np.ones(4 * 10**6)
         idle = [np.ones(10**6) for _ in range(20)]
         del idle
-        print(flush=True)
+        print("ready", flush=True)
         input()
     """
     (tmp_path / "plan.py").write_text(textwrap.dedent(program))
-    words = [sys.executable, "-m", "firsttouch"]
-    run = [*words, "run", "-q", "--lines", "--allocator", "pool(max_idle='1 GiB', decay=None)", "plan.py"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(run, cwd=tmp_path, env=clean_environment(), stdin=pipe, stdout=pipe) as running:
-        assert running.stdout is not None
-        running.stdout.readline()
-        said = " ".join(firsttouch("why", "-q", str(running.pid)).stdout.split())
-        running.communicate(b"\n")
+    words = (*UNDER_RUN, "--allocator", "pool(max_idle='1 GiB', decay=None)", "plan.py")
+    with running(*words, ready="ready", cwd=tmp_path, stdin=subprocess.PIPE) as begun:
+        said = " ".join(firsttouch("why", "-q", begun.pid).stdout.split())
     assert "is memory that firsttouch's pool keeps for the next arrays." in said
     assert re.search(r"The next largest part, 30\.5 MiB \(.*\), is an array made by .*plan\.py:3\.", said)
 
 
-def test_a_plain_process_with_numpy(tmp_path: Path) -> None:
+def test_a_plain_process_with_numpy(firsttouch: Start) -> None:
     arrays = "import numpy as np\nkept = np.ones(10**7), np.zeros(10**8)\nkept[1][: 5 * 10**7 : 512].sum()\n"
-    program = [sys.executable, "-c", f"{arrays}print(flush=True)\ninput()"]
-    with subprocess.Popen(program, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
-        assert running.stdout is not None
-        running.stdout.readline()
-        why = [sys.executable, "-m", "firsttouch", "why", str(running.pid)]
-        said = subprocess.run(why, capture_output=True, text=True, check=True, env=clean_environment()).stdout
-        running.communicate(b"\n")
+    code = f"{arrays}print('ready', flush=True)\ninput()"
+    with running(sys.executable, "-c", code, ready="ready", stdin=subprocess.PIPE) as program:
+        said = firsttouch("why", program.pid).stdout
     absent = re.search(r"not resident.*large blocks in use, each mapped by itself +([\d.]+) +([\d.]+)", said, re.DOTALL)
     assert absent is not None
     assert sum(map(float, absent.groups())) == pytest.approx(763, abs=5)
@@ -124,13 +111,9 @@ ISOLATED = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-
 
 @pytest.mark.skipif(subprocess.run([*ISOLATED, "true"], capture_output=True).returncode != 0, reason="no namespaces")
 def test_a_process_with_another_number_inside(firsttouch: Start, tmp_path: Path) -> None:
-    (tmp_path / "plan.py").write_text("import numpy as np\nkept = np.ones(10**7)\nprint(flush=True)\ninput()\n")
-    words = [*ISOLATED, sys.executable, "-m", "firsttouch", "run", "-q", "--lines", "plan.py"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, cwd=tmp_path, env=clean_environment(), stdin=pipe, stdout=pipe) as outside:
-        assert outside.stdout is not None
-        outside.stdout.readline()
+    (tmp_path / "plan.py").write_text(WAITS)
+    words = (*ISOLATED, *UNDER_RUN, "plan.py")
+    with running(*words, ready="ready", cwd=tmp_path, stdin=subprocess.PIPE) as outside:
         inside = Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().strip()
-        said = firsttouch("why", "-q", inside).stdout
-        outside.communicate(b"\n")
-    assert "an array made by plan.py:2" in said
+        assert "an array made by plan.py:2" in firsttouch("why", "-q", inside).stdout
+        outside.communicate("\n")

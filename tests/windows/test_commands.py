@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,8 +11,9 @@ import pytest
 
 from firsttouch.tools.bench import numa
 from firsttouch.tools.bench.common import Settings
-from tests.cli.conftest import start
+from tests.cli.conftest import FIRSTTOUCH
 from tests.plugin.suites import pytest_run
+from tests.programs import Finished, execute
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
 
@@ -32,8 +32,8 @@ def script(tmp_path: Path) -> Path:
     return tmp_path / "script.py"
 
 
-def firsttouch(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    return start("-m", "firsttouch", *words, **({"timeout": 280} | options))
+def firsttouch(*words: object, **options: Any) -> Finished:
+    return execute(*FIRSTTOUCH, *words, **({"timeout": 280} | options))
 
 
 def test_run_claims_no_gain_that_it_does_not_know(script: Path, tmp_path: Path) -> None:

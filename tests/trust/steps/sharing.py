@@ -60,22 +60,38 @@ def shared(world: World, random: Random) -> None:
         world.arrays.append(Filled(array, place, "shared()"))
 
 
+#: In the place of a part of a handle, and what is raised then.
+STRANGE = (None, (), -1, 1 << 70, 1.5, True, "O", "x", b"x", [1], ("O",))
+MALFORMED = (
+    ft.sharing.SharedArrayError,
+    MemoryError,
+    OSError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+)
+
+
 def altered(random: Random) -> None:
-    """Let one number of a handle be another one: it is refused, or all of the array can be read."""
+    """Let a part of a handle, or one of its numbers, be another one: it is refused, or all of the array can be read."""
     reduced: Any = ft.shared(5000, "u1").__reduce_ex__(5)  # dropped: where it lives, it is not opened again
-    opens, parts = reduced[:2]
+    opens, parts = reduced[0], list(reduced[1])
     words, at = list(parts[1]), random.choice((1, 2, 3, 6, 7))
-    offset, shape = parts[2], parts[3]
     wrong = random.choice((1, 4096, 1 << 20, -1, random.randrange(1 << 40)))
     if at < 4:
         words[at] += wrong
+        parts[1] = tuple(words)
     if at == 6 or random.random() < 0.3:
-        offset += wrong
+        parts[2] += wrong
     if at == 7 or random.random() < 0.5:
-        shape = (shape[0] + wrong,)
+        parts[3] = (parts[3][0] + wrong,)
+    if random.random() < 0.3:
+        parts[random.randrange(len(parts))] = random.choice(STRANGE)
     try:
-        again = opens(parts[0], tuple(words), offset, shape, *parts[4:])
-    except Exception:  # of many kinds
+        again = opens(*parts)
+    except MALFORMED:
         return
     if isinstance(again, np.ndarray) and again.nbytes < 1 << 30:
         again.max(initial=0)
