@@ -86,7 +86,7 @@ pub fn touch_range(
     #[allow(unsafe_code)]
     // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
     let done = py.detach(|| unsafe { make_real((address, size), os::page_size(), write, threads) });
-    done.map(|done| (done.threads, done.by_kernel)).map_err(|error| match Reason::of(error) {
+    done.map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
             "cannot touch {}: a mapped file is shorter now than it was, or its file system or the pool of huge pages \
              is full (errno {code})",

@@ -149,16 +149,6 @@ fn find_keeper(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
     }
 }
 
-/// The allocator of [`Owner::Segment`], as a shared reference.
-///
-/// # Safety
-/// If the memory is ours, a live block lies at `address`.
-#[allow(unsafe_code)] // Safety: as above.
-pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
-    // SAFETY: as above.
-    unsafe { address_map::shared_owner(address.as_ptr() as usize) }
-}
-
 /// The usable size of a live block in a segment, whose allocator may be [gone](Owner::Gone); 0 if it is not known.
 pub fn left_behind(address: NonNull<u8>) -> usize {
     heap::block_at(address.as_ptr() as usize).map_or(0, |(span, _)| span.usable())

@@ -10,6 +10,7 @@ use crate::numpy::{CAPSULE, NumPy, OWNDATA, handler_in};
 use crate::python::gil::Once;
 use crate::python::values::{PyTypeError, ensure_memory};
 use crate::scratch::scope;
+use firsttouch::address_map;
 use firsttouch::allocator::Allocator;
 use firsttouch::owners::{self, Owner};
 use firsttouch::sync::First;
@@ -220,7 +221,7 @@ fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>
     let made = block.and_then(|block| match owners::find(block) {
         Owner::Keeper(owner) => Some(owner),
         // SAFETY: the block lives.
-        Owner::Segment(_) => unsafe { owners::shared(block) },
+        Owner::Segment(_) => unsafe { address_map::shared_owner(block.as_ptr() as usize) },
         Owner::Gone | Owner::Nobody => None,
     });
     if let Some(made) = made {

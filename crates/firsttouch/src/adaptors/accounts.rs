@@ -62,8 +62,7 @@ impl Accounts {
     /// # Errors
     /// If the system refuses it.
     pub fn create() -> Result<File, Errno> {
-        let file = os::memory_file(NAME, COUNT * size_of::<Account>())?;
-        os::beside_standard_streams(file).map_err(Errno::from)
+        os::memory_file(NAME, COUNT * size_of::<Account>())
     }
 
     /// Maps the file that `process` has open as `number`, for ever, and opens an account for this process.

@@ -165,14 +165,12 @@ macro_rules! contract {
 
             // ---- Memory files: memory that other processes can map ----
 
-            /// Makes one of `size` zero bytes.
+            /// Makes one of `size` zero bytes, under a number beyond those of the standard streams.
             fn memory_file(name: &str, size: usize) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
             /// Opens the one of that name, which a process has under a number.
             fn find_memory_file(process: u32, number: i32, name: &str) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
             /// The number by which other processes find a file of this one.
             fn file_number(file: &File) -> i32 = -1;
-            /// The file, under a number beyond those of the standard streams: where one of these is closed, a file takes its number.
-            fn beside_standard_streams(file: File) -> std::io::Result<File> = Ok(file);
             /// The function or variable of that name in the libraries that are loaded.
             fn symbol(name: &CStr) -> Option<NonNull<c_void>> = None;
             /// Where the library lies that holds a function; null where that is not known.

@@ -304,8 +304,8 @@ impl Placement {
         let threads = if let Populate::Threads(threads) = self.populate { Some(threads) } else { None };
         // SAFETY: the range was just mapped, and is not unmapped before this returns.
         match touch::around(|| unsafe { touch::make_real(map, page_bytes(receipt.page), true, threads) }) {
-            Ok(done) => {
-                receipt.threads = done.threads;
+            Ok((threads, _)) => {
+                receipt.threads = threads;
                 Ok(())
             }
             Err(error) => {

@@ -16,15 +16,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize};
 use std::thread::available_parallelism;
 
-/// The result of a prefault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
-    /// The number of threads that worked.
-    pub threads: usize,
-    /// Whether the kernel's populate did it, rather than touches.
-    pub by_kernel: bool,
-}
-
 /// Runs long work without blocking other threads of a front.
 pub type Around = fn(&mut dyn FnMut());
 
@@ -49,7 +40,8 @@ const PIECE: usize = 16 << 20;
 
 /// Faults in the pages of a range, which are `page` bytes large and whole: by a write, which changes nothing, or by a read,
 /// after which memory that was never written may be the shared zero page. Without a number of threads, takes what suits the
-/// size and the processors; continues with fewer if some cannot be started.
+/// size and the processors; continues with fewer if some cannot be started. Returns how many worked, and whether the kernel's
+/// populate did it, rather than touches.
 ///
 /// # Errors
 /// The kernel's error if it has no memory.
@@ -61,7 +53,7 @@ pub unsafe fn make_real(
     page: usize,
     write: bool,
     threads: Option<usize>,
-) -> Result<Done, Errno> {
+) -> Result<(usize, bool), Errno> {
     static UNNAMED: AtomicU32 = AtomicU32::new(0);
     let suits = || available_parallelism().map_or(1, NonZero::get).min(size / PIECE);
     let threads = threads.unwrap_or_else(suits).clamp(1, 1024).min((size / page).max(1));
@@ -84,7 +76,7 @@ pub unsafe fn make_real(
     let threads = helpers.len() + 1; // the calling thread works, too
     drop(helpers);
     match work.error.into_inner() {
-        0 => Ok(Done { threads, by_kernel: !work.touches.into_inner() }),
+        0 => Ok((threads, !work.touches.into_inner())),
         error => Err(Errno(error)),
     }
 }

@@ -327,7 +327,7 @@ macro_rules! alloc_methods {
 fn layout_of<T>(n: usize, align: usize) -> Result<Layout, ArenaError> {
     let align = checked_align(align)?;
     let layout = Layout::array::<T>(n).and_then(|layout| layout.align_to(align));
-    layout.map_err(|_| LayoutError::Overflow { shape: vec![n], item_size: size_of::<T>() }.into())
+    layout.map_err(|_| LayoutError::Overflow(n, size_of::<T>()).into())
 }
 
 #[allow(clippy::mut_from_ref)] // each call returns distinct memory

@@ -63,7 +63,7 @@ fn sizes_never_wrap() {
     let kept = arena.alloc(7).unwrap();
     for n in [usize::MAX, usize::MAX / 8 + 1, 1 << 61, MAX_SIZE / 8 + 1] {
         let error = arena.alloc_slice::<u64>(n).unwrap_err();
-        assert_eq!(error, ArenaError::Layout(LayoutError::Overflow { shape: vec![n], item_size: 8 }));
+        assert_eq!(error, ArenaError::Layout(LayoutError::Overflow(n, 8)));
         assert!(error.to_string().contains(&n.to_string()), "{error}");
     }
     assert_eq!(limit(arena.alloc_uninit::<u8>(MAX_SIZE).unwrap_err()), Limit::Size);

@@ -73,13 +73,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_mappings() {
-        let file = mapping("7f0000000000-7f0000001000 rw-s 00010000 fe:00 123      /tmp/a b  c").unwrap();
-        assert_eq!((file.range, file.shared), (0x7f0000000000..0x7f0000001000, true));
-        assert!(!mapping("7f0000000000-7f0000001000 r--p 00000000 00:00 0 ").unwrap().shared);
-    }
-
-    #[test]
     fn the_details_of_the_mappings_of_a_range() {
         let text = "1000-2000 rw-p 0 00:00 0\nVmFlags: lo\n2000-3000 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\n\
                     ShmemPmdMapped: 0 kB\nKernelPageSize: 4 kB\nVmFlags: rd lo mr\n3000-4000 rw-p 0 00:00 0";

@@ -273,7 +273,9 @@ pub fn memory_file(name: &str, size: usize) -> Result<File, Errno> {
         if number < 0 {
             return Err(Errno::last());
         }
-        File::from_raw_fd(number)
+        let file = File::from_raw_fd(number);
+        // Where a standard stream is closed, the file got its number, and would take what the program prints.
+        if number <= libc::STDERR_FILENO { file.try_clone()? } else { file }
     };
     file.set_len(size as u64).map_err(Errno::from)?;
     // SAFETY: the descriptor is open. Without seals the size is merely not protected.
@@ -294,11 +296,6 @@ pub fn find_memory_file(process: u32, number: i32, name: &str) -> Result<File, E
     let file = options.open(&path)?;
     check(&format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     Ok(file)
-}
-
-/// What a clone gets is such a number.
-pub fn beside_standard_streams(file: File) -> std::io::Result<File> {
-    if file.as_raw_fd() <= libc::STDERR_FILENO { file.try_clone() } else { Ok(file) }
 }
 
 pub fn file_number(file: &File) -> i32 {
