@@ -105,6 +105,17 @@ KEPT = """
 import numpy as np
 kept = [np.ones(3000) for _ in range(4000)]
 """
+#: Arrays that one thread makes and another one frees.
+PASSED = """
+import numpy as np, queue, threading
+made = queue.Queue(4)
+def make():
+    for size in (3000, 12500):
+        for _ in range(2000): made.put(np.ones(size))
+    made.put(None)
+threading.Thread(target=make).start()
+while made.get() is not None: pass
+"""
 
 
 def test_what_is_said_to_be_gained_is_what_plain_numpy_would_have_lost(
@@ -122,6 +133,7 @@ def test_what_is_said_to_be_gained_is_what_plain_numpy_would_have_lost(
         return int(json.loads((tmp_path / "report.json").read_text())["gain"]["faults"])
 
     assert faults_said(NONE) < 1000
+    assert faults_said(PASSED) < 1000
     for work in (MUCH, KEPT):
         plainly = int(python(write("plain.py", work + count)).stdout)
         assert plainly / 2 < faults_said(work) < 2 * plainly

@@ -217,6 +217,17 @@ print(a.sum(), len(data))
     assert run("--all", "-q", "-c", "print(1)").stderr == ""
 
 
+def test_everything_gains_what_numpys_arrays_gain(tmp_path: Path) -> None:
+    """NumPy asks for huge pages by itself: plainly, each array of 40 MB takes some 500 page faults, and not 10,000."""
+
+    def faults(*options: str) -> int:
+        code = "import numpy as np\nfor _ in range(20): a = np.ones(5_000_000)"
+        assert run(*options, "-q", "--json", "report.json", "-c", code, cwd=tmp_path).returncode == 0
+        return int(json.loads((tmp_path / "report.json").read_text())["gain"]["faults"])
+
+    assert faults("--all") < 1.5 * faults() + 1000
+
+
 def test_an_allocator_of_the_arrays_beside_the_preloaded_pool() -> None:
     code = "import numpy as np, firsttouch as ft; print(ft.get_allocator(np.empty(10**6)))"
     done = run("--all", "--allocator", "mimalloc", "-c", code)

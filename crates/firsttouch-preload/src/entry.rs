@@ -6,6 +6,7 @@
 use crate::large::{self, is_large};
 use crate::{idle, life, next, report};
 use firsttouch::address_map::is_foreign;
+use firsttouch::glibc;
 use firsttouch::os::page_size;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -190,6 +191,9 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, size: usize, advice: c_in
         libc::MADV_DONTFORK | libc::MADV_WIPEONFORK | libc::MADV_DONTDUMP | libc::MADV_MERGEABLE | GUARD
     ) {
         remember(address, size);
+    }
+    if advice == libc::MADV_HUGEPAGE && !is_foreign(address as usize) {
+        glibc::advised_huge(address as usize);
     }
     // SAFETY: what madvise(2) demands of the program.
     unsafe { next::madvise(address, size, advice) }

@@ -17,7 +17,7 @@ use crate::gain::Fresh;
 use crate::os;
 use std::cell::Cell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The size from which on glibc maps blocks by themselves, until it is raised.
 pub const INITIAL: usize = 128 << 10;
@@ -187,39 +187,61 @@ pub fn raised_for(make_and_free: impl Fn(usize) -> usize) -> usize {
     size.min(MOST)
 }
 
-/// Calls `body` with the heap of this thread's arena; nothing where another thread or an interrupted one uses it.
-fn with_heap<T>(body: impl FnOnce(&mut Heap) -> T) -> Option<T> {
-    static HEAPS_OF_ARENAS: [Mutex<Heap>; HEAPS] = [const { Mutex::new(Heap::EMPTY) }; HEAPS];
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
+static HEAPS_OF_ARENAS: [Mutex<Heap>; HEAPS] = [const { Mutex::new(Heap::EMPTY) }; HEAPS];
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// The number of this thread's arena.
+fn arena() -> usize {
     thread_local! {
         static ARENA: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    let arena = ARENA.with(|arena| {
+    ARENA.with(|arena| {
         if arena.get() == usize::MAX {
             arena.set(THREADS.fetch_add(1, Relaxed) % HEAPS);
         }
         arena.get()
-    });
-    HEAPS_OF_ARENAS[arena].try_lock().ok().map(|mut heap| body(&mut heap))
+    })
+}
+
+/// Calls `body` with the heap of this thread's arena; nothing where another thread or an interrupted one uses it.
+fn with_heap<T>(body: impl FnOnce(&mut Heap) -> T) -> Option<T> {
+    HEAPS_OF_ARENAS[arena()].try_lock().ok().map(|mut heap| body(&mut heap))
+}
+
+/// The same with the heap that has a block, which may be another thread's; with this thread's where none has it.
+fn with_heap_of<T>(block: usize, body: impl FnOnce(&mut Heap) -> T) -> Option<T> {
+    let own = arena();
+    let arenas = THREADS.load(Relaxed).min(HEAPS);
+    let heaps = (own..arenas).chain(0..own).filter_map(|at| HEAPS_OF_ARENAS[at].try_lock().ok());
+    match { heaps }.find(|heap| heap.find(block).is_some()) {
+        Some(mut heap) => Some(body(&mut heap)),
+        None => with_heap(body),
+    }
 }
 
 /// From here on a block is simulated. glibc uses the places of smaller ones again wherever they lie, so they take fresh memory
 /// where more of them live than ever before; that it returns some where they leave its top is left out. The simulation would
 /// cost arrays of 20 KiB that are kept half of their time.
 const SIMULATED: usize = 64 << 10;
+/// Bytes of smaller blocks that are live, and the most so far, as far as threads have told; they do in steps of this size.
+static SMALLER: [AtomicIsize; 2] = [const { AtomicIsize::new(0) }; 2];
+const STEP: isize = 128 << 10;
 thread_local! {
-    /// Bytes of smaller blocks that this thread allocated, less those that it freed, and the most so far.
-    static SMALLER: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
+    /// What this thread has not told yet.
+    static UNTOLD: Cell<isize> = const { Cell::new(0) };
 }
 
 #[inline]
 fn count_smaller(change: isize) {
-    let (before, most) = SMALLER.get();
-    let live = before + change;
-    if live > most {
-        FAULTED.fetch_add((live - most) as u64, Relaxed);
+    let untold = UNTOLD.get() + change;
+    if untold.abs() < STEP {
+        return UNTOLD.set(untold);
     }
-    SMALLER.set((live, most.max(live)));
+    UNTOLD.set(0);
+    let [live, most] = &SMALLER;
+    let live = live.fetch_add(untold, Relaxed) + untold;
+    let before = most.fetch_max(live, Relaxed);
+    FAULTED.fetch_add((live - before).max(0) as u64, Relaxed);
 }
 
 /// Records that a pool serves a block of so many bytes, for an array of NumPy's or anything else.
@@ -233,9 +255,25 @@ pub fn allocated(address: usize, size: usize, is_array: bool) {
     }
     let fresh = with_heap(|heap| heap.allocate(address, size, FREED.load(Relaxed))).unwrap_or(0);
     if fresh > 0 {
+        LAST.set((address, size, fresh));
         let fresh = Fresh::of(fresh, size, is_array);
         FAULTED.fetch_add(fresh.small, Relaxed);
         FAULTED_HUGE.fetch_add(fresh.huge, Relaxed);
+    }
+}
+
+thread_local! {
+    /// The last block of this thread that was fresh: its address, bytes and fresh bytes.
+    static LAST: Cell<(usize, usize, usize)> = const { Cell::new((0, 0, 0)) };
+}
+
+/// Records that the program asks for huge pages at an address, as NumPy does of a block that `malloc` has just given it.
+pub fn advised_huge(address: usize) {
+    let (block, size, fresh) = LAST.take();
+    if (block..block + size).contains(&address) {
+        let huge = Fresh::of(fresh, size, true).huge;
+        FAULTED.fetch_sub(huge, Relaxed);
+        FAULTED_HUGE.fetch_add(huge, Relaxed);
     }
 }
 
@@ -250,7 +288,7 @@ pub fn freed(address: usize, size: usize) {
         return count_smaller(-(size as isize));
     }
     let before = FREED.load(Relaxed);
-    if let Some(now) = with_heap(|heap| heap.free(address, size, before)).filter(|&now| now > before) {
+    if let Some(now) = with_heap_of(address, |heap| heap.free(address, size, before)).filter(|&now| now > before) {
         FREED.fetch_max(now, Relaxed);
     }
 }
@@ -262,7 +300,7 @@ pub fn resized(old: (usize, usize), new: (usize, usize)) {
         return allocated(new.0, new.1, false);
     }
     let before = FREED.load(Relaxed);
-    if let Some((fresh, now)) = with_heap(|heap| heap.resize(old, new, before)) {
+    if let Some((fresh, now)) = with_heap_of(old.0, |heap| heap.resize(old, new, before)) {
         FREED.fetch_max(now, Relaxed);
         FAULTED.fetch_add(fresh as u64, Relaxed);
     }
