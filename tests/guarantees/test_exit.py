@@ -83,6 +83,39 @@ ENDINGS = {
             threading.Thread(target=churn, daemon=True).start()
         time.sleep(0.2)
     """,
+    "daemon threads inside of decorated functions": """
+        import asyncio, threading, time
+        step = ft.scratch(lambda x: [x + 1])
+        def churn():
+            while True:
+                step(np.ones(700))
+        async def churn_later():
+            while True:
+                step(np.ones(700))
+                await asyncio.sleep(0)
+        for target in (churn, ft.scratch(churn), lambda: asyncio.run(churn_later())):
+            threading.Thread(target=target, daemon=True).start()
+        time.sleep(0.2)
+    """,
+    "daemon threads inside of an allocator written in Python": """
+        import ctypes, threading, time
+        class Own:
+            def allocate(self, nbytes, alignment, zeroed):
+                sum(range(100_000))
+                block = ctypes.create_string_buffer(nbytes + alignment)
+                address = -(-ctypes.addressof(block) // alignment) * alignment
+                blocks[address] = block
+                return address
+            def deallocate(self, address, nbytes):
+                del blocks[address]
+        blocks = {}
+        def churn(own):
+            while True:
+                ft.ones(700, allocator=own)
+        for _ in range(3):
+            threading.Thread(target=churn, args=(Own(),), daemon=True).start()
+        time.sleep(0.2)
+    """,
     "a daemon thread that trims and installs": """
         import threading, time
         def churn():

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
 
 use crate::allocators::allocator::PyAllocator;
+use crate::python::gil;
 use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
@@ -44,7 +45,7 @@ impl CustomAllocator {
         let PythonAllocator { object, name } = self.object.as_ref();
         let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
         let _running = RunningCall::enter(&self.object)?;
-        let given = object.bind(py).call_method1("allocate", (size, align, zeroed))?;
+        let given = gil::call_method(object.bind(py), "allocate", (size, align, zeroed))?;
         let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
         let number = given.cast_exact::<PyInt>().ok().and_then(|given| given.extract().ok());
         let Some(address) = number.or(given.is_none().then_some(0_usize)) else {
@@ -257,7 +258,7 @@ pub fn deliver(py: Python<'_>) {
         for ReturnedBlock { to, address, nbytes } in waiting {
             let object = to.object.bind(py);
             // PyO3 panics where there is no memory for a number: the others are delivered all the same.
-            let told = catch_unwind(AssertUnwindSafe(|| object.call_method1("deallocate", (address, nbytes))));
+            let told = catch_unwind(AssertUnwindSafe(|| gil::call_method(object, "deallocate", (address, nbytes))));
             if let Ok(Err(error)) = told {
                 error.write_unraisable(py, Some(object));
             }

@@ -13,7 +13,9 @@ use pyo3::ffi::{self, PyThreadState};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyTypeMethods, PyWeakrefReference};
+use pyo3::types::{PyDict, PyInt, PyTuple, PyTypeMethods, PyWeakrefReference};
+use std::hint::black_box;
+use std::mem::transmute;
 use std::sync::OnceLock;
 
 /// A value that is made at its first use. Two threads may both make one, and one of the two stays.
@@ -74,6 +76,48 @@ pub unsafe fn make_immortal(object: &Bound<'_, PyAny>) {
     }
     #[cfg(not(Py_GIL_DISABLED))]
     let _ = object;
+}
+
+type Object = *mut ffi::PyObject;
+
+/// Calls a function that is Python's own, and may run when the interpreter ends.
+///
+/// Up to 3.13 a daemon thread that goes on then is ended inside of such a call, and the C library unwinds its frames: ours would
+/// drop objects of an interpreter to which nobody is attached. There the thread waits for the end of the process instead, as
+/// from 3.14 on all do.
+pub fn call<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+    let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
+    let call: unsafe extern "C" fn(Object, Object, Object) -> Object = ffi::PyObject_Call;
+    // SAFETY: the same function, through which the C library may unwind; PyO3 says that nothing does, and the compiler must not
+    // know that it is this one.
+    let call: unsafe extern "C-unwind" fn(Object, Object, Object) -> Object = unsafe { transmute(black_box(call)) };
+    let waits = Waits;
+    // SAFETY: a callable, a tuple, and a dictionary or null; the result is a new reference, or null with an error.
+    let returned = unsafe { call(function.as_ptr(), args.as_ptr(), kwargs) };
+    std::mem::forget(waits);
+    // SAFETY: as above.
+    unsafe { Bound::from_owned_ptr_or_err(function.py(), returned) }
+}
+
+/// The same, of a method.
+pub fn call_method<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+    args: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+) -> PyResult<Bound<'py, PyAny>> {
+    call(&object.getattr(name)?, &args.into_pyobject(object.py())?, None)
 }
 
 type Current = unsafe extern "C" fn() -> *mut PyThreadState;

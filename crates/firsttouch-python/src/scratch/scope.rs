@@ -13,6 +13,7 @@ use crate::handlers::capsules::{self, nearest_open};
 use crate::handlers::front::ensure_front;
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
 use crate::numpy::{NumPy, OWNDATA};
+use crate::python::gil;
 use crate::python::values::{PyRuntimeError, ensure_memory};
 use crate::scratch::buffer::{self, PyBuffer};
 use firsttouch::allocator::Allocator;
@@ -27,7 +28,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{ffi, intern};
 use std::cell::{Cell, RefCell};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -323,7 +324,7 @@ impl ScratchFunction {
         let buffer = owner.get().buffer();
         let made = Made { since: buffer.serial(), buffer: owner.clone_ref(py) };
         let mut entered = Entered::new(py, buffer, false)?;
-        let returned = self.function.bind(py).call(args, kwargs);
+        let returned = gil::call(self.function.bind(py), args, kwargs);
         let closed = entered.close(py); // from here on memory is that of who is around: copies belong there
         let mut returned = returned?;
         closed?;
@@ -331,15 +332,11 @@ impl ScratchFunction {
             || returned.is_exact_instance_of::<PyList>()
             || returned.is_exact_instance_of::<PyDict>();
         if is_container || made.pinned(&returned)?.is_some() {
-            let (made, end) = (Py::new(py, made)?, null_mut::<ffi::PyObject>());
-            // SAFETY: calls a function with two objects; PyO3's own way would panic where there is no memory for a tuple.
-            returned = unsafe {
-                let (value, made) = (returned.as_ptr(), made.as_ptr());
-                Bound::from_owned_ptr_or_err(
-                    py,
-                    ffi::PyObject_CallFunctionObjArgs(self.copied.as_ptr(), value, made, end),
-                )
-            }?;
+            // PyO3's own way to a tuple would panic where there is no memory for it.
+            let (made, kept) = (Py::new(py, made)?, returned.as_ptr());
+            // SAFETY: packs two objects into a new tuple, or returns null with an error.
+            let args = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyTuple_Pack(2, kept, made.as_ptr())) }?;
+            returned = gil::call(self.copied.bind(py), &args.cast_into()?, None)?;
         }
         buffer.settle();
         Ok(returned)
@@ -412,7 +409,7 @@ fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 #[pyfunction]
 pub fn home(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     if let (Some(task), Some(tasks)) = (task(py)?, TASKS.get(py)) {
-        let home = tasks.bind(py).call_method1("setdefault", (task, PyList::empty(py)))?;
+        let home = gil::call_method(tasks.bind(py), "setdefault", (task, PyList::empty(py)))?;
         return Ok(home.cast_into()?);
     }
     // SAFETY: a borrowed reference to the dictionary of this thread, or null.
