@@ -53,6 +53,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["--info", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: No such file or directory"),
     (["trace", "-o", "script.py", "-c", "1"], "-o takes a file to write"),
     (["trace", "-o", "no/such.ft", "script.py"], "No such file or directory"),
+    (["trace", "-o", "-", "script.py"], "-o needs a file name, not '-'"),
+    (["run", "--html", "-", "script.py"], "--html needs a file name, not '-'"),
     (["compare", "--plot", "no/such/x.png", "script.py"], "No such file or directory"),
     (["compare", "--plot", "x.xyz", "script.py"], "--plot draws .png, .svg or .pdf, not x.xyz"),
 ]
@@ -64,7 +66,7 @@ if sys.platform != "win32":  # which has other words and other files, and no adv
         (["advise", "no.ft"], "no.ft: No such file or directory"),
         (
             ["advise", "empty.ft"],
-            "empty.ft: the program was killed, or ended by os._exit, before its trace was written",
+            "empty.ft: the program was killed, ended by os._exit or became another, before its trace was written",
         ),
         (["advise", "other.ft"], "other.ft: the file is not a firsttouch trace"),
         (["advise", "later.ft"], "version 7"),

@@ -274,7 +274,7 @@ def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:
     done = firsttouch("advise", "-c", code)
     assert done.returncode == 5
     assert "nothing to gain" not in done.stderr
-    assert "no advice: the program was killed, or ended by os._exit" in done.stderr
+    assert "no advice: the program was killed, ended by os._exit" in done.stderr
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGUSR1])

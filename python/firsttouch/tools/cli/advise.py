@@ -120,7 +120,7 @@ def read(file: str) -> Trace:
     with open(file, encoding="utf-8", errors="replace") as opened:
         text = opened.read()
     if not text:
-        raise ValueError("the program was killed, or ended by os._exit, before its trace was written")
+        raise ValueError("the program was killed, ended by os._exit or became another, before its trace was written")
     try:
         found: Trace = json.loads(text)
         version = found["trace"]

@@ -39,12 +39,12 @@ def escape(name: str) -> str:
 
 
 def checked(command: str, option: str, name: str, fields: bool = False) -> str:
-    """Return the absolute name of a file to write; - stays standard output. Reject one that cannot be written.
+    """Return the absolute name of a file to write; - of --json stays as it is. Reject one that cannot be written.
 
     With `fields`, %r in the name stands for the rank and %p for the process, and the result may contain them, too.
     """
-    if not name:
-        raise BadUsageError(f"{command}: {option} needs a file name, not ''")
+    if not name or (name == "-" and option != "--json"):
+        raise BadUsageError(f"{command}: {option} needs a file name, not {name!r}")
     if name.endswith(".py"):  # with a forgotten file name, the program would be overwritten
         raise BadUsageError(f"{command}: {option} takes a file to write, but {name} is a program")
     if name == "-":
