@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ needs_states = pytest.mark.skipif(ft.inspect(np.zeros(MIB)).zero_page is None, r
 #: The first cells of every table, and what some note says.
 EXPECTED: dict[str, tuple[list[list[str]], str]] = {
     "zeros": ([list(zeros.MAKERS)] * 2, "fresh memory"),
-    "touch": ([["1 MiB"] * 15], "Best rates"),
+    "touch": ([["1 MiB"] * 15], r"Best rates .*: [^,]* on 4 KiB pages \([^)]*\)\. A"),  # 1 MiB has no other pages
     "triad": ([["1 MiB"] * 3], "zero-page trap"),
     "temporaries": ([list(temporaries.EXPRESSIONS)], "over all expressions"),
     "scratch": ([["1 MiB"]], "passed-in buffer"),
@@ -40,7 +41,7 @@ def test_a_small_run_fills_every_table_and_picture(name: str, tmp_path: Path, mo
     section: Section = importlib.import_module(f"firsttouch.tools.bench.{name}").run(Settings(quick=True, sizes=(MIB,)))
     expected, said = EXPECTED[name]
     assert [[row[0] for row in table.rows] for table in section.tables][: len(expected)] == expected
-    assert any(said in note for note in section.notes)
+    assert any(re.search(said, note) for note in section.notes)
     assert all(len(row) == len(table.columns) for table in section.tables for row in table.rows)
     save_pictures(section.pictures, tmp_path / "all.png")
     assert section.raw

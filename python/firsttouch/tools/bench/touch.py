@@ -105,9 +105,15 @@ def run(settings: Settings) -> Section:
     }
     section.notes += sorted(reasons)
     for size in sizes:
-        shown = {(kind, way): rate for (each, kind, way), rate in rates.items() if each == size}
-        best = [max((rate, way) for (memory, way), rate in shown.items() if memory == kind) for kind in KINDS]
-        said = [f"{units.rate(rate)} on {kind} ({way})" for kind, (rate, way) in zip(KINDS, best, strict=True)]
+        # Of pages that were refused, others were measured.
+        shown = {
+            (kind, way): rate
+            for (each, kind, way), rate in rates.items()
+            if each == size and not any(reply["why not"] for reply in found[each, kind, way])
+        }
+        kinds = [kind for kind in KINDS if any(memory == kind for memory, _ in shown)]
+        best = [max((rate, way) for (memory, way), rate in shown.items() if memory == kind) for kind in kinds]
+        said = [f"{units.rate(rate)} on {kind} ({way})" for kind, (rate, way) in zip(kinds, best, strict=True)]
         new, old = (shown[OWN, way] for way in WAYS[:2])
         section.notes.append(
             f"Best rates of first touch, {name(size)} at a time: {units.listed(said)}. A memset of new memory runs at"
