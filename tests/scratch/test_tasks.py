@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import gc
 import threading
+import timeit
 import weakref
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -174,3 +175,22 @@ def test_using_buffer_of_a_generator_that_another_thread_closes() -> None:
     thread.start()
     thread.join()
     assert ft.buffers.default_buffer() is before
+
+
+def test_the_scopes_of_many_other_tasks_cost_little() -> None:
+    """They stand in one list, and their buffers are among those that may have made a block."""
+
+    def seconds() -> float:
+        return min(timeit.repeat(lambda: np.empty(500), number=100, repeat=20))
+
+    buffers, others = [ft.ScratchBuffer() for _ in range(2_000)], []
+    with ft.scratch(ft.ScratchBuffer()):
+        alone = seconds()
+        for buffer in buffers:
+            scopes, context = ft.scratch(buffer), contextvars.Context()
+            context.run(scopes.__enter__)
+            others.append((scopes, context))
+        beside = seconds()
+        for scopes, context in others:
+            context.run(scopes.__exit__)
+    assert beside < 40 * alone, (beside, alone)

@@ -133,8 +133,12 @@ impl PyAllocator {
 
 impl Drop for PyAllocator {
     fn drop(&mut self) {
-        drop(std::mem::replace(&mut self.maker, Maker::NumPy)); // first: it may be the last to hold it
-        owners::sweep();
+        // Only the registry may keep it then.
+        let is_last = self.native().is_some_and(|native| Arc::strong_count(native) <= 2);
+        drop(std::mem::replace(&mut self.maker, Maker::NumPy));
+        if is_last {
+            owners::sweep();
+        }
     }
 }
 

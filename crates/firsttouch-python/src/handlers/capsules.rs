@@ -17,6 +17,7 @@ use firsttouch::sync::First;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
     // SAFETY: the capsule was made below around a boxed handler, and its last array is gone.
@@ -28,7 +29,7 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
         Box::from_raw(pointer.cast::<Handler>())
     };
     // Attached, or PyO3 would keep the capsule that a scope's handler holds until somebody else is.
-    let may_be_last = handler.kind != Kind::Scope;
+    let may_be_last = handler.kind != Kind::Scope && Arc::strong_count(handler.allocator()) <= 2;
     let held = &mut Some(handler);
     Python::try_attach(|_| drop(held.take()));
     drop(held.take());

@@ -43,13 +43,18 @@ pub struct Opening {
     thread: AtomicU64,
     /// The process that opened it, by its number of forks.
     process: u32,
+    buffer: Arc<Buffer>,
+}
+
+/// A scope in the list of its thread. As many tasks may have one there, it is looked for by what stands here.
+struct Listed {
     /// It serves the handlers with this number. Of a block's it is its own.
     number: u64,
     /// Of a block's: the number of the scopes around it. Where they end first, it is that of the scopes around them.
-    around: AtomicU64,
-    buffer: Arc<Buffer>,
+    around: u64,
     /// Requests of so many bytes and more get the same memory from whoever serves here without the scope.
     limit: usize,
+    opening: Arc<Opening>,
 }
 
 const CLOSED: u64 = 0;
@@ -68,13 +73,15 @@ impl Opening {
 
 thread_local! {
     /// The scopes that this thread has open, the innermost last. Another thread may have closed one of them.
-    static OPEN: RefCell<Vec<Arc<Opening>>> = const { RefCell::new(Vec::new()) };
+    static OPEN: RefCell<Vec<Listed>> = const { RefCell::new(Vec::new()) };
     /// The largest limit of them.
     static LIMIT: Cell<usize> = const { Cell::new(0) };
+    /// The number of the scopes that serve the handler by which a block is being freed.
+    static FREEING: Cell<u64> = const { Cell::new(OF_FRONT) };
 }
 
 /// Does something with the list; `None` in a thread that is ending.
-fn with_open<T>(run: impl FnOnce(&mut Vec<Arc<Opening>>) -> Option<T>) -> Option<T> {
+fn with_open<T>(run: impl FnOnce(&mut Vec<Listed>) -> T) -> Option<T> {
     OPEN.try_with(|open| {
         let open = &mut *open.borrow_mut();
         let done = run(open);
@@ -82,7 +89,6 @@ fn with_open<T>(run: impl FnOnce(&mut Vec<Arc<Opening>>) -> Option<T>) -> Option
         done
     })
     .ok()
-    .flatten()
 }
 
 /// The buffer that serves a request of `size` bytes of a handler with this number of scopes.
@@ -91,8 +97,8 @@ pub fn serving(number: u64, size: usize) -> Option<Arc<Buffer>> {
     if !(NUMPYS_SMALL..LIMIT.get()).contains(&size) {
         return None;
     }
-    let is_it = |scope: &&Arc<Opening>| scope.number == number && scope.serves();
-    let find = |open: &RefCell<Vec<Arc<Opening>>>| Some(open.borrow().iter().rev().find(is_it)?.buffer.clone());
+    let is_it = |scope: &&Listed| scope.number == number && scope.opening.serves();
+    let find = |open: &RefCell<Vec<Listed>>| Some(open.borrow().iter().rev().find(is_it)?.opening.buffer.clone());
     OPEN.try_with(find).ok().flatten()
 }
 
@@ -101,12 +107,19 @@ pub fn is_open(number: u64) -> bool {
     if LIMIT.get() == 0 {
         return false; // the list of a thread that opened none is not made: glibc ends the process where it cannot be
     }
-    let is_it = |scope: &Arc<Opening>| scope.number == number && scope.serves();
+    let is_it = |scope: &Listed| scope.number == number && scope.opening.serves();
     OPEN.try_with(|open| open.borrow().iter().any(is_it)).unwrap_or(false)
 }
 
-/// Frees the block at `address` where it lies in the buffer of the innermost scope: the short way for what `owners::find` would
-/// find as well. It is this buffer's block only if no other keeper may have lent memory inside of it.
+/// Frees a block by the next handler, on behalf of one that the scopes with this number serve.
+pub fn free_of(number: u64, free: impl FnOnce()) {
+    let before = FREEING.replace(number);
+    free();
+    FREEING.set(before);
+}
+
+/// Frees the block at `address` where it lies in the buffer of the innermost scope that serves its handler: the short way for
+/// what `owners::find` would find as well. It is this buffer's block only if no other keeper may have lent memory inside of it.
 ///
 /// # Safety
 /// A live block begins there that nobody uses any more.
@@ -114,11 +127,12 @@ pub unsafe fn take_back(address: NonNull<u8>) -> bool {
     if LIMIT.get() == 0 || owners::is_unlisted(address) {
         return false;
     }
-    let give_back = |open: &RefCell<Vec<Arc<Opening>>>| {
-        let open = open.borrow();
-        let innermost = open.last().filter(|scope| owners::is_highest(&*scope.buffer));
+    let give_back = |open: &RefCell<Vec<Listed>>| {
+        let (open, number) = (open.borrow(), FREEING.get());
+        let innermost = open.iter().rfind(|scope| scope.number == number).or(open.last());
+        let buffer = innermost.map(|scope| &*scope.opening.buffer).filter(|buffer| owners::is_highest(*buffer));
         // SAFETY: as demanded.
-        innermost.is_some_and(|scope| unsafe { scope.buffer.try_deallocate(address) })
+        buffer.is_some_and(|buffer| unsafe { buffer.try_deallocate(address) })
     };
     OPEN.try_with(give_back).unwrap_or(false)
 }
@@ -157,6 +171,9 @@ impl PyScope {
 /// A scope that was entered, which ends with this at the latest.
 struct Entered {
     opening: Arc<Opening>,
+    /// As they are listed first.
+    number: u64,
+    around: u64,
     /// Of a block: the capsule of its handler, and that of who served the context before.
     block: Option<(Py<PyAny>, Py<PyAny>)>,
 }
@@ -190,35 +207,24 @@ impl Entered {
             handler.let_scopes();
         }
         let (thread, process, buffer) = (AtomicU64::new(thread()), forks(), buffer.clone());
-        let opening = Arc::new(Opening { thread, process, number, around: AtomicU64::new(around), buffer, limit });
-        with_open(|list| {
-            list.push(opening.clone());
-            Some(())
-        });
-        Ok(Self { opening, block })
+        let opening = Arc::new(Opening { thread, process, buffer });
+        with_open(|list| list.push(Listed { number, around, limit, opening: opening.clone() }));
+        Ok(Self { opening, number, around, block })
     }
 
+    /// Ends the scope. It stays listed until this is dropped: what is freed meanwhile is found there.
     fn close(&mut self, py: Python<'_>) -> PyResult<()> {
         self.opening.thread.store(CLOSED, Release);
-        let closed = |list: &mut Vec<Arc<Opening>>| {
-            let at = list.iter().rposition(|scope| !scope.is_open())?;
-            Some(list.remove(at))
-        };
-        while let Some(gone) = with_open(closed) {
-            let is_own = Arc::ptr_eq(&gone, &self.opening);
-            drop(gone); // not while the list is borrowed: it may be the last to hold the buffer
-            if is_own && self.block.is_none() {
-                break;
-            }
-        }
         let Some((capsule, before)) = self.block.take() else { return Ok(()) };
-        let (number, around) = (self.opening.number, self.opening.around.load(Relaxed));
-        with_open(|list| {
-            for inside in list {
-                let _ = inside.around.compare_exchange(number, around, Relaxed, Relaxed);
+        let around = with_open(|list| {
+            let own = list.iter().rfind(|scope| Arc::ptr_eq(&scope.opening, &self.opening));
+            let around = own.map_or(self.around, |own| own.around);
+            for inside in list.iter_mut().filter(|scope| scope.around == self.number) {
+                inside.around = around;
             }
-            Some(())
+            around
         });
+        let around = around.unwrap_or(self.around);
         let (capsule, before) = (capsule.into_bound(py), before.into_bound(py));
         if let Some(handler) = capsules::ours(&capsule)? {
             handler.set_scope(around); // contexts may keep it
@@ -236,6 +242,12 @@ impl Drop for Entered {
         if self.opening.is_open() {
             Python::try_attach(|py| self.close(py).unwrap_or_else(|error| error.write_unraisable(py, None)));
         }
+        // What is removed may be the last to hold its buffer, which ends while the list is not borrowed.
+        drop(with_open(|list| {
+            let at = list.iter().rposition(|scope| Arc::ptr_eq(&scope.opening, &self.opening))?;
+            Some(list.remove(at))
+        }));
+        while with_open(|list| list.pop_if(|scope| !scope.opening.is_open())).flatten().is_some() {}
     }
 }
 
@@ -293,9 +305,10 @@ impl Scopes {
             at.map(|at| entered.remove(at))
         };
         let Some((mut last, buffer)) = last else { return Ok(()) };
-        last.close(py)?;
+        let closed = last.close(py);
+        drop(last); // before its buffer
         buffer.get().buffer().settle();
-        Ok(())
+        closed
     }
 }
 
