@@ -137,6 +137,46 @@ def test_a_buffer_within_a_block_of_another() -> None:
         ft.FixedBuffer(block[1000:])
 
 
+def test_a_block_at_the_beginning_of_a_block_of_another_fixed_buffer() -> None:
+    outer = ft.FixedBuffer(SIZE)
+    storage = outer.zeros(50_000, np.uint8)
+    inner = ft.FixedBuffer(storage)
+    for scope in (outer, ft.ScratchBuffer()):
+        array, used = inner.zeros(2_000, np.uint8), outer.used
+        with ft.scratch(scope):
+            del array
+        assert (outer.used, inner.used) == (used, 0)
+    block = outer.empty(64, np.uint8)
+    with pytest.raises(ValueError, match="no room"):
+        ft.FixedBuffer(block)
+
+
+class Borrowing:
+    """Returns blocks that NumPy made."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, Any] = {}
+
+    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
+        block = np.zeros(nbytes, np.uint8)
+        self.blocks[block.ctypes.data] = block
+        return block.ctypes.data
+
+    def deallocate(self, address: int, nbytes: int) -> None:
+        del self.blocks[address]
+
+
+def test_an_allocator_that_returns_a_block_of_a_fixed_buffer() -> None:
+    """Freed, it was taken for the buffer's, and given out again while the allocator had it."""
+    borrowing, buffer = Borrowing(), ft.FixedBuffer(SIZE)
+    with ft.scratch(buffer), pytest.raises(ValueError, match="a block of a FixedBuffer"):
+        ft.empty(2_000, np.uint8, allocator=borrowing)
+    assert (buffer.used, borrowing.blocks) == (0, {})
+    with ft.scratch(ft.ScratchBuffer()):
+        array = ft.empty(2_000, np.uint8, allocator=borrowing)
+    assert list(borrowing.blocks) == [array.ctypes.data]
+
+
 def test_a_block_at_the_address_of_the_storage_beneath() -> None:
     """Also where it is freed in a scope of the buffer that the storage is of."""
     outer = ft.ScratchBuffer("1 MiB")

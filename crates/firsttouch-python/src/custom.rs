@@ -12,6 +12,7 @@ use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_mem
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
 use firsttouch::ledger::Ledger;
+use firsttouch::owners;
 use firsttouch::size::Bytes;
 use pyo3::exceptions::PyRecursionError;
 use pyo3::ffi;
@@ -61,9 +62,17 @@ impl CustomAllocator {
                 call()
             )));
         }
-        if NonNull::new(with_exposed_provenance_mut(address)).is_some_and(|address| self.ledger.get(address).is_some())
-        {
+        let at = NonNull::new(with_exposed_provenance_mut(address));
+        if at.is_some_and(|at| self.ledger.get(at).is_some()) {
             return Err(PyValueError::new_err(format!("{} returned {address:#x}, at which an array is live", call())));
+        }
+        if at.is_some_and(owners::is_lent) {
+            give_back(ReturnedBlock { to: self.object.clone(), address, nbytes: size });
+            return Err(PyValueError::new_err(format!(
+                "{} returned {address:#x}, where a block of a FixedBuffer or of another such allocator begins: take one that \
+                 begins inside of it",
+                call()
+            )));
         }
         Ok(address)
     }

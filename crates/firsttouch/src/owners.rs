@@ -149,6 +149,11 @@ fn find_keeper(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
     }
 }
 
+/// Whether a block begins at `address` of a keeper that may be asked before another one whose memory is lent.
+pub fn is_lent(address: NonNull<u8>) -> bool {
+    find_keeper(address).is_some_and(|keeper| height(&*keeper) >= ON_ANYTHING)
+}
+
 /// The usable size of a live block in a segment, whose allocator may be [gone](Owner::Gone); 0 if it is not known.
 pub fn left_behind(address: NonNull<u8>) -> usize {
     heap::block_at(address.as_ptr() as usize).map_or(0, |(span, _)| span.usable())

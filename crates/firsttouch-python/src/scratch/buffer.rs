@@ -9,6 +9,7 @@ use crate::numba::cursor::Cursor;
 use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::os;
+use firsttouch::owners;
 use firsttouch::scratch::Buffer;
 use firsttouch::sync::lock::Lock;
 use pyo3::buffer::PyUntypedBuffer;
@@ -297,9 +298,14 @@ impl FixedBuffer {
     #[pyo3(text_signature = "(nbytes_or_array='1 MiB')")]
     fn new(py: Python<'_>, nbytes_or_array: Option<&Bound<'_, PyAny>>) -> PyResult<PyClassInitializer<Self>> {
         ensure_memory(py)?;
-        let Storage { range, keep } = storage(nbytes_or_array)?;
-        let (address, shared) = (std::ptr::with_exposed_provenance_mut(range.start), os::is_shared(range.start));
-        let address = NonNull::new(address).ok_or_else(|| PyValueError::new_err("FixedBuffer() got memory at null"))?;
+        let Storage { mut range, keep } = storage(nbytes_or_array)?;
+        let at = |start| NonNull::new(std::ptr::with_exposed_provenance_mut(start));
+        if at(range.start).is_some_and(owners::is_lent) {
+            range.start += 64; // a block of ours at the address of that one could be taken for it
+        }
+        let shared = os::is_shared(range.start);
+        let address = at(range.start).filter(|_| !range.is_empty());
+        let address = address.ok_or_else(|| PyValueError::new_err("FixedBuffer() got memory that has no room"))?;
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         let buffer = unsafe { Buffer::fixed(address, range.len(), shared, keep) };
         note(range, &buffer)?;

@@ -91,6 +91,13 @@ fn with_open<T>(run: impl FnOnce(&mut Vec<Listed>) -> T) -> Option<T> {
     .ok()
 }
 
+/// Removes scopes that another thread closed.
+fn drop_ended() {
+    while with_open(|list| list.pop_if(|scope| !scope.opening.is_open())).flatten().is_some() {
+        owners::sweep(); // it may have been the last to hold its buffer
+    }
+}
+
 /// The buffer that serves a request of `size` bytes of a handler with this number of scopes.
 #[inline]
 pub fn serving(number: u64, size: usize) -> Option<Arc<Buffer>> {
@@ -208,6 +215,7 @@ impl Entered {
         }
         let (thread, process, buffer) = (AtomicU64::new(thread()), forks(), buffer.clone());
         let opening = Arc::new(Opening { thread, process, buffer });
+        drop_ended();
         with_open(|list| list.push(Listed { number, around, limit, opening: opening.clone() }));
         Ok(Self { opening, number, around, block })
     }
@@ -247,7 +255,7 @@ impl Drop for Entered {
             let at = list.iter().rposition(|scope| Arc::ptr_eq(&scope.opening, &self.opening))?;
             Some(list.remove(at))
         }));
-        while with_open(|list| list.pop_if(|scope| !scope.opening.is_open())).flatten().is_some() {}
+        drop_ended();
     }
 }
 
