@@ -11,6 +11,7 @@ use crate::ledger::Ledger;
 use crate::numa::{Orders, Policy};
 use crate::os::{self, Errno};
 use crate::pages::placement::{Outcome, Page, Placement, Populate, Receipt, bind, page_bytes};
+use crate::sources::listed::Counts;
 use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
@@ -98,6 +99,8 @@ const CUT_MIN: usize = 1 << 20;
 pub struct Pages {
     placement: Placement,
     ledger: Arc<Ledger<Receipt>>,
+    counts: Counts,
+    /// Mapped.
     bytes: AtomicUsize,
 }
 
@@ -109,7 +112,7 @@ impl Pages {
 
     /// Creates a source of pages with this placement.
     pub fn placed(placement: Placement) -> Arc<Self> {
-        Arc::new(Self { placement, ledger: Ledger::new(), bytes: AtomicUsize::new(0) })
+        Arc::new(Self { placement, ledger: Ledger::new(), counts: Counts::default(), bytes: AtomicUsize::new(0) })
     }
 
     /// The requested placement.
@@ -156,11 +159,13 @@ unsafe impl Allocator for Pages {
             let _ = unsafe { os::unmap(start, receipt.bytes) };
         })?;
         self.bytes.fetch_add(receipt.bytes, Relaxed);
+        self.counts.served(receipt.asked);
         Ok(Block { address, size: receipt.bytes, zeroed: true })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some(receipt) = self.ledger.leave(address) else { return };
+        self.counts.freed(receipt.asked);
         self.bytes.fetch_sub(receipt.bytes, Relaxed);
         // SAFETY: the block was a mapping of its own and is no longer in use (`Allocator::deallocate`). If the kernel
         // cannot unmap it (too many mappings), at least its content is discarded.
@@ -180,6 +185,7 @@ unsafe impl Allocator for Pages {
         let page = if receipt.page == Page::Transparent { os::huge_page_size() } else { None };
         let keep = size.max(1).next_multiple_of(page.unwrap_or(page_bytes(receipt.page)));
         let (whole, cut) = (receipt.bytes, receipt.bytes.saturating_sub(keep));
+        self.counts.resized(receipt.asked, size);
         receipt.asked = size;
         if cut >= CUT_MIN.max(whole / 8) {
             receipt.bytes = keep;
@@ -196,8 +202,9 @@ unsafe impl Allocator for Pages {
     }
 
     fn stats(&self) -> Stats {
-        let bytes = self.bytes.load(Relaxed);
-        Stats { active: bytes, in_use: bytes, mapped: bytes, ..Stats::default() }
+        let counts = self.counts.stats();
+        let bytes = self.bytes.load(Relaxed).max(counts.in_use);
+        Stats { active: bytes, mapped: bytes, ..counts }
     }
 
     fn must_stay(&self) -> bool {

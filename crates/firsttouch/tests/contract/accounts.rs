@@ -8,6 +8,7 @@ use firsttouch::Stats;
 use firsttouch::adaptors::Pool;
 use firsttouch::allocator::find;
 use firsttouch::scratch::Buffer;
+use firsttouch::sources::Pages;
 
 fn sound(stats: &Stats) -> bool {
     // Not every source tells fresh memory from recycled.
@@ -23,6 +24,7 @@ pub fn add_up(make: Make) {
     assert_eq!(allocator.stats(), Stats::default());
     let first = Held::filled(&*allocator, 1 << 20, 0);
     let counts = allocator.stats().blocks > 0;
+    assert!(counts || find::<Pages>(&allocator).is_none());
     first.give_back();
     let (mut asked, mut served) = (0, 1 << 20);
     let mut blocks = Vec::new();
