@@ -43,3 +43,8 @@ def test_workers_are_not_traced(firsttouch: Start, tmp_path: Path) -> None:
         assert done.stdout == f"{20 * (1 << 15)}.0\n", done.stderr
         assert json.loads((tmp_path / f"{how}-%p.ft").read_text())["allocated_bytes"] < 1 << 18
     assert len(list(tmp_path.glob("*.ft"))) == 2
+
+
+def test_the_first_rank_of_mpi_speaks_for_all(firsttouch: Start) -> None:
+    said = [firsttouch("advise", "-c", "import numpy", env={"SLURM_PROCID": rank}).stderr for rank in ("0", "3")]
+    assert [" to gain " in said[0], said[1]] == [True, ""]

@@ -74,10 +74,11 @@ def main(words: Sequence[str]) -> int:
         try:
             trace = read(file)
         except FileNotFoundError:
-            speak.line(
-                "no advice: NumPy was never imported in the process that was started;"
-                " firsttouch compare measures child processes, too, and with --all other memory than NumPy's"
-            )
+            if not files.rank():  # the other ranks of MPI are not traced
+                speak.line(
+                    "no advice: NumPy was never imported in the process that was started;"
+                    " firsttouch compare measures child processes, too, and with --all other memory than NumPy's"
+                )
         except (ValueError, OSError) as error:
             speak.line(f"no advice: {error}")
         else:
