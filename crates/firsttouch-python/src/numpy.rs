@@ -70,8 +70,9 @@ pub struct PlainDtype<'py> {
     pub size: usize,
 }
 
-/// NumPy's flag for an array that frees its data.
+/// NumPy's flags for an array that frees its data, and for one that may be written.
 pub const OWNDATA: c_int = 0x0004;
+pub const WRITEABLE: c_int = 0x0400;
 
 /// NumPy's numbers of types: from the first to the last of these, and one that came later, items are plain bytes.
 const BOOL: c_int = 0;
@@ -213,7 +214,12 @@ impl NumPy {
         if let Some(found) = self.own.get() {
             return Ok(found);
         }
-        let found = self.default_handler(py, std::ptr::null())?;
+        let found = self.default_handler(py, std::ptr::null());
+        // Another thread may have found it, and put the front there, meanwhile.
+        if let Some(found) = self.own.get() {
+            return Ok(found);
+        }
+        let found = found?;
         Ok(self.own.get_or_init(|| found))
     }
 
@@ -317,6 +323,11 @@ impl NumPy {
             fields.mem_handler = capsule.clone().into_ptr();
             Ok(array)
         }
+    }
+
+    /// Whether it is an array of NumPy's own class.
+    pub fn is_plain(&self, object: &Bound<'_, PyAny>) -> bool {
+        object.get_type_ptr() == self.array_type
     }
 
     /// The fields of an array, or nothing for other objects.

@@ -12,8 +12,8 @@ use crate::allocators::allocator::PyAllocator;
 use crate::handlers::capsules::{self, nearest_open};
 use crate::handlers::front::ensure_front;
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
-use crate::numpy::{NumPy, OWNDATA};
-use crate::python::gil;
+use crate::numpy::{NumPy, OWNDATA, WRITEABLE};
+use crate::python::gil::{self, Once};
 use crate::python::values::{PyRuntimeError, ensure_memory};
 use crate::scratch::buffer::{self, PyBuffer};
 use firsttouch::allocator::Allocator;
@@ -355,7 +355,19 @@ impl ScratchFunction {
         let is_container = returned.is_exact_instance_of::<PyTuple>()
             || returned.is_exact_instance_of::<PyList>()
             || returned.is_exact_instance_of::<PyDict>();
-        if is_container || made.pinned(&returned)?.is_some() {
+        let owner = if is_container { None } else { made.pinned(&returned)? };
+        let numpy = NumPy::get(py)?;
+        let is_whole = |array: &Bound<'_, PyAny>| {
+            let fields = numpy.array(array).filter(|_| numpy.is_plain(array) && array.is(&returned));
+            fields.is_some_and(|fields| fields.flags & WRITEABLE != 0)
+        };
+        if owner.as_ref().is_some_and(is_whole) {
+            let (copy, args) = (
+                returned.getattr(intern!(py, "copy"))?,
+                ORDER.get_or_make(py, || Ok(("K",).into_pyobject(py)?.unbind()))?,
+            );
+            returned = gil::call(&copy, args.bind(py), None)?;
+        } else if is_container || owner.is_some() {
             // PyO3's own way to a tuple would panic where there is no memory for it.
             let (made, kept) = (Py::new(py, made)?, returned.as_ptr());
             // SAFETY: packs two objects into a new tuple, or returns null with an error.
@@ -372,6 +384,9 @@ impl ScratchFunction {
         visit.call(&self.buffer)
     }
 }
+
+/// The arguments for a copy in the order of the original's items.
+static ORDER: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
 
 /// What a call made in its scope.
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
