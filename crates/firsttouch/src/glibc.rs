@@ -102,7 +102,11 @@ impl Heap {
 
     /// Frees a block; returns the largest that was freed so far.
     pub fn free(&mut self, block: usize, size: usize, freed: usize) -> usize {
-        let Some(at) = self.find(block) else {
+        self.free_at(self.find(block), size, freed)
+    }
+
+    fn free_at(&mut self, at: Option<usize>, size: usize, freed: usize) -> usize {
+        let Some(at) = at else {
             return if size <= MOST { size.max(freed) } else { freed }; // it was mapped by itself, or is forgotten
         };
         self.chunks[at].block = 0;
@@ -208,15 +212,19 @@ fn with_heap<T>(body: impl FnOnce(&mut Heap) -> T) -> Option<T> {
     HEAPS_OF_ARENAS[arena()].try_lock().ok().map(|mut heap| body(&mut heap))
 }
 
-/// The same with the heap that has a block, which may be another thread's; with this thread's where none has it.
-fn with_heap_of<T>(block: usize, body: impl FnOnce(&mut Heap) -> T) -> Option<T> {
+/// The same with the heap that has a block, which may be another thread's, and its place there; with this thread's where none
+/// has it.
+fn with_heap_of<T>(block: usize, body: impl FnOnce(&mut Heap, Option<usize>) -> T) -> Option<T> {
     let own = arena();
     let arenas = THREADS.load(Relaxed).min(HEAPS);
-    let heaps = (own..arenas).chain(0..own).filter_map(|at| HEAPS_OF_ARENAS[at].try_lock().ok());
-    match { heaps }.find(|heap| heap.find(block).is_some()) {
-        Some(mut heap) => Some(body(&mut heap)),
-        None => with_heap(body),
+    for arena in (own..arenas).chain(0..own) {
+        if let Ok(mut heap) = HEAPS_OF_ARENAS[arena].try_lock()
+            && let at @ Some(_) = heap.find(block)
+        {
+            return Some(body(&mut heap, at));
+        }
     }
+    with_heap(|heap| body(heap, None))
 }
 
 /// From here on a block is simulated. glibc uses the places of smaller ones again wherever they lie, so they take fresh memory
@@ -288,7 +296,7 @@ pub fn freed(address: usize, size: usize) {
         return count_smaller(-(size as isize));
     }
     let before = FREED.load(Relaxed);
-    if let Some(now) = with_heap_of(address, |heap| heap.free(address, size, before)).filter(|&now| now > before) {
+    if let Some(now) = with_heap_of(address, |heap, at| heap.free_at(at, size, before)).filter(|&now| now > before) {
         FREED.fetch_max(now, Relaxed);
     }
 }
@@ -300,7 +308,7 @@ pub fn resized(old: (usize, usize), new: (usize, usize)) {
         return allocated(new.0, new.1, false);
     }
     let before = FREED.load(Relaxed);
-    if let Some((fresh, now)) = with_heap_of(old.0, |heap| heap.resize(old, new, before)) {
+    if let Some((fresh, now)) = with_heap_of(old.0, |heap, _| heap.resize(old, new, before)) {
         FREED.fetch_max(now, Relaxed);
         FAULTED.fetch_add(fresh as u64, Relaxed);
     }
