@@ -30,6 +30,8 @@ def test_a_block_outlives_its_allocators_last_array() -> None:
                 gc.collect()
                 ft.trim()
                 assert (plain == 7).all()
+                plain.resize(2 * n, refcheck=False)
+                assert (plain[:n] == 7).all() and not plain[n:].any()
                 del plain
         """,
         prologue=PROLOGUE,

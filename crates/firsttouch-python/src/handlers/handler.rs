@@ -274,6 +274,19 @@ impl Handler {
         })
     }
 
+    /// Moves a block whose maker is gone to the handler's own allocator.
+    ///
+    /// # Safety
+    /// The block lives, and that many of its bytes may be read.
+    unsafe fn inherit(&self, (address, old): (NonNull<u8>, usize), size: usize) -> *mut c_void {
+        self.resize(address, size, || {
+            let Ok(block) = self.allocator().allocate(Request::bytes(size)) else { return null_mut() };
+            // SAFETY: so many bytes may be read, and the new block overlaps no living one.
+            unsafe { block.address.copy_from_nonoverlapping(address, old.min(size)) };
+            block.address.as_ptr().cast()
+        })
+    }
+
     fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
         let old = address.as_ptr() as usize;
         match self.kind {
@@ -455,7 +468,10 @@ impl Handler {
             match owners::find(address) {
                 Owner::Segment(owner) => self.reallocate(owner, address, size),
                 Owner::Keeper(owner) => self.reallocate(&*owner, address, size),
-                Owner::Gone => null_mut(), // it stays as it is: there is nobody who knows it
+                Owner::Gone => match owners::left_behind(address) {
+                    0 => null_mut(), // how much of it may be read nobody knows
+                    old => self.inherit((address, old), size),
+                },
                 Owner::Nobody if self.kind == Kind::NumPy => raw::passing(|| (next.realloc)(next.ctx, pointer, size)),
                 Owner::Nobody => (next.realloc)(next.ctx, pointer, size),
             }
