@@ -105,6 +105,8 @@ KEPT = """
 import numpy as np
 kept = [np.ones(3000) for _ in range(4000)]
 """
+#: The same after temporaries of Python's own, as of a file that is read in pieces.
+READ = "import numpy\nfor _ in range(100_000): bytes(17_000)" + KEPT
 #: Arrays that one thread makes and another one frees.
 PASSED = """
 import numpy as np, queue, threading
@@ -134,7 +136,7 @@ def test_what_is_said_to_be_gained_is_what_plain_numpy_would_have_lost(
 
     assert faults_said(NONE) < 1000
     assert faults_said(PASSED) < 1000
-    for work in (MUCH, KEPT):
+    for work in (MUCH, KEPT, READ):
         plainly = int(python(write("plain.py", work + count)).stdout)
         assert plainly / 2 < faults_said(work) < 2 * plainly
 

@@ -154,6 +154,11 @@ pub fn is_lent(address: NonNull<u8>) -> bool {
     find_keeper(address).is_some_and(|keeper| height(&*keeper) >= ON_ANYTHING)
 }
 
+/// The bytes that were asked for a live block in a segment; 0 if it is in none.
+pub fn asked(address: NonNull<u8>) -> usize {
+    heap::block_at(address.as_ptr() as usize).map_or(0, |(_, occupant)| occupant.asked())
+}
+
 /// The usable size of a live block in a segment, whose allocator may be [gone](Owner::Gone); 0 if it is not known.
 pub fn left_behind(address: NonNull<u8>) -> usize {
     heap::block_at(address.as_ptr() as usize).map_or(0, |(span, _)| span.usable())

@@ -312,7 +312,7 @@ fn give(allocator: &dyn Allocator, request: Request) -> *mut c_void {
 
 /// Resizes a block, and tells what follows glibc's heap.
 fn followed(address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let old = owners::left_behind(address);
+    let old = owners::asked(address);
     let moved = guarded(resize);
     if !moved.is_null() {
         glibc::resized((address.as_ptr() as usize, old), (moved as usize, size));
@@ -428,7 +428,7 @@ impl Handler {
         match self.kind {
             Kind::Front => glibc::freed(pointer as usize, size),
             Kind::Raw => {
-                glibc::freed(pointer as usize, owners::left_behind(address));
+                glibc::freed(pointer as usize, owners::asked(address));
                 observed::freed(pointer);
             }
             _ => observed::freed(pointer),
