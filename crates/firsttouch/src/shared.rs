@@ -103,6 +103,7 @@ impl Shared {
     /// [`Errno::NO_MEMORY`], which is remembered as the last failure, or why the system does not create the memory file (no
     /// descriptor is left, the size exceeds a limit, ...).
     pub fn new(size: usize) -> Result<Self, Errno> {
+        enter();
         let token: String = os::random().iter().map(|byte| format!("{byte:02x}")).collect();
         let make = || {
             let size = round_up(size.max(1), os::page_size()).ok_or(Errno::NO_MEMORY)?;
@@ -125,6 +126,7 @@ impl Shared {
     /// # Errors
     /// See [`message`].
     pub fn open(handle: &Handle, write: bool) -> Result<Self, Errno> {
+        enter();
         let file = handle.find()?;
         if handle.size == 0 {
             return Err(Errno::INVALID);
@@ -255,6 +257,12 @@ struct State {
 
 static STATE: Lock<State> = Lock::new(State { process: 0, sent: Vec::new() });
 
+/// Lets forks hold the state's lock from now on. Whoever makes or opens shared memory will drop it, which allocates nothing.
+fn enter() {
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    purger::enter_once(&Keeper, &ENTERED);
+}
+
 /// Calls `body` with the state of this process. What its parent has in flight is the parent's to keep.
 fn with_state<T>(body: impl FnOnce(&mut State) -> T) -> T {
     let mut state = STATE.lock();
@@ -295,8 +303,6 @@ impl State {
 
 /// Issues a ticket for a handle of a memory file.
 fn issue(file: &File, bytes: usize) -> Result<u32, Errno> {
-    static ENTERED: AtomicBool = AtomicBool::new(false);
-    purger::enter_once(&Keeper, &ENTERED);
     with_state(|state| {
         let at = match state.find(file) {
             Some(at) => at,

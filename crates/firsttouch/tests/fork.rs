@@ -11,6 +11,7 @@ use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::heap::purger;
 use firsttouch::os::huge_page_size;
 use firsttouch::scratch::Buffer;
+use firsttouch::shared::Shared;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -135,6 +136,22 @@ fn while_pools_come_and_go() {
                 .join();
             }
             stop.store(true, Relaxed);
+        });
+    });
+}
+
+/// Also of who made no handle.
+#[test]
+fn while_shared_memory_is_dropped() {
+    alone("while_shared_memory_is_dropped", || {
+        let stop = AtomicBool::new(false);
+        let drop_one = || drop(Shared::new(1).expect("memory"));
+        let drop_many = || std::iter::repeat_with(drop_one).take_while(|()| !stop.load(Relaxed)).for_each(drop);
+        scope(|threads| {
+            let _ = [threads.spawn(drop_many), threads.spawn(drop_many)];
+            let result = std::panic::catch_unwind(|| (0..300).for_each(|_| fork(drop_one).join()));
+            stop.store(true, Relaxed);
+            result.unwrap();
         });
     });
 }
