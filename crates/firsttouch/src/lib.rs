@@ -10,8 +10,9 @@
 //! [`scratch`] memory is used again when it is freed, or when its scope ends; [`owners`] find the allocator of any block;
 //! [`spec`] declares all allocators, and a [`factory`] creates them from expressions.
 //!
-//! No layer imports one above it, with two exceptions: a value of [`description`] may be an allocator, and [`fork`], which
-//! lists what happens at a fork, is asked to register that. Nothing here depends on Python.
+//! No layer imports one above it, with three exceptions: [`sources`] and [`adaptors`] are declared in the words of [`spec`], and
+//! made from the arguments of a [`factory`]; a [`description`] is shown by its declaration, and its values may be allocators;
+//! and [`fork`], which lists what happens at a fork, is asked to register that. Nothing here depends on Python.
 
 #[cfg(not(any(unix, windows)))]
 compile_error!(
