@@ -91,10 +91,16 @@ fn with_open<T>(run: impl FnOnce(&mut Vec<Listed>) -> T) -> Option<T> {
     .ok()
 }
 
-/// Removes scopes that another thread closed.
+/// Removes scopes that another thread closed: the innermost, and as the list doubles all.
 fn drop_ended() {
-    while with_open(|list| list.pop_if(|scope| !scope.opening.is_open())).flatten().is_some() {
-        owners::sweep(); // it may have been the last to hold its buffer
+    let is_ended = |scope: &Listed| !scope.opening.is_open();
+    let ended = with_open(|list| {
+        let at = list.iter().rposition(|scope| !is_ended(scope)).map_or(0, |open| open + 1);
+        let from = if list.len().is_power_of_two() { 0 } else { at };
+        list.extract_if(from.., |scope| is_ended(scope)).collect::<Vec<_>>()
+    });
+    if ended.is_some_and(|ended| !ended.is_empty()) {
+        owners::sweep(); // they may have been the last to hold their buffers
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::os;
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -21,7 +22,7 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 unsafe impl<T: Send> Send for Lock<T> {}
 
 /// The right to use a [`Lock`]'s value until it is dropped.
-pub struct Guard<'a, T>(&'a Lock<T>);
+pub struct Guard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
 
 /// Under the model checker, any other thread may run before a lock is acquired and after it is released. A lock that
 /// is never released shows as a program that does not end. (The checker's own mutexes cannot outlive a run, as our
@@ -43,14 +44,14 @@ impl<T> Lock<T> {
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         self.hold();
-        Guard(self)
+        Guard(self, PhantomData)
     }
 
     /// Acquires the lock if it is not held.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         let_others_run();
-        self.acquires().then(|| Guard(self)) // lazily: dropping a guard releases the lock
+        self.acquires().then(|| Guard(self, PhantomData)) // lazily: dropping a guard releases the lock
     }
 
     /// Acquires the lock and keeps it until [`Lock::release`].
