@@ -21,7 +21,6 @@ COUNTED = (
     "pool(decay=0)",
     "pool(pages())",
     "pool(numa('local'))",
-    "aligned(4096)",
     "limited(pool(), '2 GiB')",
 )
 """Allocators that count all blocks of the sizes used here."""
