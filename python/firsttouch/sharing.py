@@ -270,6 +270,8 @@ def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtyp
         )
     if dtype.hasobject:
         raise ValueError(f"an array of {dtype} would hold addresses, which are meaningless here")
+    if offset < 0:  # NumPy accepts it where there are no strides
+        raise ValueError(f"this is not a valid handle of a shared array: offset {offset} lies before its memory")
     mapping = _mapped.get((token, write)) or (None if write else _mapped.get((token, True)))
     if mapping is None:
         mapping, why_not = SharedMapping.open(words, write)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import firsttouch as ft
@@ -99,3 +100,10 @@ def test_objects_would_be_addresses() -> None:
     with pytest.raises(ValueError, match="would hold addresses"):
         remake(place, words, offset, shape, strides, __import__("numpy").dtype(object), write)
     remake(*reduced[1])
+
+
+def test_a_forged_offset_reads_nothing_before_the_memory() -> None:
+    reduced: Any = ft.shared(5000, np.uint8).__reduce_ex__(5)
+    remake, (place, words, _, shape, _, dtype, write) = reduced
+    with pytest.raises(ValueError, match="offset -1 lies before"):
+        remake(place, words, -1, shape, None, dtype, write)
