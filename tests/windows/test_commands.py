@@ -93,10 +93,8 @@ def test_a_trace(script: Path, tmp_path: Path) -> None:
     traced = firsttouch("trace", script, cwd=tmp_path)
     assert (traced.returncode, traced.stdout) == (0, "131072.0\n")
     found = json.loads((tmp_path / "trace.ft").read_text())
-    assert {(os.path.basename(line["file"]), line["line"]) for line in found["lines"]} == {
-        ("script.py", 3),
-        ("script.py", 5),
-    }
+    lines = {(os.path.basename(line["file"]), line["line"]) for line in found["lines"]}
+    assert lines - {("script.py", 2)} == {("script.py", 3), ("script.py", 5)}  # NumPy's import may take memory, too
 
 
 def test_an_experiment() -> None:
