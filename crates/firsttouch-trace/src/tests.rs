@@ -42,7 +42,8 @@ fn lines_have_what_they_take_plainly_and_on_a_pool() {
     assert!(second.taken.plainly.small > 0 && second.taken.pooled.small == 0, "ends of blocks are on base pages");
     assert_eq!((found.allocations, found.allocated_bytes), (3, 56 * MIB));
     assert_eq!((found.peak_in_use, found.in_use), (24 * MIB, 24 * MIB));
-    assert!((first.lived + second.lived) as f64 <= 1e6 * found.used.wall);
+    // A block is made, and freed, in the microsecond that has begun.
+    assert!((first.lived + second.lived) as f64 <= 1e6 * found.used.wall + 3.0);
     assert!(end().is_none());
 }
 

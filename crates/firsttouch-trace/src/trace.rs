@@ -114,10 +114,10 @@ pub fn end() -> Option<Trace> {
     let mut ended = if is_on() { trace.take()? } else { return None };
     TRACED.store(0, Relaxed);
     drop(trace);
-    let (used, in_use) = (os::usage().since(&ended.before), ended.found.in_use);
+    let in_use = ended.found.in_use;
     let live: Vec<usize> = ended.blocks.keys().copied().collect();
     live.into_iter().for_each(|address| ended.on_free(address));
-    Some(Trace { used, in_use, ..ended.found })
+    Some(Trace { used: os::usage().since(&ended.before), in_use, ..ended.found })
 }
 
 fn with<T>(body: impl FnOnce(&mut Tracing) -> T) -> Option<T> {
