@@ -61,7 +61,14 @@ html_theme_options: dict[str, Any] = {
 }
 
 
-def setup(_app: Any) -> None:
+def leave_notes_out_of_search(app: Any, docname: str, _source: list[str]) -> None:
+    """Keep what engineers wrote about decisions out of what users search."""
+    if docname.startswith("notes/"):
+        app.env.metadata[docname]["nosearch"] = True
+
+
+def setup(app: Any) -> None:
     """Sphinx calls this."""
+    app.connect("source-read", leave_notes_out_of_search)
     pictures.draw(Path(__file__).parent / "pictures")
     declared.write(Path(__file__).parent / "reference" / "allocators.rst")
