@@ -47,6 +47,7 @@ def main() -> int:
         given.results.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror}")
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # so that runs are repeatable
     os.environ["LD_LIBRARY_PATH"] = os.pathsep.join([str(peers.FOLDER), os.environ.get("LD_LIBRARY_PATH", "")])
     if not given.quick:
         peers.fetch()

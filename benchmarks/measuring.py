@@ -1,4 +1,4 @@
-"""How the lab measures: generations of workers, peers, bars and their intervals, and the tables as Markdown."""
+"""How the lab measures: rounds of processes, peers, bars and their intervals, and the tables as Markdown."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.workers import Worker
 from firsttouch._internal import units
 from firsttouch.tools.bench.common import KIB, MIB, ROOM, name
-from firsttouch.tools.bench.common import Section as Found
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC, Contender, preloaded
+from firsttouch.tools.measuring.contenders import TUNED_GLIBC, Contender, preloaded
 from firsttouch.tools.measuring.machine import available
-from firsttouch.tools.measuring.processes import TOUCH, Call
+from firsttouch.tools.measuring.processes import ask
 from firsttouch.tools.measuring.report import Table
-from firsttouch.tools.measuring.statistics import Estimate
+from firsttouch.tools.measuring.statistics import Estimate, estimate
 
-Matrix = npt.NDArray[np.float64]  # generations of processes by rounds
+Column = npt.NDArray[np.float64]  # a figure of each round
 
-RESAMPLES = 2000
 SINGLE = 1.05  # no single size may certainly exceed this
 
 #: What a program costs: seconds, the integral of its resident memory over time, its peak, and what is left at rest.
 AXES = {"seconds": "time", "mib_seconds": "MiB seconds", "peak": "peak", "left": "left after 2 s"}
 SAME = 1.02  # figures that differ by less are equal
 
+NUMPY = Contender("NumPy")
+FIRSTTOUCH = Contender("firsttouch", install=True)
 AGAIN = Contender("firsttouch again", install=True)  # for A/A: the difference between two equal runs
 EXPRESSIONS = tuple(int(mib * MIB) for mib in (1 / 16, 1 / 4, 1, 3.5, 8, 24, 40, 64, 128, 256))
 QUICK = (256 * KIB, 8 * MIB)
@@ -57,9 +57,15 @@ class Verdict:
 
 
 @dataclass
-class Section(Found):
+class Section:
     """What an experiment found, with what became of its bars."""
 
+    name: str
+    title: str
+    asked: str
+    tables: list[Table] = field(default_factory=list[Table])
+    notes: list[str] = field(default_factory=list[str])
+    raw: dict[str, Any] = field(default_factory=dict[str, Any])
     verdicts: list[Verdict] = field(default_factory=list[Verdict])
     how: str = ""  # when, how long, quick or in full; set by `conduct`
 
@@ -82,126 +88,68 @@ def fitting(sizes: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
     return [size for size in sizes if size * arrays <= room], notes
 
 
-def resampled_medians(ratios: Matrix, random: np.random.Generator) -> Matrix:
-    """Return medians of ratios drawn with replacement: first processes, then rounds within each."""
-    generations, rounds = ratios.shape
-    rows = random.integers(generations, size=(RESAMPLES, generations, 1))
-    columns = random.integers(rounds, size=(RESAMPLES, generations, rounds))
-    drawn = ratios[rows, columns].reshape(RESAMPLES, -1)
-    return np.asarray(np.median(drawn, axis=1), np.float64)
-
-
-def interval(value: float, resampled: Matrix) -> Estimate:
-    """Return the middle 95 % of the resampled values."""
-    low, high = np.percentile(resampled, [2.5, 97.5])
-    return Estimate(value, float(low), float(high))
-
-
-def median(ratios: Matrix) -> Estimate:
+def median(figures: Column) -> Estimate:
     """Return the median with its interval."""
-    return interval(float(np.median(ratios)), resampled_medians(ratios, np.random.default_rng(0)))
+    return estimate(figures.tolist())
 
 
-def geometric_mean(cells: Sequence[Matrix]) -> Estimate:
-    """Return the geometric mean of the cells' medians, with the interval from resampling each cell."""
-    random = np.random.default_rng(0)
-    logs = [np.log(resampled_medians(cell, random)) for cell in cells]
-    value = float(np.exp(np.mean([np.log(np.median(cell)) for cell in cells])))
-    return interval(value, np.exp(np.mean(logs, axis=0)))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Generations of fresh processes, each asked for some rounds, because layouts differ between processes."""
-
-    generations: int = 4
-    rounds: int = 4
-
-    @staticmethod
-    def whole_programs(quick: bool) -> Plan:
-        """Return a plan in which a process answers once and ends."""
-        return Plan(2 if quick else 15, 1)
-
-    @staticmethod
-    def steady(quick: bool) -> Plan:
-        """Return a plan in which processes are asked repeatedly."""
-        return Plan(2, 2) if quick else Plan()
+def geometric_mean(cells: Sequence[Column]) -> Estimate:
+    """Return the geometric mean of cells, round by round, with its interval."""
+    return median(np.exp(np.mean(np.log(cells), axis=0)))
 
 
 class Samples:
-    """All replies, by contender, generation and round."""
+    """All replies, by contender and round."""
 
-    def __init__(self) -> None:
-        self.replies: dict[str, list[list[dict[str, float]]]] = {}
+    def __init__(self, contenders: Sequence[Contender]) -> None:
+        self.replies: dict[str, list[dict[str, float]]] = {contender.name: [] for contender in contenders}
 
-    def add(self, name: str, generation: int, reply: dict[str, float]) -> None:
-        """Record one reply."""
-        rows = self.replies.setdefault(name, [])
-        if len(rows) <= generation:
-            rows.append([])
-        rows[generation].append(reply)
-
-    def column(self, contender: Contender | str, key: str) -> Matrix:
-        """Return one figure of a contender's replies, generations by rounds."""
+    def column(self, contender: Contender | str, key: str) -> Column:
+        """Return one figure of a contender's replies."""
         name = contender if isinstance(contender, str) else contender.name
-        return np.array([[reply[key] for reply in row] for row in self.replies[name]], float)
+        return np.array([reply[key] for reply in self.replies[name]], float)
 
-    def columns(self, key: str) -> dict[str, Matrix]:
+    def columns(self, key: str) -> dict[str, Column]:
         """Return a figure of every contender."""
         return {contender: self.column(contender, key) for contender in self.replies}
 
-    def ratio(self, of: Contender | str, to: Contender | str, key: str) -> Matrix:
+    def ratio(self, of: Contender | str, to: Contender | str, key: str) -> Column:
         """Return per-round ratios of a figure between two contenders."""
         return self.column(of, key) / self.column(to, key)
 
 
-def collect(contenders: Sequence[Contender], call: Call, plan: Plan, footprint: int = 0) -> Samples:
-    """Ask every contender in every round, in an order that is shuffled anew each time.
+def libraries() -> list[str]:
+    """Return the shared libraries loaded here."""
+    maps = Path("/proc/self/maps").read_text(errors="replace")
+    return sorted({line.split()[-1] for line in maps.splitlines() if ".so" in line})
 
-    `footprint` is the number of bytes that a worker can use: each touches as many beforehand.
-    """
-    samples = Samples()
-    shuffle = random.Random(0)
-    touch = Call(*TOUCH, {"nbytes": footprint})
-    for generation in range(plan.generations):
-        order = shuffle.sample(list(contenders), len(contenders))
-        with ExitStack() as stack:
-            workers = [stack.enter_context(Worker(contender)) for contender in order]
-            for worker in workers:
-                worker.check()
-            for worker in workers:
-                worker.ask(touch)
-            for _ in range(plan.rounds):
-                for worker in shuffle.sample(workers, len(workers)):
-                    samples.add(worker.name, generation, worker.ask(call))
+
+def collect(
+    contenders: Sequence[Contender], function: Callable[..., Any], rounds: int, footprint: int = 0, **arguments: Any
+) -> Samples:
+    """Ask a new process of every contender in every round, in an order that is shuffled anew each time."""
+    for contender in contenders:
+        stem = contender.environment.get("LD_PRELOAD", "").rsplit("/", 1)[-1].split(".so")[0]
+        if stem and not any(stem in path for path in ask(contender, libraries)):
+            raise RuntimeError(f"{stem} was not loaded into the process of {contender.name}")
+    samples, shuffle = Samples(contenders), random.Random(0)
+    for _ in range(rounds):
+        for contender in shuffle.sample(list(contenders), len(contenders)):
+            samples.replies[contender.name].append(ask(contender, function, footprint, **arguments))
     return samples
 
 
-def halves(shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    """Return a mask of one half of the rounds: whole processes if there are several, otherwise every other round."""
-    generations, rounds = shape
-    first = np.zeros((generations, rounds), bool)
-    if generations > 1:
-        first[: generations // 2] = True
-    else:
-        first[:, ::2] = True
-    return first
-
-
-def against_best(ours: Matrix, peers: Mapping[str, Matrix]) -> tuple[Matrix, tuple[str, str]]:
+def against_best(ours: Column, peers: Mapping[str, Column]) -> Column:
     """Return per-round ratios to the best peer, chosen on the other half of the rounds to avoid picking luck."""
     ratios = np.empty_like(ours)
-    chosen: list[str] = []
-    first = halves(ours.shape)
+    first = np.arange(len(ours)) % 2 == 0
     for half in (first, ~first):
-        other = ~half
-        best = max(peers, key=lambda name: float(np.median((ours / peers[name])[other])))
+        best = max(peers, key=lambda name: float(np.median((ours / peers[name])[~half])))
         ratios[half] = (ours / peers[best])[half]
-        chosen.append(best)
-    return ratios, (chosen[0], chosen[1])
+    return ratios
 
 
-def judge(bar: str, limit: float, cells: Mapping[str, Matrix]) -> Verdict:
+def judge(bar: str, limit: float, cells: Mapping[str, Column]) -> Verdict:
     """Return passed or failed if the intervals allow no other reading, otherwise not shown."""
     mean = geometric_mean(list(cells.values()))
     single = max(SINGLE, limit)
@@ -219,7 +167,7 @@ def judge(bar: str, limit: float, cells: Mapping[str, Matrix]) -> Verdict:
     return Verdict(bar, figure, outcome)
 
 
-def losses(ours: str, cells: Mapping[tuple[str, str], Matrix]) -> list[str]:
+def losses(ours: str, cells: Mapping[tuple[str, str], Column]) -> list[str]:
     """Return a sentence for each peer that beats us beyond the noise; the keys are (peer, where)."""
     beaten: dict[str, list[str]] = {}
     for (peer, where), ratios in cells.items():
@@ -233,11 +181,11 @@ def losses(ours: str, cells: Mapping[tuple[str, str], Matrix]) -> list[str]:
 
 def judge_times(
     section: Section,
-    times: Mapping[str, Mapping[str, Matrix]],
+    times: Mapping[str, Mapping[str, Column]],
     ours: tuple[Contender, Contender, Contender],
     rivals: Sequence[Contender],
     what: str = "",
-) -> dict[str, dict[str, Matrix]]:
+) -> dict[str, dict[str, Column]]:
     """Add a table of seconds by case and contender, its verdict and losses; return the ratios by contender.
 
     `ours` is the contender that is judged, what it replaces, and its equal.
@@ -245,7 +193,7 @@ def judge_times(
     mine, default, equal = (each.name for each in ours)
     names = [rival.name for rival in rivals]
     cells = {other: {case: of[mine] / of[other] for case, of in times.items()} for other in (default, equal, *names)}
-    best = {case: against_best(of[mine], {name: of[name] for name in names})[0] for case, of in times.items()}
+    best = {case: against_best(of[mine], {name: of[name] for name in names}) for case, of in times.items()}
     columns = {**cells, "best peer": best}
     table = Table(f"**{what or 'Time'}**", ["", f"{default}'s time", *columns])
     for case, of in times.items():
@@ -261,7 +209,7 @@ def judge_times(
     return cells
 
 
-def both_axes(ours: str, rivals: Sequence[str], found: Mapping[str, Mapping[str, Mapping[str, Matrix]]]) -> Table:
+def both_axes(ours: str, rivals: Sequence[str], found: Mapping[str, Mapping[str, Mapping[str, Column]]]) -> Table:
     """Compare the four costs with each rival; `found` is by program, contender and axis.
 
     A program is a win where nothing is worse than the rival's for certain and something better, a loss where it is the

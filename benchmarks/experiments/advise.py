@@ -9,10 +9,9 @@ import sys
 import numpy as np
 
 from benchmarks.experiments.kernels import KERNELS
-from benchmarks.experiments.programs import FOOTPRINT, WHOLE
-from benchmarks.measuring import Plan, Section, Verdict, collect, median
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.processes import Call
+from benchmarks.experiments.programs import FOOTPRINT, WHOLE, measure
+from benchmarks.measuring import FIRSTTOUCH, NUMPY, Section, Verdict, collect, median
+from firsttouch.tools.measuring.contenders import environment
 from firsttouch.tools.measuring.report import Table
 
 #: The least rank correlation, and the least part of the programs whose gain lies in the range.
@@ -24,7 +23,7 @@ def estimated(program: str) -> tuple[float, float]:
     """Return the seconds that pooled memory would save at least and at most, according to the command."""
     code = f"from benchmarks.experiments.programs import imported; imported({program!r})()"
     words = [sys.executable, "-m", "firsttouch", "advise", "--json", "-", "-c", code]
-    done = subprocess.run(words, env=NUMPY.full_environment(), stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(words, env=environment(NUMPY), stdout=subprocess.PIPE, text=True, check=True)
     low, high = json.loads(done.stdout)["gain_seconds"]
     return low, high
 
@@ -52,8 +51,8 @@ def run(quick: bool) -> Section:
     estimates, gains, inside = list[float](), list[float](), 0
     for name, program in list({**KERNELS, **WHOLE}.items())[: 4 if quick else None]:
         low, high = estimated(program)
-        call = Call("benchmarks.experiments.programs", "measure", {"program": program})
-        samples = collect([NUMPY, FIRSTTOUCH], call, Plan(2 if quick else 5 if name in WHOLE else 12, 1), FOOTPRINT)
+        rounds = 2 if quick else 5 if name in WHOLE else 12
+        samples = collect([NUMPY, FIRSTTOUCH], measure, rounds, FOOTPRINT, program=program)
         plain, pooled = (samples.column(contender, "processor") for contender in (NUMPY, FIRSTTOUCH))
         saved, is_inside = median(plain - pooled), low <= median(plain - pooled).value <= high
         estimates.append((low + high) / 2)

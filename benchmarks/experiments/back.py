@@ -251,7 +251,7 @@ def _serve(section: Section, quick: bool) -> None:
         [_measured("service", variables, trims, seconds) for trims in ("", "trims")] for _ in range(2 if quick else 8)
     ]
     section.raw["service"] = pairs
-    ratios = np.array([[trimmed["seconds"] / kept["seconds"]] for kept, trimmed in pairs])
+    ratios = np.array([trimmed["seconds"] / kept["seconds"] for kept, trimmed in pairs])
     section.verdicts.append(judge("a service: processor time at most 1 % more", SLOWER, {"service": ratios}))
     grown = max(trimmed["grown"] for _, trimmed in pairs)
     outcome = "passed" if grown <= GROWN else "failed"

@@ -7,9 +7,8 @@ import time
 
 import numpy as np
 
-from benchmarks.measuring import AGAIN, Matrix, Plan, Section, collect, judge, judge_times, median, peers
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HUGE_GLIBC, NUMPY
-from firsttouch.tools.measuring.processes import Call
+from benchmarks.measuring import AGAIN, FIRSTTOUCH, NUMPY, Column, Section, collect, judge, judge_times, median, peers
+from firsttouch.tools.measuring.contenders import HUGE_GLIBC
 from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
@@ -49,12 +48,12 @@ def run(quick: bool) -> Section:
         "divided by the column's; 256 MiB are made and written, array by array.",
     )
     memory = Table("**Memory**", ["KiB of an array", "faults", "NumPy's", "peak / NumPy's"])
-    times: dict[str, dict[str, Matrix]] = {}
-    peaks: dict[str, Matrix] = {}
+    times: dict[str, dict[str, Column]] = {}
+    peaks: dict[str, Column] = {}
     for low, high in SIZES[-2:] if quick else SIZES:
         name = f"{low} to {high} KiB"
-        call = Call("benchmarks.experiments.kept", "measure", {"low": low * KIB, "high": high * KIB})
-        samples = collect([FIRSTTOUCH, NUMPY, AGAIN, *rivals], call, Plan(2 if quick else 9, 1), 2 * TOTAL)
+        everyone, bounds = [FIRSTTOUCH, NUMPY, AGAIN, *rivals], {"low": low * KIB, "high": high * KIB}
+        samples = collect(everyone, measure, 2 if quick else 9, 2 * TOTAL, **bounds)
         section.raw[name] = samples.replies
         times[name], peaks[name] = samples.columns("seconds"), samples.ratio(FIRSTTOUCH, NUMPY, "peak")
         faults = [f"{median(samples.column(who, 'faults')).value:,.0f}" for who in (FIRSTTOUCH, NUMPY)]

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.languages import FOLDER, LANGUAGES, NAMES, Program, program
-from benchmarks.measuring import Matrix, Section, Verdict, both_axes, geometric_mean, judge, judge_times, median
+from benchmarks.measuring import Column, Section, Verdict, both_axes, geometric_mean, judge, judge_times, median
 from firsttouch.tools import preload
 from firsttouch.tools.measuring import contenders
 from firsttouch.tools.measuring.contenders import HUGE_GLIBC, TUNED_GLIBC, Contender, preloaded
@@ -60,8 +60,8 @@ def run(quick: bool) -> Section:
                 contender: {
                     "seconds": (seconds := _walls(found[name][contender])),
                     "mib_seconds": seconds * memory.mean / 1024,
-                    "peak": np.array([[run.peak_bytes for run in found[name][contender]]], float),
-                    "left": np.array([[memory.left]]),
+                    "peak": np.array([run.peak_bytes for run in found[name][contender]], float),
+                    "left": np.array([memory.left]),
                 }
                 for contender, memory in of_program.items()
             }
@@ -112,8 +112,8 @@ def _times(section: Section, found: dict[str, dict[str, list[Run]]], rivals: Seq
     section.verdicts.append(Verdict(f"none below {LEAST} of the default", figure, "failed" if slow else "passed"))
 
 
-def _walls(runs: Sequence[Run]) -> Matrix:
-    return np.array([[run.wall for run in runs]])
+def _walls(runs: Sequence[Run]) -> Column:
+    return np.array([run.wall for run in runs])
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,11 @@ def _memory(
     rivals: Sequence[Contender],
 ) -> None:
     others = [POOL, *rivals]
-    ratios: dict[str, list[Matrix]] = {one.name: [] for one in others}
+    ratios: dict[str, list[Column]] = {one.name: [] for one in others}
     peaks = Table("**Peak resident memory**, of the default's", ["program", "default", *ratios])
     after = Table("**Resident two seconds after the last free**, MiB", ["program", "default", *ratios])
     for name, runs in found.items():
-        bytes_of = {contender: np.array([[run.peak_bytes for run in of]], float) for contender, of in runs.items()}
+        bytes_of = {contender: np.array([run.peak_bytes for run in of], float) for contender, of in runs.items()}
         row = []
         for one in others:
             ratios[one.name].append(bytes_of[one.name] / bytes_of[DEFAULT.name])

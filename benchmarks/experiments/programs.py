@@ -13,8 +13,9 @@ import numpy as np
 import firsttouch as ft
 from benchmarks.measuring import (
     AGAIN,
-    Matrix,
-    Plan,
+    FIRSTTOUCH,
+    NUMPY,
+    Column,
     Samples,
     Section,
     Verdict,
@@ -29,8 +30,7 @@ from benchmarks.process_memory import peak, reset_peak, resident, status
 from benchmarks.programs import NAMES
 from firsttouch.process import Stats
 from firsttouch.tools.bench.common import MIB
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, HUGE_GLIBC, NUMPY
-from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.contenders import HUGE_GLIBC
 from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
@@ -117,25 +117,24 @@ def run(quick: bool) -> Section:
         "are firsttouch's time after the imports divided by the column's, first touch included.",
     )
     programs = {name: WHOLE[name] for name in NAMES[-2:]} if quick else WHOLE
-    return compared(section, programs, Plan(2 if quick else 5, 1), quick)
+    return compared(section, programs, 2 if quick else 5, quick)
 
 
-def compared(section: Section, programs: Mapping[str, str], plan: Plan, quick: bool) -> Section:
+def compared(section: Section, programs: Mapping[str, str], rounds: int, quick: bool) -> Section:
     """Measure programs, by name and where they are, under every contender, and judge."""
     rivals = [HUGE_GLIBC] if quick else [HUGE_GLIBC, *peers()]
     names = [rival.name for rival in rivals]
     memory = Table("**Memory**", ["program", "faults", "NumPy's", "peak / NumPy's", "again"])
-    peaks: dict[str, Matrix] = {}
+    peaks: dict[str, Column] = {}
     again: dict[str, float] = {}
-    costs: dict[str, dict[str, dict[str, Matrix]]] = {}
-    times: dict[str, dict[str, Matrix]] = {}
+    costs: dict[str, dict[str, dict[str, Column]]] = {}
+    times: dict[str, dict[str, Column]] = {}
     for name, program in programs.items():
-        call = Call("benchmarks.experiments.programs", "measure", {"program": program})
-        samples = collect([FIRSTTOUCH, NUMPY, AGAIN, *rivals], call, plan, FOOTPRINT)
+        samples = collect([FIRSTTOUCH, NUMPY, AGAIN, *rivals], measure, rounds, FOOTPRINT, program=program)
         same_results(samples, name)
         section.raw[name] = samples.replies
-        waiting = Call(call.module, call.function, {"program": program, "wait": WAIT})
-        rested = collect([FIRSTTOUCH, NUMPY, *rivals], waiting, Plan(1 if quick else 2, 1), FOOTPRINT)
+        turns = 1 if quick else 2
+        rested = collect([FIRSTTOUCH, NUMPY, *rivals], measure, turns, FOOTPRINT, program=program, wait=WAIT)
         section.raw[f"{name}, at rest"] = rested.replies
         costs[name] = {
             who: {

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import Matrix, Plan, Samples, Section, collect, judge, median
+from benchmarks.measuring import FIRSTTOUCH, NUMPY, Column, Samples, Section, collect, judge, median
 from firsttouch.tools.bench.common import KIB, MIB, name
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, TUNED_GLIBC
-from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.contenders import TUNED_GLIBC
 from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
@@ -40,24 +39,18 @@ def array(a: Array, b: Array) -> Array:
 
 
 FUNCTIONS: dict[str, Callable[[Array, Array], Any]] = {"scalar": scalar, "array": array}
-_made: dict[str, dict[str, Callable[[Array, Array], Any]]] = {}
-_operands: dict[int, tuple[Array, Array]] = {}
-_shuffle = random.Random(0)
 
 
-def kinds(name: str) -> dict[str, Callable[[Array, Array], Any]]:
+def kinds(function: Callable[[Array, Array], Any]) -> dict[str, Callable[[Array, Array], Any]]:
     """Return the plain function, and decorated ones; *again* repeats one, for the A/A row."""
-    if name not in _made:
-        import firsttouch as ft
+    import firsttouch as ft
 
-        function = FUNCTIONS[name]
-        _made[name] = {
-            "plain": function,
-            "use": ft.use(ft.pool())(function),
-            "scratch": ft.scratch(function),
-            "again": ft.scratch(function),
-        }
-    return _made[name]
+    return {
+        "plain": function,
+        "use": ft.use(ft.pool())(function),
+        "scratch": ft.scratch(function),
+        "again": ft.scratch(function),
+    }
 
 
 def calls(function: Callable[[Array, Array], Any], a: Array, b: Array, count: int) -> list[int]:
@@ -81,18 +74,16 @@ def percentiles(times: Sequence[int]) -> tuple[float, float]:
 
 def measure(nbytes: int, seconds: float) -> dict[str, float]:
     """Measure each kind in short runs, in shuffled order, until each had its seconds and at least ten calls."""
-    if nbytes not in _operands:
-        _operands[nbytes] = (np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5))
-    a, b = _operands[nbytes]
-    reply: dict[str, float] = {}
-    for function in FUNCTIONS:
-        made = kinds(function)
+    a, b = np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5)
+    shuffle, reply = random.Random(0), dict[str, float]()
+    for function, plain in FUNCTIONS.items():
+        made = kinds(plain)
         times: dict[str, list[int]] = {kind: [] for kind in made}
         calls(made["plain"], a, b, 2)
         once = min(calls(made["scratch"], a, b, 3)) * 1e-9
         run = max(5, min(200, int(0.004 / once)))
         for _ in range(max(-(-10 // run), int(seconds / (run * once)))):
-            for kind in _shuffle.sample(list(made), len(made)):
+            for kind in shuffle.sample(list(made), len(made)):
                 times[kind] += calls(made[kind], a, b, run)
         for kind, row in times.items():
             middle, high = percentiles(row)
@@ -105,11 +96,11 @@ def measure(nbytes: int, seconds: float) -> dict[str, float]:
 
 
 SIZES = (1 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 1 * MIB, 8 * MIB)
-SECONDS = 0.012
+SECONDS, ROUNDS = 0.05, 12
 TITLES = {"scalar": "Returning a number", "array": "Returning an array"}
 
 
-def ratios(samples: Samples, function: str) -> dict[str, Matrix]:
+def ratios(samples: Samples, function: str) -> dict[str, Column]:
     """Return the decorated function's time divided by others'; the pool's is that of the same process."""
     ours, plain = f"{function} scratch", f"{function} plain"
     time = samples.column(FIRSTTOUCH, ours)
@@ -134,12 +125,11 @@ def run(quick: bool) -> Section:
     )
     tables = {key: Table(f"**{title}**", []) for key, title in TITLES.items()}
     spread = Table("**Spread**: 95th percentile over the median", ["array", "function", "NumPy", "the pool", "scratch"])
-    against: dict[str, dict[str, Matrix]] = {key: {} for key in FUNCTIONS}
-    wider: dict[str, dict[str, Matrix]] = {key: {} for key in FUNCTIONS}
+    against: dict[str, dict[str, Column]] = {key: {} for key in FUNCTIONS}
+    wider: dict[str, dict[str, Column]] = {key: {} for key in FUNCTIONS}
     for size in (16 * KIB, 1 * MIB) if quick else SIZES:
-        call = Call("benchmarks.experiments.scratch", "measure", {"nbytes": size, "seconds": SECONDS})
-        plan = Plan(4, 2) if size > 1 * MIB and not quick else Plan.steady(quick)  # seconds per round
-        samples = collect([NUMPY, FIRSTTOUCH, TUNED_GLIBC], call, plan, 10 * size)
+        everyone, rounds = [NUMPY, FIRSTTOUCH, TUNED_GLIBC], 2 if quick else ROUNDS
+        samples = collect(everyone, measure, rounds, 10 * size, nbytes=size, seconds=SECONDS)
         section.raw[str(size)] = samples.replies
         for function, table in tables.items():
             cells = ratios(samples, function)

@@ -10,9 +10,7 @@ import numba
 import numpy as np
 
 import firsttouch as ft
-from benchmarks.measuring import Plan, Section, Verdict, collect, judge, median
-from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.processes import Call
+from benchmarks.measuring import NUMPY, Section, Verdict, collect, judge, median
 from firsttouch.tools.measuring.report import Table
 
 # ---- What is measured, in a process of its own
@@ -105,10 +103,9 @@ def run(quick: bool) -> Section:
     if importlib.util.find_spec("numba") is None:
         section.verdicts.append(Verdict("all", "Numba is not installed", "not measured"))
         return section
-    call = Call("benchmarks.experiments.scratch_numba", "measure", {"loops": 20_000 if quick else 200_000})
-    samples = collect([NUMPY], call, Plan(2, 2) if quick else Plan(4, 5))
+    samples = collect([NUMPY], measure, 2 if quick else 8, loops=20_000 if quick else 200_000)
     section.raw["time"] = samples.replies
-    column = {key: samples.column(NUMPY, key) for key in samples.replies[NUMPY.name][0][0]}
+    column = {key: samples.column(NUMPY, key) for key in samples.replies[NUMPY.name][0]}
     table = Table("**Time of an iteration**", ["30 int64", *WAYS])
     for what in USES:
         table.rows.append([what, *(f"{median(column[f'{what} {way}']).value * 1e9:.1f} ns" for way in WAYS)])

@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 
-from benchmarks.measuring import Matrix, Section, Verdict, median
-from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.processes import Call, ask
+from benchmarks.measuring import NUMPY, Column, Section, Verdict, median
+from firsttouch.tools.measuring.contenders import environment
+from firsttouch.tools.measuring.processes import ask
 from firsttouch.tools.measuring.report import Table
 from firsttouch.tools.measuring.statistics import Estimate
 
@@ -26,9 +26,9 @@ PROGRAMS = {
 
 def whole(words: list[str]) -> float:
     """Return the milliseconds that a whole process takes."""
-    environment = NUMPY.full_environment()
+    variables = environment(NUMPY)
     start = time.perf_counter()
-    subprocess.run([sys.executable, *words], env=environment, check=True)
+    subprocess.run([sys.executable, *words], env=variables, check=True)
     return (time.perf_counter() - start) * 1e3
 
 
@@ -61,11 +61,10 @@ def run(quick: bool) -> Section:
             took = whole(PROGRAMS[name])
             if turn:  # the first iteration fills the file cache
                 times[name].append(took)
-    columns: dict[str, Matrix] = {name: np.array(row)[:, None] for name, row in times.items()}
+    columns: dict[str, Column] = {name: np.array(row) for name, row in times.items()}
     plain, again, ours, started = (columns[name] for name in PROGRAMS)
-    calls = [Call("benchmarks.experiments.startup", "install")]
-    installs: list[float] = [ask(NUMPY, calls)[0] for _ in range(3 if quick else 31)]
-    installing = median(np.array(installs)[:, None])
+    installs: list[float] = [ask(NUMPY, install) for _ in range(3 if quick else 31)]
+    installing = median(np.array(installs))
     table = Table("", ["what", "milliseconds"])
     table.rows += [(f"`{name}`, whole process", str(median(column))) for name, column in columns.items()]
     table.rows.append(("difference between two equal programs", str(median(again - plain))))

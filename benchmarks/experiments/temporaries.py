@@ -12,9 +12,10 @@ import numpy as np
 from benchmarks.measuring import (
     AGAIN,
     EXPRESSIONS,
+    FIRSTTOUCH,
+    NUMPY,
     QUICK,
-    Matrix,
-    Plan,
+    Column,
     Section,
     collect,
     everyone,
@@ -24,8 +25,7 @@ from benchmarks.measuring import (
     peers,
 )
 from firsttouch.tools.bench.common import name
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY, preloaded
-from firsttouch.tools.measuring.processes import Call
+from firsttouch.tools.measuring.contenders import preloaded
 
 # ---- What is measured, in a process of its own
 
@@ -41,14 +41,11 @@ OPERATIONS: dict[str, Callable[[Array, Array], Any]] = {
     "np.diff": lambda a, _: np.diff(a),
     "second difference": lambda a, _: a[2:] - 2.0 * a[1:-1] + a[:-2],
 }
-_operands: dict[int, tuple[Array, Array]] = {}
 
 
 def measure(nbytes: int, seconds: float) -> dict[str, float]:
-    """Return median seconds of each operation in turn, excluding the first of the round."""
-    if nbytes not in _operands:
-        _operands[nbytes] = np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5)
-    a, b = _operands[nbytes]
+    """Return median seconds of each operation in turn, excluding the first."""
+    a, b = np.full(nbytes // 8, 1.5), np.full(nbytes // 8, 2.5)
     loops = range(max(1, (1 << 18) // nbytes))
     times: dict[str, list[float]] = {operation: [] for operation in OPERATIONS}
     end = time.perf_counter() + seconds * len(OPERATIONS)
@@ -65,7 +62,7 @@ def measure(nbytes: int, seconds: float) -> dict[str, float]:
 # ---- The experiment
 
 
-SECONDS = 0.02
+SECONDS, ROUNDS = 0.05, 16
 SMALL = (64, 4 << 10)
 #: The bar of `a + b` against `out=`, whose result lies in memory that is there.
 WARM = 1.05
@@ -81,11 +78,10 @@ def run(quick: bool) -> Section:
         f"at most {WARM} times `out=` on warm memory. Cells are firsttouch's time divided by the column's.",
     )
     sizes, notes = fitting(QUICK if quick else (*SMALL, *EXPRESSIONS), 6 * len(contenders))
-    times: dict[str, dict[str, dict[str, Matrix]]] = {each: {} for each in OPERATIONS}
-    warm: dict[str, Matrix] = {}
+    times: dict[str, dict[str, dict[str, Column]]] = {each: {} for each in OPERATIONS}
+    warm: dict[str, Column] = {}
     for size in sizes:
-        call = Call("benchmarks.experiments.temporaries", "measure", {"nbytes": size, "seconds": SECONDS})
-        samples = collect(contenders, call, Plan.steady(quick), 6 * size)
+        samples = collect(contenders, measure, 2 if quick else ROUNDS, 6 * size, nbytes=size, seconds=SECONDS)
         section.raw[str(size)] = samples.replies
         warm[name(size)] = samples.column(FIRSTTOUCH, "a + b") / samples.column(FIRSTTOUCH, "a + b, out=")
         for operation in OPERATIONS:

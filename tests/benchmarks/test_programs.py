@@ -2,10 +2,9 @@
 
 import pytest
 
-from benchmarks.experiments.programs import WHOLE
-from benchmarks.workers import Worker
-from firsttouch.tools.measuring.contenders import FIRSTTOUCH, NUMPY
-from firsttouch.tools.measuring.processes import Call
+from benchmarks.experiments.programs import WHOLE, measure
+from benchmarks.measuring import FIRSTTOUCH, NUMPY
+from firsttouch.tools.measuring.processes import ask
 
 pytestmark = pytest.mark.slow
 
@@ -14,9 +13,7 @@ pytestmark = pytest.mark.slow
 def test_a_program_finds_again_what_it_left(program: str) -> None:
     if program == "etl_pandas":
         pytest.importorskip("pandas")
-    call = Call("benchmarks.experiments.programs", "measure", {"program": WHOLE[program]})
-    with Worker(NUMPY) as plain, Worker(FIRSTTOUCH) as pooled:
-        one, other = plain.ask(call), pooled.ask(call)
+    one, other = (ask(contender, measure, program=WHOLE[program]) for contender in (NUMPY, FIRSTTOUCH))
     assert other["result"] == pytest.approx(one["result"], rel=1e-9)
     assert other["again"] <= 0.05
     assert other["faults"] < one["faults"]

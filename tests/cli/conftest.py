@@ -43,3 +43,15 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return put
+
+
+def working(folder: Path) -> list[int]:
+    """The processes whose current directory is the folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").samefile(folder):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found

@@ -1,18 +1,17 @@
 """`firsttouch bench`: what it lists, rejects, prints and writes."""
 
 import json
-import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from firsttouch.tools.cli import output
+from tests.probe import wait_until
 from tests.programs import running
 
-from .conftest import FIRSTTOUCH, Start
+from .conftest import FIRSTTOUCH, Start, working
 
 pytest.importorskip("rich", reason="the commands that measure need rich")
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -43,31 +42,12 @@ def test_a_log_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert capsys.readouterr().err == "triad: 45 % done\n"
 
 
-def test_ctrl_c_ends_it_with_one_line_and_leaves_no_worker() -> None:
-    with running(*FIRSTTOUCH, "bench", "triad", "--sizes", "64MiB", stderr=subprocess.PIPE) as process:
-        while not (workers := children(process.pid)) and process.poll() is None:
-            time.sleep(0.02)
+def test_ctrl_c_ends_it_with_one_line_and_leaves_no_worker(tmp_path: Path) -> None:
+    words = ("bench", "triad", "--sizes", "64MiB")
+    with running(*FIRSTTOUCH, *words, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        wait_until(lambda: len(working(tmp_path)) > 1 or process.poll() is not None, 60)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said == "firsttouch: bench: interrupted in triad; no file is written\n"
-    until = time.monotonic() + 20  # the kernel ends a worker that was just being started
-    while any(runs(worker) for worker in workers):
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def children(pid: int) -> list[int]:
-    try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        if not os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children"):
-            pytest.skip("this kernel does not tell a process's children")
-        return []
+    assert wait_until(lambda: not working(tmp_path), 20)  # the kernel ends a worker that was just being started

@@ -25,7 +25,7 @@ def test_commands_and_options_are_offered(firsttouch: Start, tmp_path: Path) -> 
 
     assert offered("") == set(COMMANDS)
     assert offered("comp") == {"compare"}
-    assert set(ABOUT) <= offered("--")
+    assert {*ABOUT, "--version"} <= offered("--")
     assert "--json" in offered("--info", "--")
     assert offered("run", "--li") == {"--limit", "--lines"}
     assert {"--json", "--quiet"} <= offered("advise", "--")

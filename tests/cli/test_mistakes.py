@@ -41,6 +41,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["bench", "triad", "--sizes", "lots"], '"lots" is not a size'),
     # Allocators.
     (["run", "--allocator", "mimaloc", "script.py"], "no allocator 'mimaloc' (did you mean mimalloc?)"),
+    (["run", "--allocator", "tcmalloc", "script.py"], "firsttouch compare --all preloads it, where it is installed"),
     (["run", "--allocator", "pages(huge=thp)", "script.py"], 'thp is not in quotes: write huge="thp"'),
     (["run", "--allocator", "", "script.py"], "the allocator expression is empty"),
     (["run", "--allocator", "numpy_default", "script.py"], "install() cannot take numpy_default()"),
@@ -70,6 +71,7 @@ if sys.platform != "win32":  # which has other words and other files, and no adv
         ),
         (["advise", "other.ft"], "other.ft: the file is not a firsttouch trace"),
         (["advise", "later.ft"], "version 7"),
+        (["advise", "part.ft"], "part.ft: the trace was changed: it lacks facts, gain_seconds, lines, processor and"),
         (["run", "--limit", "auto", "/bin/true"], "run: --limit is for Python programs, and /bin/true is not one"),
         (["run", "--json", "folder", "script.py"], "Is a directory"),
         (["run", "--json", "/proc/report.json", "script.py"], "No such file or directory"),
@@ -90,6 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     good = (path / "good.ft").read_text()
     (path / "empty.ft").write_bytes(b"")
     (path / "other.ft").write_bytes(b"[1]\xff")
+    (path / "part.ft").write_text('{"trace": 1, "children_seconds": 0}')
     (path / "later.ft").write_text(good.replace("1", "7", 1))
     (path / "ran").unlink()
     return path

@@ -36,7 +36,10 @@ ONES = "import numpy as np, sys; [np.ones(1 << 20) for _ in range(9)]; sys.exit(
     ("words", "shown"),
     [
         (["run", "-q"], "<tr><td>large "),
-        (["run", "-q", "--limit", "1GiB"], "<tr><td>allocator</td><td>limited(pool(), &#x27;1 GiB&#x27;)"),
+        (
+            ["run", "-q", "--limit", "1GiB", "--json", "100%%.json"],
+            "<tr><td>allocator</td><td>limited(pool(), &#x27;1 GiB&#x27;)",
+        ),
         (["advise", "-q"], "pooled memory"),
         (["why", "-q"], "<tr><th>resident memory</th>"),
     ],
@@ -48,13 +51,14 @@ def test_page(firsttouch: Start, tmp_path: Path, words: list[str], shown: str) -
     assert shown in page
     assert "&lt;&amp;&gt;" in page
     assert "<&>" not in page
+    assert [json.loads(file.read_text())["pooled"] for file in tmp_path.glob("*.json")] == [True] * ("--json" in words)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["-c", "import os; os._exit(0)"], "no page: the program left no report"),
-        (["--json", "a", "-c", "1"], "run: --html and --json exclude each other"),
+        (["--json", "a-%p", "-c", "1"], "run: --html shows the report of one process"),
         (["--limit", "soon", "-c", "1"], "run: --limit: "),
     ],
 )
@@ -116,7 +120,7 @@ SERVED = "import numpy as np, firsttouch as ft; print(ft.get_allocator(np.ones(1
         ("--limit '1 GiB' # of all\n-q", "", [], "limited(pool(), '1 GiB')"),
         ("-q --limit 1GiB", "--limit=2GiB", [], "limited(pool(), '2 GiB')"),
         ("-q --limit 1GiB", "--limit=2GiB", ["--limit", "3GiB"], "limited(pool(), '3 GiB')"),
-        ("-q --json /nowhere/a.json", "", ["--html", "page.html"], "pool()"),
+        ("-q --json a.json", "", ["--html", "page.html"], "pool()"),
         ("", "script.py", [], "the variable FIRSTTOUCH_OPTIONS: only options of firsttouch run may stand there"),
         ("--json 'a", "", [], "~/.config/firsttouch/run: only options of firsttouch run may stand there"),
         ("", "--limit soon", [], "run: --limit: "),

@@ -1,6 +1,5 @@
 """`firsttouch compare`, started as a user would, in an empty directory."""
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -26,15 +25,3 @@ def compare(tmp_path: Path) -> Compare:
         return execute(*FIRSTTOUCH, "compare", *words, cwd=tmp_path, **settings | options)
 
     return run
-
-
-def alive(marker: str) -> bool:
-    """Whether any process has the word on its command line."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if int(folder.name) != os.getpid() and marker.encode() in words:
-            return True
-    return False

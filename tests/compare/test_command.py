@@ -1,7 +1,6 @@
 """`firsttouch compare` on real programs, and on programs that cannot be compared."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import FIRSTTOUCH
+from tests.cli.conftest import FIRSTTOUCH, working
 from tests.probe import wait_until
 from tests.programs import Finished, running
 
-from .conftest import Compare, Write, alive
+from .conftest import Compare, Write
 
 # --- A real program with many page faults.
 
@@ -129,15 +128,14 @@ def test_any_command_can_be_compared(compare: Compare, write: Write) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, number: signal.Signals) -> None:
     pytest.importorskip("rich")
-    marker = f"marker-{os.getpid()}-{number.name}"
     code = "open('begun', 'w').close()\nwhile True: pass"
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE, "cwd": tmp_path}
     # Under nohup it would be ignored.
     default = lambda: signal.signal(number, signal.SIG_DFL)  # noqa: E731
-    with running(*FIRSTTOUCH, "compare", "-c", code, marker, preexec_fn=default, **options) as begun:
+    with running(*FIRSTTOUCH, "compare", "-c", code, preexec_fn=default, **options) as begun:
         assert wait_until((tmp_path / "begun").exists, 60)
         begun.send_signal(number)
         out, error = begun.communicate(timeout=60)
     assert (begun.returncode, out) == (130, "")
     assert error.splitlines()[1:] == ["firsttouch: compare: interrupted; no results were written"], error
-    assert not alive(marker)
+    assert working(tmp_path) == []

@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,9 @@ import numpy as np
 import pytest
 
 from firsttouch.tools.measuring.processes import Run, once
-from tests import programs
+from tests.cli.conftest import working
 from tests.probe import wait_until
-
-from .conftest import alive
+from tests.programs import running
 
 # --- One measured run: the kernel's counts, however it ended.
 
@@ -58,78 +58,40 @@ pathlib.Path('begun').touch()
 while True: pass
 """
 
-#: The spinning program is a grandchild here.
-SHELL = f'"{sys.executable}" spin.py MARKER & wait'
-
 WORKER = """
-from firsttouch.tools.measuring.contenders import NUMPY
-from firsttouch.tools.measuring.processes import Call, ask
-ask(NUMPY, [Call("runpy", "run_path", {"path_name": "spin.py"})])
+from firsttouch.tools.measuring.contenders import DEFAULT
+from firsttouch.tools.measuring.processes import ask
+from runpy import run_path
+ask(DEFAULT, run_path, path_name="spin.py")
 """
 
 COMPARE = ["-m", "firsttouch", "compare", "--runs", "1"]
 COMMANDS = {
-    "a program": [*COMPARE, "spin.py", "MARKER"],
-    "a program of a program": [*COMPARE, "sh", "-c", SHELL],
+    "a program": [*COMPARE, "spin.py"],
+    "a program of a program": [*COMPARE, "sh", "-c", f'"{sys.executable}" spin.py & wait'],
     "a worker": ["-c", WORKER],
 }
 
-Begin = Callable[..., subprocess.Popen[str]]
 
-
-@pytest.fixture
-def begin(tmp_path: Path) -> Iterator[Begin]:
+@contextmanager
+def begun(folder: Path, words: list[str], ignored: signal.Signals | None = None) -> Iterator[subprocess.Popen[str]]:
+    """The command, when its program spins; signals as a terminal has them, whatever pytest was started under."""
     pytest.importorskip("rich")
-    (tmp_path / "spin.py").write_text(SPIN)
-    begun = []
+    (folder / "spin.py").write_text(SPIN)
 
-    def start(words: list[str], ignored: tuple[signal.Signals, ...] = (), **options: int) -> subprocess.Popen[str]:
-        """The command, when its program spins; signals as a terminal has them, whatever pytest was started under."""
+    def settle() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN if number == ignored else signal.SIG_DFL)
 
-        def settle() -> None:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
-
-        command = [sys.executable, *(word.replace("MARKER", marker(tmp_path)) for word in words)]
-        settings: dict[str, Any] = {
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.STDOUT,
-        } | options
-        process: subprocess.Popen[str] = subprocess.Popen(
-            command, text=True, cwd=tmp_path, env=programs.environment(), preexec_fn=settle, **settings
-        )
-        begun.append(process)
-        wait_until(lambda: (tmp_path / "begun").exists() or process.poll() is not None, 60)
-        assert (tmp_path / "begun").exists(), process.communicate()[0] if process.poll() is not None else "too slow"
-        return process
-
-    yield start
-    for process in begun:
-        process.kill()
-        process.wait()
-    for pid in spinning(tmp_path):
-        os.kill(pid, signal.SIGKILL)
-
-
-def marker(folder: Path) -> str:
-    return f"marker-{os.getpid()}-{folder.name}"
-
-
-def spinning(folder: Path) -> list[int]:
-    """Processes that work in the folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "preexec_fn": settle}
+    with running(sys.executable, *words, cwd=folder, **options) as process:
         try:
-            if (process / "cwd").samefile(folder):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
-
-
-def _all_end(folder: Path) -> bool:
-    return wait_until(lambda: not spinning(folder) and not alive(marker(folder)), 60)
+            assert wait_until(lambda: (folder / "begun").exists() or process.poll() is not None, 60)
+            assert (folder / "begun").exists(), process.communicate()[0]
+            yield process
+        finally:
+            for pid in working(folder):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -141,37 +103,36 @@ def _all_end(folder: Path) -> bool:
         ("a worker", signal.SIGINT),
     ],
 )
-def test_nothing_outlives_the_command(begin: Begin, tmp_path: Path, what: str, number: signal.Signals) -> None:
-    process = begin(COMMANDS[what])
-    process.send_signal(number)
-    process.communicate(timeout=60)
-    assert _all_end(tmp_path)
+def test_nothing_outlives_the_command(tmp_path: Path, what: str, number: signal.Signals) -> None:
+    with begun(tmp_path, COMMANDS[what]) as process:
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert wait_until(lambda: not working(tmp_path), 60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT], ids=["nohup", "a shell's background job"])
-def test_a_signal_that_is_ignored_stays_so(begin: Begin, tmp_path: Path, number: signal.Signals) -> None:
-    process = begin(COMMANDS["a program"], (number,))
-    process.send_signal(number)
-    assert not wait_until(lambda: process.poll() is not None, 0.5)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    assert _all_end(tmp_path)
+def test_a_signal_that_is_ignored_stays_so(tmp_path: Path, number: signal.Signals) -> None:
+    with begun(tmp_path, COMMANDS["a program"], number) as process:
+        process.send_signal(number)
+        assert not wait_until(lambda: process.poll() is not None, 0.5)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        assert wait_until(lambda: not working(tmp_path), 60)
 
 
-def test_when_the_process_between_is_killed(begin: Begin, tmp_path: Path) -> None:
-    process = begin(COMMANDS["a program of a program"])
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    for child in children:
-        os.kill(int(child), signal.SIGKILL)
-    said = process.communicate(timeout=60)[0]
-    assert "the process that starts it was killed" in said
-    assert _all_end(tmp_path)
+def test_when_the_process_between_is_killed(tmp_path: Path) -> None:
+    with begun(tmp_path, COMMANDS["a program of a program"]) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+        assert "the process that starts it was killed" in process.communicate(timeout=60)[0]
+        assert wait_until(lambda: not working(tmp_path), 60)
 
 
-def test_what_a_program_leaves_behind_ends_with_it(begin: Begin, tmp_path: Path) -> None:
+def test_what_a_program_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     """Else it would run beside all that is measured after."""
-    leave = f'"{sys.executable}" spin.py {marker(tmp_path)} & while ! test -e begun; do sleep 0.05; done'
-    process = begin([*COMPARE, "--ignore-output", "sh", "-c", leave])
-    process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert not spinning(tmp_path)
+    leave = f'"{sys.executable}" spin.py & while ! test -e begun; do sleep 0.05; done'
+    with begun(tmp_path, [*COMPARE, "--ignore-output", "sh", "-c", leave]) as process:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert not working(tmp_path)

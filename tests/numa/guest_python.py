@@ -29,7 +29,6 @@ def tests() -> None:
     import numpy as np
 
     import firsttouch as ft
-    from firsttouch.tools.bench.numa import on
 
     def nodes(a: np.ndarray) -> list[int]:
         found: list[int] = ft.inspection.pagemap(a).nodes.tolist()
@@ -49,9 +48,10 @@ def tests() -> None:
         assert receipt.numa == f"bind:{node}"
         assert not receipt.why_not
         assert set(nodes(ft.numa(node, populate=2).empty(1 << 20))) == {node}
-        with on(node):
-            assert ft.placement.current_node() == node
-            assert set(nodes(ft.pages().full(1 << 20, 2.0))) == {node}
+        os.sched_setaffinity(0, ft.placement.topology()[node].processors)
+        assert ft.placement.current_node() == node
+        assert set(nodes(ft.pages().full(1 << 20, 2.0))) == {node}
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
     a = ft.numa("interleave:all", populate=True).zeros(1 << 20)
     assert abs(nodes(a).count(0) - len(nodes(a)) // (last + 1)) <= 1

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 from _firsttouch_start import speak
 from firsttouch._internal import units
 from firsttouch.tools.measuring.contenders import AGAIN, DEFAULT, Contender, environment
-from firsttouch.tools.measuring.machine import cautions
 from firsttouch.tools.measuring.processes import Run, once
-from firsttouch.tools.measuring.statistics import Estimate, estimate, margin
+from firsttouch.tools.measuring.statistics import Estimate, estimate
 
 if TYPE_CHECKING:
     from firsttouch.tools.cli.output import Progress
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 #: Seconds that a comparison takes, if that allows so many rounds at least, and no more than those.
 BUDGET = 60.0
 FEWEST, MOST = 5, 100
-#: The difference between two equal contenders that is tolerated.
-SPREAD = 0.05
 #: How much of a line that differs is shown, and of the standard error of a program that failed.
 _SHOWN, _TAIL_LINES, _TAIL_BYTES = 60, 15, 8192
 
@@ -153,7 +150,6 @@ class Outcome:
     rounds: int
     started: str
     seconds: float
-    cautions: list[str]
 
     @property
     def default(self) -> Row:
@@ -172,7 +168,7 @@ class Outcome:
 
 def compare(trial: Trial, contenders: Sequence[Contender], runs: int | None, bar: Progress) -> Outcome:
     """Run everything. Raises :exc:`FailedError` where the default fails."""
-    started, begin, said = datetime.now().astimezone(), time.monotonic(), cautions()
+    started, begin = datetime.now().astimezone(), time.monotonic()
     rows, shuffle = [Row(contender) for contender in contenders], random.Random(0)
     bar.say(f"Running {trial.program} once, plainly.")
     first = trial.run(DEFAULT)
@@ -197,10 +193,7 @@ def compare(trial: Trial, contenders: Sequence[Contender], runs: int | None, bar
             _turn(trial, row)
             bar.done(max((rounds + at / len(rows)) / most, min(1.0, (time.monotonic() - counted) / allowed)))
         rounds += 1
-    outcome = Outcome(rows, rounds, started.isoformat(timespec="seconds"), time.monotonic() - begin, said)
-    if (apart := margin(outcome.noise())) > SPREAD:
-        said.append(f"the machine is noisy: two equal contenders may seem {100 * apart:.0f} % apart")
-    return outcome
+    return Outcome(rows, rounds, started.isoformat(timespec="seconds"), time.monotonic() - begin)
 
 
 def _turn(trial: Trial, row: Row, check: bool = False) -> None:

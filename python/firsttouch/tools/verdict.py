@@ -55,8 +55,9 @@ def judged(outcome: Outcome) -> Advice:
             if pool and row.contender in (TUNED_GLIBC, HUGE_GLIBC):
                 sentences += _beside(pool, row, noise)
         elif told[name] == "unsure":
-            may = f"{name} may be faster" if speed.value > 1 else f"It is not known whether {name} is faster"
-            sentences.append(f"{may}: {times}. More runs, as with --runs 50, may tell.")
+            sentences.append(
+                f"It is not known whether {name} is faster: {times}. More runs, as with --runs 50, may tell."
+            )
         elif told[name] == "slower":
             longer, least, most = (100 * (1 / ratio - 1) for ratio in (speed.value, speed.high, speed.low))
             more = f"{longer:.0f} % (95 %: {least:.0f} to {most:.0f})"
@@ -64,7 +65,7 @@ def judged(outcome: Outcome) -> Advice:
         elif name == same[0]:
             names = units.listed([f"{name} ({speeds[name].value:.2f} times)" for name in same])
             bar = f"{100 * margin(noise):.0f} %"
-            sentences.append(f"No difference: {names} as fast as the default; below {bar} it is noise.")
+            sentences.append(f"No difference: {names} as fast as the default; equals may seem {bar} apart.")
     sentences += _by_processor_time(outcome, told)
     faster, slower = (tuple(name for name in told if told[name] == word) for word in ("faster", "slower"))
     return Advice(tuple(sentences), faster, slower)
@@ -138,7 +139,7 @@ def notes(outcome: Outcome, absent: Sequence[str]) -> list[str]:
         "processor is the time of all processes, which a busy machine disturbs least; faults are page faults; peak is"
         " the resident memory of the largest process; times include the program's start"
     )
-    return said + outcome.cautions
+    return said
 
 
 def data(outcome: Outcome) -> dict[str, Any]:
@@ -156,7 +157,6 @@ def data(outcome: Outcome) -> dict[str, Any]:
         "advice": asdict(judged(outcome)),
         "noise": asdict(outcome.noise()),
         "contenders": [plain(row) for row in outcome.rows],
-        "cautions": outcome.cautions,
     }
 
 

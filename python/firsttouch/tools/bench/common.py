@@ -1,9 +1,10 @@
-"""What the experiments share: their settings, processes that are measured in shuffled rounds, and plots."""
+"""The harness of the experiments: cells, each measured in a new process, and what is shown of them."""
 
 from __future__ import annotations
 
 import random
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,9 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from firsttouch._internal import units
-from firsttouch.tools.measuring.contenders import NUMPY, Contender
 from firsttouch.tools.measuring.machine import available
-from firsttouch.tools.measuring.processes import TOUCH, Call, ask
 from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Key = TypeVar("Key", bound=tuple[object, ...])
-#: What a process found, by the name of the figure; of every round.
-Replies = Sequence[Mapping[str, Any]]
+#: Figures by the labels of their row, and then by column.
+Rows = Mapping[Any, Mapping[str, Any]]
 
 KIB, MIB = 1 << 10, 1 << 20
 #: The fraction of the free memory that an experiment may use.
@@ -62,49 +61,60 @@ class Settings:
         return sizes
 
 
+class Replies(list[dict[str, Any]]):
+    """What a cell found in each round, by the name of the figure."""
+
+    def medians(self) -> dict[str, float]:
+        """Return the median of each figure over the rounds."""
+        return {figure: float(np.median([reply[figure] for reply in self])) for figure in self[0]}
+
+    def ratio(self, figure: str, other: str) -> Estimate:
+        """Return the ratio of two figures, round by round: the median with its interval."""
+        return estimate([reply[figure] / reply[other] for reply in self])
+
+
 @dataclass
 class Section:
     """What an experiment found."""
 
-    name: str
     title: str
-    asked: str = ""
     tables: list[Table] = field(default_factory=list[Table])
     notes: list[str] = field(default_factory=list[str])
     pictures: list[Picture] = field(default_factory=list[Picture])
     raw: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def measure(self, cells: Mapping[Key, Cell], rounds: int, settings: Settings) -> dict[Key, list[Any]]:
-        """Call every cell once per round, each time in a new process, in an order that is shuffled in every round."""
-        shuffle, found = random.Random(0), {key: list[Any]() for key in cells}
+    def measure(self, settings: Settings, rounds: int, cells: Mapping[Key, Callable[[], Any]]) -> dict[Key, Replies]:
+        """Call every cell once per round, in an order that is shuffled in every round."""
+        shuffle, found = random.Random(0), {key: Replies() for key in cells}
         for number in range(rounds):
             for at, (key, cell) in enumerate(shuffle.sample(list(cells.items()), len(cells))):
-                touch = Call(*TOUCH, {"nbytes": cell.footprint})
-                found[key].append(ask(cell.contender, [touch, cell.call])[1])
+                found[key].append(cell())
                 settings.progress((number * len(cells) + at + 1) / (rounds * len(cells)))
         self.raw = {", ".join(map(str, key)): replies for key, replies in found.items()}
         return found
 
+    def table(self, title: str, labels: Sequence[str], rows: Rows, formats: Mapping[str, Callable[[Any], str]]) -> None:
+        """Add a table with the labels of each row and these columns."""
+        table = Table(title, [*labels, *formats])
+        table.rows += [[*key, *(shown(row[column]) for column, shown in formats.items())] for key, row in rows.items()]
+        self.tables.append(table)
 
-class Cell:
-    """A function to call in a process of its own, and the bytes that it can use, which are touched beforehand."""
+    def picture(self, title: str, ylabel: str, rows: Rows, columns: Sequence[str], across: int = 0) -> None:
+        """Add a picture with a line for each column, and for each of the labels but one, which goes across."""
+        lines: dict[str, dict[str, float]] = {}
+        for key, row in rows.items():
+            for column in columns:
+                label = ", ".join([*key[:across], *key[across + 1 :], *([column] if len(columns) > 1 else [])])
+                lines.setdefault(label, {})[key[across].replace(", ", "\n")] = row[column]
 
-    def __init__(
-        self, function: Callable[..., object], footprint: int, contender: Contender = NUMPY, **arguments: Any
-    ) -> None:
-        self.call = Call(function.__module__, function.__name__, arguments)
-        self.footprint = footprint
-        self.contender = contender
+        def draw(axes: Axes) -> None:
+            for label, points in lines.items():
+                axes.plot(list(points), list(points.values()), marker="o", label=label)
+            axes.set(yscale="log", ylabel=ylabel)
+            axes.grid(alpha=0.3, which="both")
+            axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
 
-
-def middle(replies: Replies, figure: str) -> float:
-    """Return the median of a figure over the rounds."""
-    return float(np.median([reply[figure] for reply in replies]))
-
-
-def ratio(replies: Replies, figure: str, other: str) -> Estimate:
-    """Return the ratio of two figures, round by round: the median with its interval."""
-    return estimate([reply[figure] / reply[other] for reply in replies])
+        self.pictures.append(Picture(title, draw))
 
 
 def faults() -> int:
@@ -114,33 +124,9 @@ def faults() -> int:
     return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
 
 
-def lines(title: str, sizes: Sequence[int], series: Mapping[str, Sequence[float]], ylabel: str) -> Picture:
-    """Return a picture with a line over the sizes for each of the series; both axes are logarithmic."""
-
-    def draw(axes: Axes) -> None:
-        for label, values in series.items():
-            axes.plot(sizes, values, marker="o", label=label)
-        axes.set(xscale="log", yscale="log", xlabel="each array", ylabel=ylabel)
-        axes.set_xticks(sizes, [name(size) for size in sizes])
-        axes.set_xticks([], minor=True)
-        axes.grid(alpha=0.3, which="both")
-        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
-
-    return Picture(title, draw)
-
-
-def bars(title: str, groups: Sequence[str], series: Mapping[str, Sequence[float]], ylabel: str) -> Picture:
-    """Return a picture with a bar for each of the series in each group, side by side, with its value above it."""
-
-    def draw(axes: Axes) -> None:
-        width = 0.8 / len(series)
-        for number, (label, values) in enumerate(series.items()):
-            places = [group + (number - (len(series) - 1) / 2) * width for group in range(len(groups))]
-            drawn = axes.bar(places, values, width * 0.92, label=label)
-            axes.bar_label(drawn, [units.digits(value) for value in values], fontsize=8, padding=1)
-        axes.set_xticks(range(len(groups)), groups)
-        axes.set_ylabel(ylabel)
-        axes.margins(y=0.12)
-        axes.legend(frameon=False)
-
-    return Picture(title, draw)
+def timed(call: Callable[[], Any]) -> tuple[float, int, Any]:
+    """Return the seconds and page faults of a call, and what it returned."""
+    before, start = faults(), time.perf_counter()
+    value = call()
+    took = time.perf_counter() - start
+    return took, faults() - before, value

@@ -14,69 +14,46 @@ copy is timed twice here: cold, as on the slides, and again once all pages are r
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 import firsttouch as ft
-from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, bars, faults, middle, name
-from firsttouch.tools.measuring.report import Table
+from firsttouch._internal import units
+from firsttouch.tools.bench.common import MIB, Section, Settings, name, timed
+from firsttouch.tools.measuring.contenders import DEFAULT
+from firsttouch.tools.measuring.processes import ask
 
-Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 ARRAYS, SIZES = 4, (1 * MIB,)  # as on the slides
 COPIES = (("b0", "a0"), ("b1", "a0"), ("b1", "a1"), ("b0", "a1"))  # target and source, in the slides' order
 STATE = ("neither written before", "target not written before", "source not written before", "both resident")
-
-
-def memory(node: int) -> Any:
-    """Return an allocator of small pages on a node; of unbound pages if that is not permitted."""
-    try:
-        allocator = ft.numa(node, strict=True)
-        allocator.empty(1 << 16)
-    except (MemoryError, OSError, ValueError):
-        return ft.pages()
-    return allocator
-
-
-def timed(target: Bytes, source: Bytes) -> tuple[float, int]:
-    """Return the seconds and page faults of one copy."""
-    before, start = faults(), time.perf_counter()
-    np.copyto(target, source)
-    took = time.perf_counter() - start
-    return took, faults() - before
-
-
-@contextmanager
-def on(node: int) -> Iterator[None]:
-    """Run this thread on the processors of a node."""
-    before = os.sched_getaffinity(0)
-    (processors,) = (each.processors for each in ft.placement.topology() if each.number == node)
-    os.sched_setaffinity(0, before & set(processors))
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
+#: What is shown of each copy: the first time, and once all pages are resident.
+COLUMNS = {
+    "first": units.seconds,
+    "first faults": "{:,.0f}".format,
+    "again": units.seconds,
+    "again faults": "{:,.0f}".format,
+}
 
 
 def in_a_row(cpu: int, near: int, far: int, nbytes: int) -> dict[str, float]:
     """Time the slides' four copies, each array as new as on the slides; then the same four again.
 
-    `misplaced` counts pages that are on other nodes than they should be.
+    From here on the thread runs on the processors of a node. `misplaced` counts pages that are on other nodes than they
+    should be, as where the system does not permit to choose.
     """
     reply: dict[str, float] = {}
-    with on(cpu):
-        nodes = {"a0": near, "b0": near, "a1": far, "b1": far}
-        arrays: dict[str, Bytes] = {each: memory(node).empty(nbytes, np.uint8) for each, node in nodes.items()}
-        for when in ("first", "again"):
-            for target, source in COPIES:
-                took, count = timed(arrays[target], arrays[source])
-                reply |= {f"{target} {source} {when}": took, f"{target} {source} {when} faults": count}
-            for array in arrays.values():
-                array.fill(1)
-        found = {each: ft.inspection.pagemap(array).nodes for each, array in arrays.items()}
+    (processors,) = (node.processors for node in ft.placement.topology() if node.number == cpu)
+    os.sched_setaffinity(0, os.sched_getaffinity(0) & set(processors))
+    nodes = {"a0": near, "b0": near, "a1": far, "b1": far}
+    arrays = {each: ft.numa(node).empty(nbytes, np.uint8) for each, node in nodes.items()}
+    for when in ("first", "again"):
+        for target, source in COPIES:
+            took, count, _ = timed(partial(np.copyto, arrays[target], arrays[source]))
+            reply |= {f"{target} {source} {when}": took, f"{target} {source} {when} faults": count}
+        for array in arrays.values():
+            array.fill(1)
+    found = {each: ft.inspection.pagemap(array).nodes for each, array in arrays.items()}
     return reply | {"misplaced": sum(int((found[each] != node).sum()) for each, node in nodes.items())}
 
 
@@ -84,32 +61,27 @@ def run(settings: Settings) -> Section:
     """Measure four copies in a row, on one node, and between the first and the last node that has memory."""
     if not hasattr(os, "sched_setaffinity"):
         raise RuntimeError("it needs Linux, where Python keeps a thread on the processors of a node")
-    section = Section("numa", "Copies between NUMA nodes, cold and warm")
-    nodes = ft.placement.topology()
+    section, nodes = Section("Copies between NUMA nodes, cold and warm"), ft.placement.topology()
     cpus = [node.number for node in nodes if node.processors]
     memories = [node.number for node in nodes if node.memory] or cpus
     near, fars = memories[0], sorted({memories[0], memories[-1]})
+    here = {"cpu": cpus[0], "near": near}
     cells = {
-        (far, size): Cell(in_a_row, 2 * ARRAYS * size, cpu=cpus[0], near=near, far=far, nbytes=size)
+        (far, name(size)): partial(ask, DEFAULT, in_a_row, 2 * ARRAYS * size, far=far, nbytes=size, **here)
         for far in fars
         for size in settings.chosen(SIZES, SIZES, ARRAYS)
     }
-    found = section.measure(cells, 3 if settings.quick else 9, settings)
-    for (far, size), replies in found.items():
+    for (far, size), replies in section.measure(settings, 3 if settings.quick else 9, cells).items():
         where = f"all on node {near}" if near == far else f"a0 and b0 on node {near}, a1 and b1 on node {far}"
-        title = f"Four copies of {name(size)} in a row, {where}"
-        table = Table(title, ["copy", "before it", "first time", "faults", "again", "faults again"])
-        times: dict[str, list[float]] = {"first": [], "again": []}
-        for (target, source), state in zip(COPIES, STATE, strict=True):
-            row = [f"{target} from {source}", state]
-            for when, micros in times.items():
-                micros.append(middle(replies, f"{target} {source} {when}") * 1e6)
-                row += [f"{micros[-1]:,.0f} us", f"{middle(replies, f'{target} {source} {when} faults'):,.0f}"]
-            table.rows.append(row)
-        section.tables.append(table)
-        groups = [f"{row[0]}\n{row[1]}" for row in table.rows]
-        section.pictures.append(bars(title, groups, times, "microseconds"))
-        first, again = (max(each) / min(each) for each in times.values())
+        title, of = f"Four copies of {size} in a row, {where}", replies.medians()
+        rows = {
+            (f"{to} from {source}", state): {column: of[f"{to} {source} {column}"] for column in COLUMNS}
+            for (to, source), state in zip(COPIES, STATE, strict=True)
+        }
+        section.table(title, ["copy", "before it"], rows, COLUMNS)
+        section.picture(title, "seconds", {key[:1]: row for key, row in rows.items()}, ["first", "again"])
+        times = [[row[when] for row in rows.values()] for when in ("first", "again")]
+        first, again = (max(each) / min(each) for each in times)
         section.notes.append(
             f"{title}: {first:.0f} times between the slowest and the fastest the first time, {again:.2f} times again."
             " The first time measures page faults, not distance."

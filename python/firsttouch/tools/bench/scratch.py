@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib.util
 import random
-import time
 from collections.abc import Callable
 from functools import partial
 from statistics import median as median_of
@@ -21,8 +20,10 @@ from typing import Any
 import numpy as np
 
 import firsttouch as ft
-from firsttouch.tools.bench.common import KIB, MIB, Cell, Section, Settings, bars, middle, name, ratio
-from firsttouch.tools.measuring.report import Table
+from firsttouch._internal import units
+from firsttouch.tools.bench.common import KIB, MIB, Section, Settings, name, timed
+from firsttouch.tools.measuring.contenders import DEFAULT
+from firsttouch.tools.measuring.processes import ask
 
 ARRAYS, SIZES, QUICK = 16, (240, 4 * KIB, 64 * KIB, MIB), (240, 64 * KIB)  # 30 integers, as in the README
 WAYS = ("heap", "default buffer", "explicit buffer", "kept array")
@@ -67,90 +68,68 @@ def in_numba(items: int) -> dict[str, Turns]:
         return y.sum()
 
     @numba.njit  # type: ignore[untyped-decorator]
-    def heap(_: Any, x: Any) -> Any:
-        return filled(np.empty(x.size, np.int64), x)
-
-    @numba.njit  # type: ignore[untyped-decorator]
     def passed_in(buffer: Any, x: Any) -> Any:
         mark = buffer.mark()
         total = filled(buffer.empty(x.size, np.int64), x)
         buffer.rewind(mark)
         return total
 
-    @numba.njit  # type: ignore[untyped-decorator]
-    def default(buffers: Any, x: Any) -> Any:
-        return passed_in(buffers.local(), x)
+    def loop(step: Callable[[Any, Any], Any], source: Any) -> Turns:
+        compiled, x = numba.njit(step), np.arange(items)
 
-    @numba.njit  # type: ignore[untyped-decorator]
-    def kept(array: Any, x: Any) -> Any:
-        return filled(array[: x.size], x)
-
-    def loop(step: Any) -> Any:
+        @numba.njit  # type: ignore[untyped-decorator]
         def repeated(source: Any, x: Any, turns: int) -> Any:
             total = 0
             for _ in range(turns):
-                total += step(source, x)
+                total += compiled(source, x)
             return total
 
-        return numba.njit(repeated)
+        return partial(repeated, source, x)
 
-    x, array = np.arange(items), np.empty(items, np.int64)
-    sources, steps = (array, ThreadBuffers(), ft.ScratchBuffer(), array), (heap, default, passed_in, kept)
-    return {way: partial(loop(step), source, x) for way, step, source in zip(WAYS, steps, sources, strict=True)}
+    return {
+        "heap": loop(lambda _, x: filled(np.empty(x.size, np.int64), x), None),
+        "default buffer": loop(lambda buffers, x: passed_in(buffers.local(), x), ThreadBuffers()),
+        "explicit buffer": loop(lambda buffer, x: passed_in(buffer, x), ft.ScratchBuffer()),
+        "kept array": loop(lambda kept, x: filled(kept, x), np.empty(items, np.int64)),
+    }
 
 
 LANGUAGES: dict[str, Callable[[int], dict[str, Turns]]] = {"NumPy": in_numpy, "Numba": in_numba}
 
 
-def seconds(turns: Turns, count: int) -> float:
-    """Return the seconds of each of so many iterations."""
-    start = time.perf_counter()
-    turns(count)
-    return (time.perf_counter() - start) / count
-
-
 def measure(language: str, items: int, runs: int) -> dict[str, float]:
-    """Return median seconds of an iteration of each way, from short runs in shuffled order.
-
-    *heap again* repeats the heap, to show the difference between two equal ways.
-    """
+    """Return median seconds of an iteration of each way, from short runs in shuffled order."""
     ways, shuffle = LANGUAGES[language](items), random.Random(0)
-    ways["heap again"] = ways["heap"]
     for turns in ways.values():
         turns(3)  # compiled here
-    once = max(min(seconds(turns, 3) for turns in ways.values()), 1e-8)
-    count = max(3, min(100_000, int(0.003 / once)))
+    count = max(3, min(100_000, int(0.01 / timed(partial(ways["heap"], 3))[0])))
     times: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(runs):
         for way in shuffle.sample(list(ways), len(ways)):
-            times[way].append(seconds(ways[way], count))
+            times[way].append(timed(partial(ways[way], count))[0] / count)
     return {way: median_of(row) for way, row in times.items()}
 
 
 def run(settings: Settings) -> Section:
     """Measure every way in every language."""
-    section = Section("scratch", "A temporary array on the heap and in scratch memory: y = x + 1; y.sum() on int64")
+    section = Section("A temporary array on the heap and in scratch memory: y = x + 1; y.sum() on int64")
     sizes, runs = settings.chosen(SIZES, QUICK, ARRAYS), 5 if settings.quick else 15
     languages = [each for each in LANGUAGES if each != "Numba" or importlib.util.find_spec("numba")]
     cells = {
-        (language, size): Cell(measure, ARRAYS * size, language=language, items=size // 8, runs=runs)
-        for language in languages
+        (each, name(size)): partial(ask, DEFAULT, measure, ARRAYS * size, language=each, items=size // 8, runs=runs)
+        for each in languages
         for size in sizes
     }
-    found = section.measure(cells, 2 if settings.quick else 5, settings)
-    others = [*WAYS[1:], "heap again"]
-    for language in languages:
-        table = Table(f"{language}: time divided by the heap's", ["temporary", "heap", *others])
-        to_heap = {way: [ratio(found[language, size], way, "heap") for size in sizes] for way in others}
-        for at, size in enumerate(sizes):
-            heap = f"{middle(found[language, size], 'heap') * 1e9:,.1f} ns"
-            table.rows.append([name(size), heap, *(f"{to_heap[way][at].value:.2f}" for way in others)])
-        section.tables.append(table)
-        said = ", ".join(f"{each} at {name(size)}" for each, size in zip(to_heap[WAYS[2]], sizes, strict=True))
-        section.notes.append(f"{language}, time with a passed-in buffer relative to the heap: {said}.")
-        series = {way: [each.value for each in to_heap[way]] for way in WAYS[1:]}
-        title = f"{language}: a temporary in scratch memory relative to the heap (below 1 is faster)"
-        section.pictures.append(bars(title, [name(size) for size in sizes], series, "time / the heap's"))
+    found = section.measure(settings, 2 if settings.quick else 5, cells)
+    others, rows = WAYS[1:], dict[tuple[str, str], dict[str, float]]()
+    for (language, size), replies in found.items():
+        ratios = {way: replies.ratio(way, "heap") for way in others}
+        rows[language, size] = {"heap": replies.medians()["heap"]} | {way: each.value for way, each in ratios.items()}
+        section.notes.append(f"{language}, {size}: {ratios[WAYS[2]]} of the heap's time with a passed-in buffer.")
+    formats = {"heap": units.seconds, **dict.fromkeys(others, "{:.2f}".format)}
+    section.table("Time divided by the heap's", ["", "temporary"], rows, formats)
+    title = "A temporary in scratch memory relative to the heap (below 1 is faster)"
+    section.picture(title, "time / the heap's", rows, others, across=1)
     if "Numba" not in languages:
         section.notes.append("Numba is not installed: pip install numba installs it.")
     return section

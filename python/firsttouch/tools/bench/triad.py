@@ -13,15 +13,16 @@ array, which would hide part of the effect.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import firsttouch as ft
 from firsttouch._internal import units
-from firsttouch.tools.bench.common import MIB, Cell, Section, Settings, faults, lines, middle, name, ratio
+from firsttouch.tools.bench.common import MIB, Section, Settings, faults, name
 from firsttouch.tools.measuring.contenders import Contender
-from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.measuring.processes import ask
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 ARRAYS = 5  # resident ones: four written arrays, and the one that the never written arrays are added into
@@ -46,7 +47,7 @@ def triad(a: Array, b: Array, c: Array, d: Array, product: Array) -> None:
 
 
 def measure(nbytes: int, allocator: str, seconds: float) -> dict[str, float]:
-    """Return the best time of each state; runs alternate so that disturbances affect both.
+    """Return the best rate of each state, in MFlop/s; runs alternate so that disturbances affect both.
 
     `zero page` is the share of b, c and d on it that were never written.
     """
@@ -63,39 +64,37 @@ def measure(nbytes: int, allocator: str, seconds: float) -> dict[str, float]:
             faulted += faults() - before if state == "never written" else 0
     read = arrays["never written"][1:]
     shared = sum(ft.inspect(array).zero_page or 0 for array in read) / sum(array.nbytes for array in read)
-    best = {state: min(each[1:]) for state, each in times.items()}  # the first faults in a
-    return best | {"zero page": shared, "faults": faulted}
+    best = {state: nbytes / 4e6 / min(each[1:]) for state, each in times.items()}  # the first faults in a
+    return best | {"zero page": shared, "page faults": faulted}
 
 
 def run(settings: Settings) -> Section:
     """Measure both states on every kind of pages at every size."""
-    section = Section("triad", "a = b + c * d on arrays that were never written")
+    section = Section("a = b + c * d on arrays that were never written")
     sizes = settings.chosen(FULL, QUICK, ARRAYS)
     rounds, seconds = (2, 0.1) if settings.quick else (5, 0.5)
     cells = {
-        (kind, size): Cell(measure, ARRAYS * size, FRESH, nbytes=size, allocator=expression, seconds=seconds)
+        (name(size), kind): partial(ask, FRESH, measure, ARRAYS * size, nbytes=size, allocator=each, seconds=seconds)
         for size in sizes
-        for kind, expression in KINDS.items()
+        for kind, each in KINDS.items()
     }
-    found = section.measure(cells, rounds, settings)
-    columns = ["each array", "pages", *STATES, "ratio", "zero page", "page faults"]
-    table = Table("MFlop/s, and what of b, c and d is the zero page if they were never written", columns)
-    series: dict[str, list[float]] = {f"{state}, {kind}": [] for state in STATES for kind in KINDS}
-    for (kind, size), replies in found.items():
-        rates = [2 * (size // 8) / middle(replies, state) / 1e6 for state in STATES]
-        for state, rate in zip(STATES, rates, strict=True):
-            series[f"{state}, {kind}"].append(rate)
-        times = units.digits(ratio(replies, "written", "never written").value)
-        shared, faulted = units.share(middle(replies, "zero page"), 1), f"{middle(replies, 'faults'):,.0f}"
-        table.rows.append([name(size), kind, *(f"{rate:,.0f}" for rate in rates), times, shared, faulted])
-    section.tables.append(table)
-    never, written = (f"{series[f'{state}, 4 KiB pages'][-1]:,.0f}" for state in STATES)
+    found = section.measure(settings, rounds, cells)
+    rows = {key: each.medians() | {"ratio": each.ratio(*STATES).value} for key, each in found.items()}
+    title = "MFlop/s, and what of b, c and d is the zero page if they were never written"
+    number = "{:,.0f}".format
+    formats = dict.fromkeys(STATES, number) | {
+        "ratio": units.digits,
+        "zero page": "{:.0%}".format,
+        "page faults": number,
+    }
+    section.table(title, ["each array", "pages"], rows, formats)
+    largest = rows[name(sizes[-1]), "4 KiB pages"]
+    never, written = (number(largest[state]) for state in STATES)
     section.notes.append(
         f"The zero-page trap: with arrays of {name(sizes[-1])} on 4 KiB pages the triad seems to run at {never}"
         f" MFlop/s; on arrays that were written once it runs at {written}. A warm-up does not help: b, c and d remain"
         " the kernel's single zero page, in the cache. Write arrays before you measure, or call"
         " firsttouch.inspect(b).is_backed."
     )
-    title = "a = b + c * d in doubles: the same zeros, the same result"
-    section.pictures.append(lines(title, sizes, series, "MFlop/s"))
+    section.picture("a = b + c * d in doubles: the same zeros, the same result", "MFlop/s", rows, STATES)
     return section

@@ -5,31 +5,32 @@ writes the zeros at once, with `calloc`, which NumPy's `zeros` uses, on 1,024 x 
 12.4 us on Windows, 133 times faster, and 474.5 us against 24.3 us under the Windows Subsystem for Linux, 20 times.
 This experiment measures what remains of that when the array is summed and written.
 
-*Fresh*: no array is freed before the next is created, so each is on memory that is new to the process, as in a program
-that keeps its arrays. *Recycled*: each is freed before the next, which the C library and pools serve from resident
-memory.
+No array is freed before the next is created, so each is on memory that is new to the process, as in a program that
+keeps its arrays.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import firsttouch as ft
 from firsttouch._internal import units
-from firsttouch.tools.bench.common import KIB, MIB, Cell, Section, Settings, lines, middle, name
-from firsttouch.tools.measuring.report import Table
+from firsttouch.tools.bench.common import KIB, MIB, Section, Settings, name
+from firsttouch.tools.measuring.contenders import DEFAULT
+from firsttouch.tools.measuring.processes import ask
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 ARRAYS = 2
 FULL, QUICK = (4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB, 512 * MIB), (4 * KIB, 8 * MIB, 64 * MIB)
 ORIGINAL = 8 * MIB
 LAZY, EAGER = "np.zeros", "np.empty + fill(0)"
-PHASES, REGIMES = ("create", "sum", "write", "total"), ("fresh", "recycled")
-KEPT = 256 << 20  # bytes of arrays that are live together, so that each is on new memory
+PHASES = ("create", "sum", "write", "total")
+KEPT, MOST = 256 * MIB, 1000  # bytes of arrays that are live together, so that each is on new memory; and arrays
 
 
 def eager(items: int) -> Array:
@@ -62,49 +63,34 @@ def life(make: Callable[[int], Array], items: int) -> tuple[list[float], Array]:
     return [created - start, summed - created, written - summed, written - start], array
 
 
-def measure(maker: str, nbytes: int, seconds: float, most: int) -> dict[str, float]:
-    """Measure life after life in one process: `fresh`, freeing none before the next; then `recycled`, freeing each."""
+def measure(maker: str, nbytes: int) -> dict[str, float]:
+    """Measure life after life in one process, freeing none before the next."""
     make, items = MAKERS[maker], nbytes // 8
-    lives = [life(make, items) for _ in range(max(1, min(most, KEPT // nbytes)))]
-    fresh = [times for times, _ in lives]
-    lives.clear()
-    life(make, items)  # reuses what the others left
-    recycled: list[list[float]] = []
-    end = time.perf_counter() + seconds
-    while not recycled or (len(recycled) < most and time.perf_counter() < end):
-        recycled.append(life(make, items)[0])
-    medians = {regime: np.median(rows, axis=0) for regime, rows in zip(REGIMES, (fresh, recycled), strict=True)}
-    return {f"{regime} {phase}": float(row[at]) for regime, row in medians.items() for at, phase in enumerate(PHASES)}
+    lives = [life(make, items) for _ in range(max(1, min(MOST, KEPT // nbytes)))]
+    medians = np.median([times for times, _ in lives], axis=0)
+    return dict(zip(PHASES, medians.tolist(), strict=True))
 
 
 def run(settings: Settings) -> Section:
     """Measure every way at every size."""
-    section = Section("zeros", "Creating zeros, summing and writing them")
+    section = Section("Creating zeros, summing and writing them on new memory")
     sizes = settings.chosen(FULL, QUICK, ARRAYS)
-    effort: dict[str, Any] = {"seconds": 0.03, "most": 50} if settings.quick else {"seconds": 0.2, "most": 1000}
     cells = {
-        (maker, size): Cell(measure, max(KEPT, 2 * size), maker=maker, nbytes=size, **effort)
+        (name(size), maker): partial(ask, DEFAULT, measure, max(KEPT, 2 * size), maker=maker, nbytes=size)
+        for size in sizes
         for maker in MAKERS
+    }
+    found = section.measure(settings, 1 if settings.quick else 3, cells)
+    rows = {key: replies.medians() for key, replies in found.items()}
+    section.table("Medians", ["each array", "way"], rows, dict.fromkeys(PHASES, units.seconds))
+    gains = {
+        (name(size),): {phase: rows[name(size), EAGER][phase] / rows[name(size), LAZY][phase] for phase in PHASES}
         for size in sizes
     }
-    found = section.measure(cells, 1 if settings.quick else 3, settings)
-
-    def gain(size: int, figure: str) -> float:
-        return middle(found[EAGER, size], figure) / middle(found[LAZY, size], figure)
-
-    nearest, series = min(sizes, key=lambda size: abs(np.log(size / ORIGINAL))), dict[str, list[float]]()
-    for regime in REGIMES:
-        for size in sizes:
-            table = Table(f"{name(size)}, {regime} memory, medians", ["way", *PHASES])
-            for maker in MAKERS:
-                times = (units.seconds(middle(found[maker, size], f"{regime} {phase}")) for phase in PHASES)
-                table.rows.append([maker, *times])
-            section.tables.append(table)
-        created, used = (units.times(gain(nearest, f"{regime} {phase}")) for phase in ("create", "total"))
-        section.notes.append(
-            f"On {regime} memory, {LAZY} of {name(nearest)} are created {created} as fast as {EAGER}; created, summed"
-            f" and written, {used}."
-        )
-        series |= {f"{regime}: {phase}": [gain(size, f"{regime} {phase}") for size in sizes] for phase in PHASES[::3]}
-    section.pictures.append(lines(f"{LAZY} compared with {EAGER}", sizes, series, "times faster"))
+    nearest = name(min(sizes, key=lambda size: abs(size - ORIGINAL)))
+    created, used = (units.times(gains[nearest,][phase]) for phase in ("create", "total"))
+    section.notes.append(
+        f"{LAZY} of {nearest} are created {created} as fast as {EAGER}; created, summed and written, {used}."
+    )
+    section.picture(f"{LAZY} compared with {EAGER}", "times faster", gains, ["create", "total"])
     return section

@@ -53,9 +53,9 @@ def main(words: Sequence[str]) -> int:
     out = output.checked(given, "bench", "numpy", "rich")
 
     from firsttouch.tools.bench.common import Settings
-    from firsttouch.tools.measuring.machine import cautions, describe
+    from firsttouch.tools.measuring.machine import describe
 
-    said, sections, chosen = cautions(), list["Section"](), list(NAMES if "all" in names else dict.fromkeys(names))
+    sections, chosen = dict[str, "Section"](), list(NAMES if "all" in names else dict.fromkeys(names))
     for name in chosen:
         try:
             with Progress(name, out.quiet) as bar:
@@ -66,16 +66,15 @@ def main(words: Sequence[str]) -> int:
             continue
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted in {name}; no file is written") from None
-        sections.append(section)
+        sections[name] = section
         if out.prints:
             print(f"{name}: {section.title}\n")
             out.show(section.tables, [], section.notes)
             print(flush=True)
     if sections:
-        out.show([], [], [f"note: {caution}" for caution in said])
-        about = {"machine": describe(), "cautions": said, "date": datetime.date.today().isoformat()}
-        pictures = [picture for section in sections for picture in section.pictures]
-        out.save(lambda: about | {"experiments": [_figures(section) for section in sections]}, pictures)
+        about = {"machine": describe(), "date": datetime.date.today().isoformat()}
+        pictures = [picture for section in sections.values() for picture in section.pictures]
+        out.save(lambda: about | {"experiments": [_figures(*each) for each in sections.items()]}, pictures)
     return 0 if len(sections) == len(chosen) else 1
 
 
@@ -106,5 +105,6 @@ def _row(name: str, question: str) -> str:
     return textwrap.fill(question, 80, initial_indent=f"  {name:11}  ", subsequent_indent=" " * 15)
 
 
-def _figures(section: Section) -> dict[str, Any]:
-    return {name: value for name, value in asdict(section).items() if name not in ("asked", "pictures")}
+def _figures(name: str, section: Section) -> dict[str, Any]:
+    tables = [asdict(table) for table in section.tables]
+    return {"name": name, "title": section.title, "tables": tables, "notes": section.notes, "raw": section.raw}

@@ -39,7 +39,7 @@ def main(words: Sequence[str]) -> int:
     """Print the script."""
     _parser().parse(words)
     cases = [f"        *:{command}) options='{' '.join(each.options())}' ;;" for command, each in parsers().items()]
-    print(_SCRIPT.format(commands=" ".join(COMMANDS), about=" ".join(ABOUT), cases="\n".join(cases)))
+    print(_SCRIPT.format(commands=" ".join(COMMANDS), about=" ".join([*ABOUT, "--version"]), cases="\n".join(cases)))
     return 0
 
 

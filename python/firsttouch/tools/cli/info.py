@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 from firsttouch.tools.cli import output
 from firsttouch.tools.cli.output import Parser
@@ -19,7 +20,6 @@ _EXAMPLES = """\
 for example:
   firsttouch --info
   firsttouch --info --json -
-  MALLOC_TRIM_THRESHOLD_=65536 firsttouch --info      as a program would see it
 """
 
 
@@ -42,5 +42,6 @@ def _parser() -> Parser:
 
 
 def _fold(head: str, value: str) -> str:
-    """Wrap a long value into lines that are indented to its beginning."""
-    return textwrap.fill(value, 80, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
+    """Wrap a long value, but for paths, into lines that are indented to its beginning."""
+    indents: dict[str, Any] = {"initial_indent": head, "subsequent_indent": " " * len(head)}
+    return textwrap.fill(value, 80, break_long_words=False, break_on_hyphens=False, **indents)

@@ -186,15 +186,11 @@ def _counted() -> list[float]:
 
 
 def _as_json(settings: dict[str, Any]) -> str:
-    """Format settings as JSON: to import json takes longer than all else here."""
-    from _json import encode_basestring_ascii as quoted
+    """Format settings by json's own encoder: to import all of json takes longer than all else here."""
+    from _json import encode_basestring_ascii, make_encoder
 
-    def text(value: Any) -> str:
-        if isinstance(value, str):
-            return str(quoted(value))
-        return {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))
-
-    return f"{{{', '.join(f'{quoted(name)}: {text(value)}' for name, value in settings.items())}}}"
+    encode: Any = make_encoder(None, repr, encode_basestring_ascii, None, ": ", ", ", False, False, False)
+    return "".join(encode(settings, 0))
 
 
 def become(file: str, words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
@@ -306,7 +302,10 @@ def checked(expression: str, of: str) -> str:
             _firsttouch.install(allocator)  # only this shows whether it can serve the whole process
             _firsttouch.uninstall()
     except (ValueError, TypeError, MemoryError, _firsttouch.UnsupportedError) as error:
-        raise BadUsageError(f"{of}: --allocator: {error}") from None
+        from firsttouch.tools.measuring.contenders import LIBRARIES
+
+        hint = "; firsttouch compare --all preloads it, where it is installed" if expression in LIBRARIES else ""
+        raise BadUsageError(f"{of}: --allocator: {error}{hint}") from None
     except ImportError:
         pass  # NumPy is not installed, and the program may not need it
     return expression

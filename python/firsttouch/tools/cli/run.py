@@ -51,8 +51,8 @@ the program. Options for every run may stand in ~/.config/firsttouch/run and in
 the variable FIRSTTOUCH_OPTIONS.
 """
 
-#: The options with a value, and the others: what stands for the value, and the help.
-_VALUES = {
+#: The options: what stands for the value, if they have one, and the help.
+_OPTIONS = {
     "--json": (
         "FILE",
         (
@@ -75,48 +75,48 @@ _VALUES = {
             " the largest blocks; auto is what the machine or container has left, less a reserve"
         ),
     ),
+    "--quiet": (None, "print no report on standard error"),
+    "--lines": (None, "record the lines of live arrays, for firsttouch why PID"),
+    "--all": (None, "serve all large blocks of a Python program, not only NumPy's arrays"),
 }
-_FLAGS = {
-    "--quiet": "print no report on standard error",
-    "--lines": "record the lines of live arrays, for firsttouch why PID",
-    "--all": "serve all large blocks of a Python program, not only NumPy's arrays",
-}
+_WITH_VALUE = [option for option, (value, _) in _OPTIONS.items() if value]
 
 
 def main(words: Sequence[str]) -> int:
     """Check what can be checked, then become the program, or wait for it where more is to be told after it."""
-    given: Any
-    own, found = program.split(words, list(_VALUES))
+    own, found = program.split(words, _WITH_VALUE)
     given = _parsed(own)
     if given is None or found is None:
-        given, found = program.parse(_parser(), words, list(_VALUES))
+        named, found = program.parse(_parser(), words, _WITH_VALUE)
+        given = {name: value for name, value in vars(named).items() if value not in (None, False)}
     _add_usual(given, found)
-    settings = _settings(given)
+    settings = {name: check(given[name]) for name, check in _CHECKS.items() if name in given}
     start = _of_other(found, settings) if found.executable is not None else _of_python(given, found, settings)
-    if given.limit is None and given.html is None:
+    if "limit" not in given and "html" not in given:
         start()
 
     def wait() -> int:
-        if given.limit is None:
+        if "limit" not in given:
             return program.wait_for(start)
         from firsttouch.tools.cli import budget
 
         return budget.run(settings, start)
 
-    return program.passed_on(wait() if given.html is None else _paged(given.html, settings, wait))
+    return program.passed_on(_paged(given["html"], settings, wait) if "html" in given else wait())
 
 
 def _paged(name: str, settings: dict[str, Any], run: Callable[[], int]) -> int:
-    """Run the program and write its report as a page; return its status."""
+    """Run the program and write its report as a page, and as JSON if requested; return its status."""
     import json
     import tempfile
 
     from firsttouch.tools.cli.output import Output
     from firsttouch.tools.measuring.report import Table
 
-    if "json" in settings:
-        raise BadUsageError("run: --html and --json exclude each other")
-    out = Output("run", html=files.checked("run", "--html", name))
+    pattern = settings.get("json", "")
+    if files.has_fields(pattern):
+        raise BadUsageError("run: --html shows the report of one process: beside it, --json takes no %r and %p")
+    out = Output("run", json=pattern.replace("%%", "%") or None, html=files.checked("run", "--html", name))
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
         path = os.path.join(folder, "report.json")
         settings["json"] = files.escape(path)
@@ -129,13 +129,14 @@ def _paged(name: str, settings: dict[str, Any], run: Callable[[], int]) -> int:
                 speak.line("no page: the program left no report, as it was killed, ended by os._exit or never started")
             return status
     out.page([Table("", (), list(report["rows"].items()))], report["remarks"], [report["conclusion"]])
+    out.save(lambda: report)
     return status
 
 
-def _of_python(given: Any, found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn]:
+def _of_python(given: dict[str, Any], found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn]:
     """Return what becomes a Python program."""
     words = program.python(found)
-    if not given.all:
+    if "all" not in given:
         return lambda: program.start(words, settings)
     _check(words[0])
     if any(option in settings for option in _OF_PYTHON):  # which the start-up hook obeys, and reports on
@@ -163,7 +164,7 @@ _VARIABLE, _FILE = "FIRSTTOUCH_OPTIONS", "~/.config/firsttouch/run"
 _OF_PYTHON = ("allocator", "limit", "lines")
 
 
-def _add_usual(given: Any, found: Program) -> None:
+def _add_usual(given: dict[str, Any], found: Program) -> None:
     """Add the options for every run, where the command line has no others and the program can obey them."""
     unheard = (*_OF_PYTHON, "all") if found.executable is not None else ()
     for place, text in ((f"the variable {_VARIABLE}", os.environ.get(_VARIABLE, "")), (_FILE, _of_file())):
@@ -177,10 +178,9 @@ def _add_usual(given: Any, found: Program) -> None:
             usual = None
         if usual is None:
             raise BadUsageError(f"run: {place}: only options of firsttouch run may stand there, not {text.strip()!r}")
-        rivals = ("json", "html") if given.json or given.html else ()
-        for name, value in vars(usual).items():
-            if name not in (*unheard, *rivals) and not getattr(given, name):
-                setattr(given, name, value)
+        for name, value in usual.items():
+            if name not in unheard:
+                given.setdefault(name, value)
 
 
 def _of_file() -> str:
@@ -191,32 +191,22 @@ def _of_file() -> str:
         return ""
 
 
-class _Options:
-    """The options, none of them given yet."""
-
-    quiet = all = lines = False
-    json = html = allocator = limit = None
-
-
-def _parsed(words: Sequence[str]) -> _Options | None:
-    """Parse options in their plain forms. None stands for everything else, which argparse explains.
+def _parsed(words: Sequence[str]) -> dict[str, Any] | None:
+    """Parse options in their plain forms, by name. None stands for everything else, which argparse explains.
 
     To import argparse takes longer than all else before the program starts.
     """
-    given, rest = _Options(), list(words)
-    while rest:
-        word = rest.pop(0)
-        word = "--quiet" if word == "-q" else word
-        option, equals, value = word.partition("=")
-        if word in _FLAGS:
-            setattr(given, word[2:], True)
-            continue
-        if option not in _VALUES or not (equals or rest):
+    given: dict[str, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        option, equals, value = ("--quiet" if word == "-q" else word).partition("=")
+        if option not in _OPTIONS or (equals and option not in _WITH_VALUE):
             return None
-        value = value if equals else rest.pop(0)
+        if option in _WITH_VALUE and not equals:
+            value = next(rest, "--")
         if value.startswith("-") and value != "-":
             return None
-        setattr(given, option[2:], value)
+        given[option[2:]] = value if option in _WITH_VALUE else True
     return given
 
 
@@ -224,27 +214,12 @@ def _parser() -> Parser:
     from firsttouch.tools.cli.output import Parser
 
     parser = Parser("run", _DESCRIPTION, _USAGE, _EXAMPLES)
-    for option, (metavar, text) in _VALUES.items():
-        parser.add_argument(option, metavar=metavar, help=text)
-    for option, text in _FLAGS.items():
-        parser.add_argument(*(["-q"] if option == "--quiet" else []), option, action="store_true", help=text)
+    for option, (metavar, text) in _OPTIONS.items():
+        if metavar:
+            parser.add_argument(option, metavar=metavar, help=text)
+        else:
+            parser.add_argument(*(["-q"] if option == "--quiet" else []), option, action="store_true", help=text)
     return parser
-
-
-def _settings(given: Any) -> dict[str, Any]:
-    """Return the settings to pass on; options that were not given are left out."""
-    settings: dict[str, Any] = {}
-    if given.quiet:
-        settings["quiet"] = True
-    if given.json is not None:
-        settings["json"] = files.checked("run", "--json", given.json, fields=True)
-    if given.allocator is not None:
-        settings["allocator"] = program.checked(given.allocator, "run")
-    if given.lines:
-        settings["lines"] = program.LINES_FROM
-    if given.limit is not None:
-        settings["limit"] = _limit(given.limit)
-    return settings
 
 
 def _limit(text: str) -> int | str:
@@ -263,6 +238,15 @@ def _limit(text: str) -> int | str:
         )
     return int(limit)
 
+
+#: How the values of options become the settings to pass on.
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "quiet": bool,
+    "json": lambda name: files.checked("run", "--json", name, fields=True),
+    "allocator": lambda expression: program.checked(expression, "run"),
+    "lines": lambda _: program.LINES_FROM,
+    "limit": _limit,
+}
 
 #: The type of the program header that names the dynamic loader.
 _INTERPRETER = 3

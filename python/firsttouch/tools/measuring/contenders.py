@@ -39,10 +39,11 @@ LIBRARIES = {
     "tbbmalloc": "libtbbmalloc_proxy.so*",
 }
 
-#: How the names of the variables begin that configure glibc's malloc, mimalloc, jemalloc, tcmalloc and tbbmalloc.
-PREFIXES = ("MALLOC_", "MIMALLOC_", "_RJEM_MALLOC_CONF", "TCMALLOC_", "TBB_MALLOC_")
-# Settings of the caller's that would change a contender unnoticed.
-FOREIGN = (*PREFIXES, "GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH", "TBB_")
+#: How the names of the caller's settings begin that would change a contender unnoticed.
+_FOREIGN = (
+    *("MALLOC_", "MIMALLOC_", "_RJEM_MALLOC_CONF", "TCMALLOC_", "TBB_"),
+    *("GLIBC_TUNABLES", "LD_PRELOAD", "FIRSTTOUCH"),
+)
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,7 @@ class Contender:
     environment: dict[str, str] = field(default_factory=dict[str, str])
     install: bool | str = False
 
-    def full_environment(self) -> dict[str, str]:
-        """Return the environment of a worker; BLAS uses one thread, so that runs are repeatable."""
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-        fixed = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        return {**kept, **fixed, **self.environment}
 
-
-NUMPY = Contender("NumPy")
-FIRSTTOUCH = Contender("firsttouch", install=True)
 DEFAULT = Contender("the default")
 AGAIN = Contender("the same again")  # for A/A: the difference between two equal contenders
 POOL = Contender("pool()", install=True)
@@ -120,7 +113,7 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
 
     `report` is a folder: each process of a served program writes a file there.
     """
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
     kept.setdefault("PYTHONHASHSEED", "0")  # the order of sets must not differ between runs
     found = {**kept, **contender.environment}
     file = None if report is None else f"{report.replace('%', '%%')}/%p.json"
@@ -135,7 +128,7 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
 
 def left_out() -> list[str]:
     """Return the caller's settings that no contender gets."""
-    return sorted(name for name in os.environ if name.startswith(FOREIGN))
+    return sorted(name for name in os.environ if name.startswith(_FOREIGN))
 
 
 def how(contender: Contender, program: Sequence[str], python: bool) -> str:

@@ -1,4 +1,4 @@
-"""The machine's memory: its facts, what they mean for arrays, and what disturbs a measurement.
+"""The machine's memory: its facts, and what they mean for arrays.
 
 Files of the kernel are read below a root, which tests replace. Any of them may be missing.
 """
@@ -15,18 +15,13 @@ from pathlib import Path
 
 from firsttouch import _firsttouch
 from firsttouch._internal import units
-from firsttouch.tools.measuring.contenders import LIBRARIES, PREFIXES
+from firsttouch.tools import preload
+from firsttouch.tools.measuring.contenders import LIBRARIES
 
 _THP = "sys/kernel/mm/transparent_hugepage"
 
 #: Where the kernel's files are. Other systems have none, whatever an emulator shows there.
 ROOT = Path("/" if sys.platform == "linux" else "/no such folder")
-
-#: The largest block that glibc maps, so half of the most to which it raises its trim threshold itself.
-_TRIMS = 32 << 20
-
-#: The share of a processor that other programs may take before it is reported.
-_LOAD = 0.25
 
 
 def read(path: Path) -> str:
@@ -76,7 +71,7 @@ def describe(root: Path = ROOT) -> dict[str, str]:
         "reserved huge pages": ", ".join(f"{count} of {size}" for size, count in _reserved(root)),
         "NUMA": (nodes := read(root / "sys/devices/system/node/has_memory")) and f"memory on node {nodes}",
         "malloc": ", ".join(_mallocs(root)) or " ".join(platform.libc_ver()).strip(),
-        "settings": ", ".join(f"{name}={value}" for name, value in _settings().items()),
+        "preloaded library": preload.missing() or preload.FILE,
         "system": f"{platform.system()} {platform.release()} on {platform.machine()}",
         "Python": f"{platform.python_implementation()} {platform.python_version()}{gil}",
         "NumPy": metadata.version("numpy"),
@@ -104,12 +99,6 @@ def _mallocs(root: Path) -> list[str]:
     return sorted(path for path in paths if path[:1] == "/" and any(peer in Path(path).name for peer in LIBRARIES))
 
 
-def _settings() -> dict[str, str]:
-    """Return the environment variables that configure a malloc."""
-    names = (*PREFIXES, "GLIBC_TUNABLES", "LD_PRELOAD", "PYTHONMALLOC")
-    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(names)}
-
-
 def meaning(root: Path = ROOT) -> Iterator[str]:
     """Yield what follows for arrays, as sentences."""
     if sys.platform != "linux":
@@ -129,11 +118,6 @@ def meaning(root: Path = ROOT) -> Iterator[str]:
         yield "several NUMA nodes: memory is placed on the node of the thread that touches it first"
     if loaded := _mallocs(root):
         yield f"{', '.join(loaded)} replaces malloc; under firsttouch it still serves everything but large arrays"
-    elif (low := os.environ.get("MALLOC_TRIM_THRESHOLD_", "")).isdecimal() and int(low) < _TRIMS:
-        yield (
-            f"MALLOC_TRIM_THRESHOLD_={low} is set: glibc then no longer adapts its thresholds to the program, and"
-            " returns and faults in the same memory repeatedly; arrays in the pool are not affected"
-        )
     _, group, address_space, data = _firsttouch.memory_bounds()
     if group:
         left = units.size(max(0, group[0] - group[1]))
@@ -147,19 +131,3 @@ def meaning(root: Path = ROOT) -> Iterator[str]:
             yield f"{command} is {size}: reserved but unused memory counts, too; larger arrays fail"
     if read(root / "proc/sys/vm/overcommit_memory") == "2":
         yield "overcommit is strict: every mapped byte counts, touched or not, so sparse arrays count in full"
-
-
-def cautions(root: Path = ROOT) -> list[str]:
-    """Return what makes measurements here less reliable, as sentences; called when they begin."""
-    said: list[str] = []
-    load, count = float((read(root / "proc/loadavg") or "0").split()[0]), os.cpu_count() or 1
-    if load > _LOAD * count:
-        said.append(f"other programs were running: the load average was {load:.1f} at the start, on {count} processors")
-    governor = read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-    if governor not in ("", "performance"):
-        said.append(f"the governor {governor} changes the processor's frequency during a measurement")
-    thp = chosen(root / _THP / "enabled")
-    if thp in ("always", "never"):
-        what = {"always": "every program gets them without advice", "never": "no program gets them"}[thp]
-        said.append(f"transparent huge pages are on {thp!r}: {what}; figures of machines on 'madvise' will differ")
-    return said

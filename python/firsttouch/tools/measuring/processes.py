@@ -8,12 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firsttouch.tools.measuring.contenders import Contender
+from firsttouch.tools.measuring.contenders import Contender, environment
 
 if sys.platform == "win32":
     from firsttouch.tools.measuring import jobs
@@ -75,55 +75,24 @@ def once(command: Sequence[str], environment: Mapping[str, str], stdin: str, std
     return Run(**found)
 
 
-@dataclass(frozen=True)
-class Call:
-    """A function that workers call, by name."""
+def ask(contender: Contender, function: Callable[..., Any], footprint: int = 0, **arguments: Any) -> Any:
+    """Let a new process of the contender call a function, by its name, and return the value, which must suit JSON.
 
-    module: str
-    function: str
-    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    @property
-    def request(self) -> str:
-        """What a worker is sent, a line; the function may be importable only in this process."""
-        return json.dumps(vars(self) | {"path": sys.path}) + "\n"
-
-
-TOUCH = "firsttouch.tools.measuring.worker", "touch"
-
-
-def worker(contender: Contender) -> list[str]:
-    """Return the command that starts the process of a contender, which ends with us.
-
-    The current directory is not on its path (``-P``): a ``json.py`` there must not be imported. Options that ignore the
-    environment or the user's site-packages are passed on.
+    It first touches as many bytes as the function can use. The current directory is not on its path (``-P``): a
+    ``json.py`` there must not be imported.
     """
-    flags = {"-I": sys.flags.isolated, "-E": sys.flags.ignore_environment, "-s": sys.flags.no_user_site}
-    options = ["-P", *(option for option, is_set in flags.items() if is_set)]
-    installed = [contender.install if isinstance(contender.install, str) else "process"] if contender.install else []
-    return [sys.executable, *options, "-m", "firsttouch.tools.measuring.worker", str(os.getpid()), *installed]
-
-
-def ask(contender: Contender, calls: Sequence[Call]) -> list[Any]:
-    """Let a new process of the contender call functions, one after the other, and return their values."""
+    asked = {"module": function.__module__, "function": function.__name__, "arguments": arguments}
     done = subprocess.run(
-        worker(contender),
-        input="".join(call.request for call in calls),
-        env=contender.full_environment(),
+        [sys.executable, "-P", "-m", "firsttouch.tools.measuring.worker", str(os.getpid())],
+        input=json.dumps(asked | {"footprint": footprint, "path": sys.path}),
+        env=environment(contender),
         stdout=subprocess.PIPE,
         text=True,
         check=False,
         process_group=None if sys.platform == "win32" else 0,  # Ctrl-C reaches only the command, which then ends it
     )
-    replies = [value(line, contender) for line in done.stdout.splitlines()]
-    if len(replies) < len(calls):
-        raise RuntimeError(f"the worker of {contender.name} ended with status {done.returncode}")
-    return replies
-
-
-def value(line: str, contender: Contender) -> Any:
-    """Return the value in the reply of a worker; raise RuntimeError for an error in it."""
-    reply = json.loads(line)
-    if "error" in reply:
-        raise RuntimeError(f"in the worker of {contender.name}:\n{reply['error']}")
+    reply = json.loads(done.stdout or "{}")
+    if "value" not in reply:
+        why = reply.get("error", f"it ended with status {done.returncode}")
+        raise RuntimeError(f"in the worker of {contender.name}: {why}")
     return reply["value"]

@@ -1,4 +1,4 @@
-"""A contender's process: replies to each JSON line on standard input with one on standard output."""
+"""A contender's process: calls the function that standard input names, and replies on standard output, as JSON."""
 
 from __future__ import annotations
 
@@ -32,23 +32,19 @@ def touch(nbytes: int) -> None:
 
 
 def main() -> None:
-    """Install the expression behind our parent's number, if there is one; then reply until standard input ends."""
+    """Reply, or end with the process that started this one, whose number is the argument."""
     _firsttouch.end_with(int(sys.argv[1]))
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # output of an experiment must not reach the pipe
-    for expression in sys.argv[2:]:
-        import firsttouch
-
-        firsttouch.install(expression, trim_c_library=True)  # as `firsttouch run` does
-    for line in sys.stdin:
-        request = json.loads(line)
-        sys.path[:] = request["path"]
-        try:
-            function = getattr(importlib.import_module(request["module"]), request["function"])
-            reply = {"value": function(**request["arguments"])}
-        except Exception:
-            reply = {"error": traceback.format_exc()}
-        print(json.dumps(reply), file=pipe, flush=True)
+    asked = json.load(sys.stdin)
+    sys.path[:] = asked["path"]
+    try:
+        touch(asked["footprint"])
+        function = getattr(importlib.import_module(asked["module"]), asked["function"])
+        reply = {"value": function(**asked["arguments"])}
+    except Exception:
+        reply = {"error": traceback.format_exc()}
+    print(json.dumps(reply), file=pipe, flush=True)
 
 
 if __name__ == "__main__":
