@@ -99,9 +99,6 @@ def _imported() -> None:
 def _install() -> None:
     global allocator, installed, module
     module = load()
-    if not module.BACKEND:
-        _refused("firsttouch has no backend for this platform")
-        return
     module.register(budget_made=add_reasons)
     options = settings.load()
     if "allocator" in options:

@@ -15,7 +15,6 @@ _Array: typing.TypeAlias = npt.NDArray[typing.Any]
 _Size: typing.TypeAlias = typing.SupportsIndex | str
 
 __version__: str
-BACKEND: bool
 SMALL_LIMIT: int
 
 _allocators: types.ModuleType

@@ -59,8 +59,7 @@ class use:
     """
 
     def __init__(self, allocator: AllocatorLike | Literal["process"] | None = "process") -> None:
-        own = _firsttouch.default_pool if _firsttouch.BACKEND else _firsttouch.numpy_default
-        self._allocator = chosen(allocator, "use()") or own()
+        self._allocator = chosen(allocator, "use()") or _firsttouch.default_pool()
 
     def __repr__(self) -> str:
         return f"use({self._allocator!r})"

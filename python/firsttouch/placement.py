@@ -135,7 +135,7 @@ def touch(
     ValueError
         If `threads` is not one of the above.
     MemoryError
-        If less memory is available.
+        If there is no memory for the pages.
 
     See Also
     --------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Literal, NamedTuple
 
 from firsttouch import _firsttouch
@@ -135,11 +134,6 @@ def install(
     UnsupportedError
         If NumPy's memory handler is not as expected.
 
-    Warns
-    -----
-    RuntimeWarning
-        If firsttouch has no backend for this platform. NumPy then goes on as before.
-
     See Also
     --------
     use : Choose an allocator for a block of code.
@@ -164,10 +158,6 @@ def install(
 
     """
     named = chosen(allocator, "install()")
-    if not _firsttouch.BACKEND:
-        message = "firsttouch has no backend for this platform: NumPy's arrays stay with NumPy's own allocator"
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
-        return
     _firsttouch.install(named, arrays_only, trim_c_library)
 
 

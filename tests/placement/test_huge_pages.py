@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.limits.cgroups import group
 from tests.placement import granted
-from tests.programs import quiet, run, start
 
 MIB, GIB = 1 << 20, 1 << 30
 POOLS = Path("/sys/kernel/mm/hugepages")
@@ -44,12 +42,6 @@ def four() -> Iterator[None]:
     yield from reserved(2048, 4)
 
 
-@pytest.fixture
-def many() -> Iterator[None]:
-    """More than a small container has of other memory."""
-    yield from reserved(2048, 48)
-
-
 @pytest.mark.usefixtures("four")
 def test_pages_of_2_mib_are_granted_and_go_back() -> None:
     before = free(2048)
@@ -63,16 +55,6 @@ def test_pages_of_2_mib_are_granted_and_go_back() -> None:
     assert (found.huge, found.small, found.absent) == (6 * MIB, 0, 0)
     del array
     assert free(2048) == before
-
-
-@pytest.mark.usefixtures("many")
-def test_touching_them_takes_no_other_memory() -> None:
-    program = """
-        array = ft.pages("2M", strict=True).empty(96 << 20, "u1")
-        print(ft.touch(array).nbytes >> 20, ft.inspect(array).huge >> 20)
-        """
-    with group(limit=96 * MIB) as place:
-        assert quiet(start(program, preexec_fn=place.enter)) == "96 96\n"
 
 
 @pytest.mark.usefixtures("four")
@@ -107,17 +89,3 @@ def test_without_any_the_receipt_says_so() -> None:
     assert receipt.why_not[0].startswith("huge='1G': the kernel's pool has too few")
     with pytest.raises(MemoryError, match="as a strict placement requires: huge='1G': the kernel's pool has too few"):
         ft.pages("1G", strict=True).zeros(GIB, np.uint8)
-
-
-@pytest.mark.skipif(not pool(2048).is_dir(), reason="this machine has no huge pages of 2 MiB")
-def test_page_sizes_are_known_when_no_file_can_be_opened() -> None:
-    run(
-        """
-        import resource
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
-        text = str(ft.pages(huge="2M"))
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        assert "2M" in text, text
-        """
-    )

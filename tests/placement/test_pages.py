@@ -54,7 +54,7 @@ def test_strict_raises_instead_of_falling_back() -> None:
 def test_more_than_there_is_is_an_error_before_the_kernel_kills() -> None:
     total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
     asked = int(total * 0.99) & ~4095
-    left = r"with about [\d.]+ \w+ for .*, and [\d.]+ \w+ are available"
+    left = r"and [\d.]+ \w+ are available"
     with pytest.raises(MemoryError, match=rf"resident at once \(populate\), {left}"):
         ft.pages(populate=True).zeros(asked, np.uint8)
     with pytest.raises(MemoryError, match=rf"resident at once \(lock\), {left}"):
@@ -70,15 +70,11 @@ def test_more_than_a_container_has_is_an_error_too() -> None:
             except MemoryError as error:
                 print(error)
         print(ft.pages(populate=True).zeros(16 << 20, "u1").sum())
-        try:
-            ft.touch(ft.pages().zeros(512 << 20, "u1"))
-        except MemoryError as error:
-            print(error)
         """
     with group(limit=256 * MIB) as place:
         lines = quiet(start(program, preexec_fn=place.enter)).splitlines()
     assert [line for line in lines if "are available in this machine or its memory cgroup" not in line] == ["0"]
-    assert len(lines) == 5
+    assert len(lines) == 4
 
 
 def test_receipts_of_pools_say_what_was_recycled_and_what_is_fresh() -> None:

@@ -10,7 +10,7 @@ from tests.sight.conftest import PAGE, fresh
 
 pytestmark = pytest.mark.quick
 
-NAMES = ["scan_pages", "open_pages", "nodes_of_pages", "resident", "read_mappings", "only_node"]
+NAMES = ["scan_pages", "open_pages", "nodes_of_pages", "resident", "only_node"]
 
 
 def some() -> np.ndarray:

@@ -1,6 +1,6 @@
 //! Status codes, and the message of a thread's last error. Nothing here allocates.
 
-use firsttouch::allocator::{AllocError, Limit};
+use firsttouch::allocator::AllocError;
 use firsttouch::reserve::{WithReserve, is_ready};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
@@ -80,7 +80,7 @@ pub fn fail(status: Status, message: impl Display) -> Status {
 
 /// The same for a request that failed.
 pub fn refuse(error: AllocError) -> Status {
-    fail(if error.limit == Limit::Unsupported { Status::Unsupported } else { Status::NoMemory }, error)
+    fail(Status::NoMemory, error)
 }
 
 /// Runs the body of a function: a panic, which would be a fault of this library, must not cross into C.

@@ -6,7 +6,7 @@ use firsttouch::allocator::find;
 use firsttouch::numa::{NodeMemory, Outer, Policy, Topology};
 use firsttouch::os;
 use firsttouch::pages::migration::{migrate, whole_pages};
-use firsttouch::pages::placement::{Outcome, Reason, page_bytes};
+use firsttouch::pages::placement::{Reason, page_bytes};
 use firsttouch::pages::touch::make_real;
 use firsttouch::residency::{query, summarize};
 use firsttouch::size::Bytes;
@@ -91,16 +91,6 @@ struct Receipt {
     threads: c_int,
 }
 
-/// `firsttouch_outcome`.
-fn outcome(outcome: Outcome) -> c_int {
-    match outcome {
-        Outcome::NotAsked => 0,
-        Outcome::Granted => 1,
-        Outcome::Partly(_) => 2,
-        Outcome::Refused(_) => 3,
-    }
-}
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const c_void, out: *mut Receipt) -> Status {
     status_of(|| {
@@ -117,9 +107,15 @@ unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const
             asked: receipt.asked as u64,
             mapped: receipt.bytes as u64,
             page_size: page_bytes(receipt.page) as u64,
-            numa: outcome(receipt.policy),
+            // `firsttouch_outcome`
+            numa: match (receipt.nodes, receipt.nodes_refused) {
+                (None, None) => 0,
+                (Some(_), None) => 1,
+                (Some(_), Some(_)) => 2,
+                (None, Some(_)) => 3,
+            },
             populate: c_int::from(receipt.threads > 0),
-            lock: c_int::from(receipt.locked),
+            lock: c_int::from(pages.placement().lock),
             threads: receipt.threads as c_int,
         };
         // SAFETY: null, or a structure (header).

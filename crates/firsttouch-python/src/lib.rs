@@ -44,7 +44,6 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
     functions.map_or(Ok(()), |functions| python::add(py, functions))?;
     call_sites::look_up(py);
     scratch::scope::look_up(py)?;
-    firsttouch::pages::placement::explicit_page_sizes();
     let _ = NumPy::get(py); // if NumPy is not supported, the error occurs when it is needed
     Ok(())
 }
@@ -84,7 +83,6 @@ mod _firsttouch {
     #[pymodule_init]
     fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("BACKEND", firsttouch::os::BACKEND)?;
         module.add("SMALL_LIMIT", firsttouch::adaptors::SMALL_LIMIT)?;
         module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
         crate::python::begin(module.py())?;

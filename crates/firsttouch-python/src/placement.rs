@@ -34,9 +34,9 @@ fn of_pages<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<
         let name = format!("{mode:?}").to_ascii_lowercase();
         if mode == os::Mode::Local { name } else { format!("{name}:{nodes}") }
     });
-    let (asked, origin) = (asked.to_string(), "pages that were mapped as asked".to_owned());
+    let (locked, asked, origin) = (asked.lock, asked.to_string(), "pages that were mapped as asked".to_owned());
     let (huge, why_not) = (page_name(got.page), PyTuple::new(py, got.why_not())?);
-    Ok((got.asked, got.bytes, asked, huge, nodes, got.threads > 0, got.threads, got.locked, why_not, origin))
+    Ok((got.asked, got.bytes, asked, huge, nodes, got.threads > 0, got.threads, locked, why_not, origin))
 }
 
 /// The receipt of an array's memory: of the placed pages at `address`, or of a pool's block, which begins at `block`; `None` if
@@ -74,14 +74,6 @@ pub fn touch_range(
     let (address, size) = migration::whole_pages(address, nbytes);
     if size == 0 {
         return Ok((0, true));
-    }
-    if let Some((missing, available)) = migration::lacking(address, size) {
-        return Err(PyMemoryError::new_err(format!(
-            "cannot touch {}: {} of them are not resident, and {} are available in this machine or its memory cgroup",
-            Bytes(nbytes),
-            Bytes(missing),
-            Bytes(available)
-        )));
     }
     #[allow(unsafe_code)]
     // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.

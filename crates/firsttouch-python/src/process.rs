@@ -123,7 +123,7 @@ pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 // For tests: a system that refuses, and one with little room.
 
-const CALLS: [(&str, Call); 13] = [
+const CALLS: [(&str, Call); 12] = [
     ("map", Call::Map),
     ("unmap", Call::Unmap),
     ("discard", Call::Discard),
@@ -134,7 +134,6 @@ const CALLS: [(&str, Call); 13] = [
     ("open_pages", Call::OpenPages),
     ("scan_pages", Call::ScanPages),
     ("read_pages", Call::ReadPages),
-    ("read_mappings", Call::ReadMappings),
     ("nodes_of_pages", Call::NodesOfPages),
     ("only_node", Call::OnlyNode),
 ];

@@ -74,8 +74,6 @@ pub enum Limit {
     },
     /// `strict=True`: something that was requested is not granted.
     Placement,
-    /// This platform has no backend.
-    Unsupported,
     /// An upstream or the C library refused without a reason.
     Upstream,
     /// The kernel refused with this `errno`, and no limit explains it.
@@ -112,7 +110,6 @@ impl AllocError {
             Limit::Arena { .. } => "arena",
             Limit::Available { .. } => "available memory",
             Limit::Placement => "strict",
-            Limit::Unsupported => "platform",
             Limit::Upstream => "upstream",
             Limit::Errno(_) => "kernel",
         }
@@ -177,7 +174,6 @@ impl fmt::Display for AllocError {
                 write!(f, "they have to be resident at once, and {} are available", Bytes(available))
             }
             Limit::Placement => write!(f, "the placement is strict, and the system did not grant what was requested"),
-            Limit::Unsupported => write!(f, "firsttouch has no backend for this platform"),
             Limit::Upstream => write!(f, "the upstream allocator has no memory"),
             Limit::Errno(code) => write!(f, "the kernel refused with errno {code}"),
         }

@@ -14,11 +14,8 @@
 //! made from the arguments of a [`factory`]; a [`description`] is shown by its declaration, and its values may be allocators;
 //! and [`fork`], which lists what happens at a fork, is asked to register that. Nothing here depends on Python.
 
-#[cfg(not(any(unix, windows)))]
-compile_error!(
-    "firsttouch cannot be built for this platform: it needs a POSIX C library, or Windows; on macOS the Python package \
-    can be imported but leaves all memory to NumPy"
-);
+#[cfg(not(any(target_os = "linux", windows)))]
+compile_error!("firsttouch needs Linux or Windows");
 
 pub mod adaptors;
 pub mod address_map;

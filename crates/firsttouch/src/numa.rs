@@ -319,18 +319,6 @@ mod tests {
         assert_eq!((found.lacks(0), found.nodes[0].memory.unwrap().total), (None, crate::os::memory_total()));
     }
 
-    fn nodes(text: &str) -> Nodes {
-        Nodes::parse(text).unwrap()
-    }
-
-    fn outer(allowed: &str, bounds: Option<&str>) -> Outer {
-        Outer { with_memory: nodes("0-3"), allowed: nodes(allowed), bounds: bounds.map(nodes) }
-    }
-
-    fn orders(text: &str, outer: &Outer) -> Result<Orders, Reason> {
-        Policy::parse(text).unwrap().within(outer)
-    }
-
     #[test]
     fn policies_round_trip() {
         for text in ["bind:0-1", "bind:all", "preferred:1", "interleave:all", "interleave:0,2,63-65,1023", "local"] {
@@ -352,29 +340,28 @@ mod tests {
 
     #[test]
     fn outer_restrictions_are_never_widened() {
-        let free = outer("0-3", None);
-        assert_eq!(orders("bind:1-2", &free).unwrap().nodes, nodes("1-2"));
-        assert_eq!(orders("interleave:all", &free).unwrap().nodes, nodes("0-3"));
-        assert_eq!(orders("local", &free).unwrap().mode, Mode::Local);
-
-        let cpuset = outer("0-1", None);
-        assert_eq!(orders("bind:2", &cpuset), Err(Reason::Cpuset));
-        let clipped = orders("bind:1-2", &cpuset).unwrap();
-        assert_eq!((clipped.nodes, clipped.clipped), (nodes("1"), true));
-        assert_eq!(orders("interleave:all", &cpuset).unwrap().nodes, nodes("0-1"));
-
-        let numactl = outer("0-3", Some("0,3"));
-        assert_eq!(orders("bind:1", &numactl), Err(Reason::OuterPolicy));
-        assert_eq!(orders("preferred:0", &numactl), Err(Reason::OuterPolicy));
-        let local = orders("local", &numactl).unwrap();
-        assert_eq!((local.mode, local.nodes), (Mode::Bind, nodes("0,3")));
-    }
-
-    #[test]
-    fn where_no_node_is_left_nothing_is_granted() {
-        for policy in ["bind:all", "bind:0", "interleave:all", "local", "preferred:0"] {
-            assert_eq!(orders(policy, &outer("0-1", Some("2"))), Err(Reason::OuterPolicy), "{policy}");
-            assert_eq!(orders(policy, &outer("7", None)), Err(Reason::Cpuset), "{policy}");
+        use Mode::{Bind, Interleave, Local};
+        use Reason::{Cpuset, OuterPolicy};
+        for (policy, allowed, bounds, expected) in [
+            ("bind:1-2", "0-3", None, Ok((Bind, "1-2", false))),
+            ("interleave:all", "0-3", None, Ok((Interleave, "0-3", false))),
+            ("local", "0-3", None, Ok((Local, "0-3", false))),
+            ("bind:2", "0-1", None, Err(Cpuset)),
+            ("bind:1-2", "0-1", None, Ok((Bind, "1", true))),
+            ("interleave:all", "0-1", None, Ok((Interleave, "0-1", false))),
+            ("bind:1", "0-3", Some("0,3"), Err(OuterPolicy)),
+            ("preferred:0", "0-3", Some("0,3"), Err(OuterPolicy)),
+            ("local", "0-3", Some("0,3"), Ok((Bind, "0,3", false))),
+            ("bind:all", "0-1", Some("2"), Err(OuterPolicy)),
+            ("local", "0-1", Some("2"), Err(OuterPolicy)),
+            ("preferred:0", "7", None, Err(Cpuset)),
+            ("interleave:all", "7", None, Err(Cpuset)),
+        ] {
+            let nodes = |text| Nodes::parse(text).unwrap();
+            let outer = Outer { with_memory: nodes("0-3"), allowed: nodes(allowed), bounds: bounds.map(nodes) };
+            let found = Policy::parse(policy).unwrap().within(&outer);
+            let expected = expected.map(|(mode, list, clipped)| Orders { mode, nodes: nodes(list), clipped });
+            assert_eq!(found, expected, "{policy} within {outer:?}");
         }
     }
 }

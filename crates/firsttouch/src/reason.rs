@@ -8,8 +8,6 @@ use std::fmt;
 pub enum Reason {
     /// The block is smaller than one such page.
     Small,
-    /// Whole pages would be much larger than the block.
-    Waste,
     /// The block's alignment is larger than such a page.
     Alignment,
     /// The pool of explicit huge pages has too few.
@@ -41,11 +39,6 @@ impl Reason {
             Errno(code) => Self::Errno(code),
         }
     }
-
-    /// Whether the system refused. An option that does not suit a small block is not a refusal.
-    pub fn is_refusal(&self) -> bool {
-        !matches!(self, Self::Small | Self::Waste)
-    }
 }
 
 impl fmt::Display for Reason {
@@ -56,7 +49,6 @@ impl fmt::Display for Reason {
                 write!(f, "the user lacks the right \"Lock pages in memory\" (SeLockMemoryPrivilege)")
             }
             Self::Small => write!(f, "the block is smaller than one such page"),
-            Self::Waste => write!(f, "whole pages would be more than an eighth larger than the block"),
             Self::Alignment => write!(f, "the block's alignment is larger than such a page"),
             Self::Pool => write!(f, "the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"),
             Self::Node => write!(f, "too few of them are free on the requested nodes"),

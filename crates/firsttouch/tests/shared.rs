@@ -1,6 +1,5 @@
 //! Shared memory: handles are checked before they are mapped, and memory dropped in flight is bounded.
 
-#![cfg(any(target_os = "linux", windows))]
 use firsttouch::os::{self, Errno};
 use firsttouch::shared::{Handle, Shared};
 

@@ -26,7 +26,6 @@ CALLS = (
     "open_pages",
     "scan_pages",
     "read_pages",
-    "read_mappings",
 )
 _C = ctypes.CDLL(None, use_errno=True)
 _C.mmap.restype = ctypes.c_void_p

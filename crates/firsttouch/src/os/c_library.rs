@@ -1,9 +1,5 @@
 //! The C library's allocator, on POSIX systems.
 
-#[cfg(target_vendor = "apple")]
-use libc::malloc_size as malloc_usable_size;
-#[cfg(not(target_vendor = "apple"))]
-use libc::malloc_usable_size;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -38,7 +34,7 @@ pub unsafe fn c_free(block: *mut c_void) {
 /// The block is live.
 pub unsafe fn c_usable(block: *mut c_void) -> usize {
     // SAFETY: as demanded.
-    unsafe { malloc_usable_size(block) }
+    unsafe { libc::malloc_usable_size(block) }
 }
 
 /// The same for blocks of [`c_aligned_malloc`], which the C library does not tell apart.

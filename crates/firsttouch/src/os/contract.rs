@@ -12,7 +12,7 @@
 
 use super::inject::{Call, injected};
 use super::platform::{self, Thread};
-use super::types::{Errno, Fault, Mapping, MemoryBound, Mode, Nodes, Processors, Usage};
+use super::types::{Errno, Fault, MemoryBound, Mode, Nodes, Processors, Usage};
 use crate::error::Limit;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
@@ -58,7 +58,7 @@ macro_rules! contract {
             [AdviseHuge] fn advise_huge(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Asks for no more of them.
             fn unadvise_huge(address: usize, size: usize) -> () = ();
-            /// Maps explicit huge pages of `page` bytes.
+            /// Maps explicit huge pages of `page` bytes; [`Errno::INVALID`] if the machine has none of this size.
             [Map] fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Makes the pages of a range present.
             fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
@@ -80,8 +80,6 @@ macro_rules! contract {
             fn only_node() -> Option<usize> = None;
             /// The processors of a node and its free bytes, where no [`system_file`] tells.
             fn node(number: usize) -> Option<(Processors, usize)> = None;
-            /// The sizes of explicit huge pages, largest first.
-            fn explicit_huge_pages() -> Result<Vec<usize>, Errno> = Err(Errno::UNSUPPORTED);
             /// Whether memory that asks for transparent huge pages may get them.
             fn transparent_huge_pages() -> bool = false;
             /// How much memory may be locked, if that is limited.
@@ -94,8 +92,10 @@ macro_rules! contract {
             /// The node of the page at each address. A negative error number stands for none: `NOTHING_THERE` where no page is
             /// present, `BAD_ADDRESS` for the zero page.
             [NodesOfPages] fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// The mappings that overlap a range, in order; with their details, which are counted page by page, on request.
-            [ReadMappings] fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> = Err(Errno::UNSUPPORTED);
+            /// Whether forked children would write to the same memory; `false` where that is not known.
+            fn is_shared(address: usize) -> bool = false;
+            /// Whether transparent huge pages may lie in a range.
+            fn has_huge_pages(range: &Range<usize>) -> bool = false;
             /// Whether any memory of the process is locked.
             fn locks_memory() -> Option<bool> = None;
 
@@ -126,7 +126,7 @@ macro_rules! contract {
             /// The limit on its open files.
             fn file_limit() -> Option<usize> = None;
             /// Which limit explains that memory was refused.
-            fn why_refused(size: usize, error: Errno) -> Limit = Limit::Unsupported;
+            fn why_refused(size: usize, error: Errno) -> Limit = Limit::Errno(error.0);
             /// The resident memory of the process.
             fn resident() -> usize = 0;
             /// The same, and its peak.
@@ -199,21 +199,12 @@ macro_rules! call {
 }
 contract!(call);
 
-/// Whether forked children would write to the same memory; `false` where that is not known.
-pub fn is_shared(address: usize) -> bool {
-    mappings(&(address..address + 1), false).is_ok_and(|found| found.iter().any(|mapping| mapping.shared))
-}
-
-/// What a platform answers that does not implement a function: callers fall back to other allocators, or report that nothing
-/// is known.
-#[allow(dead_code)] // a platform that implements all of the contract uses none of it
+/// What a platform answers that does not implement a function: callers do without, or report that nothing is known.
+#[allow(dead_code)] // Linux implements nearly all
 #[allow(unused_variables, clippy::missing_errors_doc, clippy::missing_safety_doc)] // made from a list
 pub(super) mod unsupported {
-    use super::super::types::PageRegion;
+    use super::super::types::PageState;
     use super::*;
-
-    /// The platform is not supported.
-    pub const BACKEND: bool = false;
 
     macro_rules! define {
         ($($(#[$doc:meta])* $([$call:ident])? $(unsafe $($never:block)?)? fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty = $answer:expr;)*) => {
@@ -239,14 +230,14 @@ pub(super) mod unsupported {
             Err(Errno::UNSUPPORTED)
         }
 
-        /// Finds pages in memory or swap.
-        pub fn scan(&self, start: usize, end: usize, found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
+        /// Visits the pages of a range that are in memory or swap, in order.
+        pub fn visit(&self, range: &Range<usize>, visit: &mut dyn FnMut(Range<usize>, PageState)) -> Result<(), Errno> {
             Err(Errno::UNSUPPORTED)
         }
 
-        /// Reads the entries of pages.
-        pub fn entries(&self, start: usize, seen: &mut [u64]) -> Result<(), Errno> {
-            Err(Errno::UNSUPPORTED)
+        /// Whether a page is known to be mapped exclusively, so that it is not the zero page.
+        pub fn is_exclusive(&self, page: usize) -> bool {
+            false
         }
     }
 }

@@ -29,8 +29,6 @@ pub enum Call {
     ReadPages = 1 << 22,
     /// Querying the nodes of pages.
     NodesOfPages = 1 << 23,
-    /// Reading the list of mappings.
-    ReadMappings = 1 << 24,
     /// Telling that there is only one node.
     OnlyNode = 1 << 25,
 }
@@ -42,7 +40,6 @@ impl Call {
             Self::Spawn => Errno::AGAIN,
             Self::Discard | Self::AdviseHuge | Self::Resident => Errno::INVALID,
             Self::NodesOfPages => Errno::NOT_PERMITTED,
-            Self::ReadMappings => Errno::NO_ACCESS,
             _ => Errno::NO_MEMORY,
         }
     }

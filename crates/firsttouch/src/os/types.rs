@@ -1,7 +1,5 @@
 //! The types of the contract.
 
-use std::ops::Range;
-
 /// An invalid memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -91,43 +89,26 @@ pub enum Mode {
     Local,
 }
 
-/// The state of a page, as far as the system reports it, as a set of bits: those of Linux's `PAGEMAP_SCAN`, and one more.
-pub mod seen {
-    /// The page is mapped to memory.
-    pub const PRESENT: u64 = 1 << 3;
-    /// The page is in swap.
-    pub const SWAPPED: u64 = 1 << 4;
-    /// The page is the shared zero page. Only a scan tells.
-    pub const ZERO: u64 = 1 << 5;
-    /// The page is huge. Only a scan tells.
-    pub const HUGE: u64 = 1 << 6;
-    /// The page is mapped exclusively, so it is not the zero page. Only an entry tells.
-    pub const EXCLUSIVE: u64 = 1 << 63;
-}
-
-/// Adjacent pages with the same bits of [`seen`]; laid out as Linux's `struct page_region`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageRegion {
-    /// The address of the first page.
-    pub start: usize,
-    /// The address after the last page.
-    pub end: usize,
-    /// The bits.
-    pub seen: u64,
-}
-
-/// A mapping of the process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mapping {
-    /// Its addresses.
-    pub range: Range<usize>,
-    /// Whether others that map the same file see what is written.
-    pub shared: bool,
-    /// Bytes on transparent huge pages; a detail.
-    pub huge: usize,
-    /// Page size, larger than a base page on hugetlbfs; a detail.
-    pub page: usize,
+/// The state of a page. The discriminants are part of the Python interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum PageState {
+    /// Not present: the first touch faults it in.
+    Absent = 0,
+    /// The kernel's shared zero page: the page was read before it was written.
+    Zero = 1,
+    /// Memory, on a base page.
+    Small = 2,
+    /// Memory, on a huge page.
+    Huge = 3,
+    /// In swap.
+    Swapped = 4,
+    /// Memory, on a page of unknown size.
+    Real = 5,
+    /// Memory or the shared zero page; it is not known which.
+    Present = 6,
+    /// Not known.
+    Unknown = 7,
 }
 
 /// An error number of the operating system: `errno`, or what `GetLastError` returns.

@@ -1,7 +1,7 @@
 //! Resident pages: their nodes, and migration to others.
 
 use crate::numa::Orders;
-use crate::os::{self, Errno, Mapping, Mode};
+use crate::os::{self, Errno, Mode};
 use crate::reason::Reason;
 
 /// Pages queried by one call.
@@ -29,24 +29,6 @@ pub fn whole_pages(address: usize, size: usize) -> (usize, usize) {
     let page = os::page_size();
     let start = address & !(page - 1);
     (start, if size == 0 { 0 } else { (address + size).next_multiple_of(page) - start })
-}
-
-/// Bytes of whole pages that are not resident and those that are available, if these are fewer. Explicit huge pages are ready
-/// in the kernel's pool.
-pub fn lacking(address: usize, size: usize) -> Option<(usize, usize)> {
-    let (missing, available) = (missing(address, size), os::headroom());
-    let is_explicit = || any_mapping(address, address + size, |mapping| mapping.page > os::page_size());
-    (missing > available && !is_explicit()).then_some((missing, available))
-}
-
-/// Bytes of whole pages that are not resident; all bytes if the kernel does not tell.
-fn missing(address: usize, size: usize) -> usize {
-    const PAGES: usize = 4096;
-    let (page, mut there) = (os::page_size(), 0);
-    for from in (0..size).step_by(PAGES * page) {
-        there += os::resident_pages(address + from, (PAGES * page).min(size - from)).unwrap_or(0) * page;
-    }
-    size.saturating_sub(there)
 }
 
 /// The node of every page in a range, or the kernel's error as a negative number: -2 (ENOENT) and -14 (EFAULT) mean
@@ -79,7 +61,7 @@ pub fn migrate(range: (usize, usize), orders: &Orders) -> Result<Migration, Errn
     };
     let exactly = matches!(orders.mode, Mode::Interleave | Mode::Local);
     // A huge page is moved as a whole; page by page it would move back and forth.
-    let huge = orders.mode == Mode::Interleave && any_mapping(start, start + size, |mapping| mapping.huge > 0);
+    let huge = orders.mode == Mode::Interleave && os::has_huge_pages(&(start..start + size));
     let unit = os::huge_page_size().filter(|_| huge).unwrap_or(page);
     // The page at an address that is on another node than it should be, and that.
     let astray = |(address, node): (usize, i32)| {
@@ -112,9 +94,4 @@ pub fn migrate(range: (usize, usize), orders: &Orders) -> Result<Migration, Errn
     }
     sum.stayed = size.saturating_sub(sum.absent + sum.moved + sum.failed);
     Ok(sum)
-}
-
-/// Whether any mapping between two addresses is of this kind.
-fn any_mapping(start: usize, end: usize, is_wanted: impl FnMut(&Mapping) -> bool) -> bool {
-    os::mappings(&(start..end), true).is_ok_and(|found| found.iter().any(is_wanted))
 }

@@ -29,35 +29,18 @@ pub enum Page {
     Explicit(usize),
 }
 
-/// The sizes of explicit huge pages of the machine, largest first. They stay as they are, so they are read once: later
-/// there may be no memory or no file descriptor to read them. A front asks for them when it is loaded.
-pub fn explicit_page_sizes() -> &'static [usize] {
-    static SIZES: First<Vec<usize>> = First::new();
-    match SIZES.get() {
-        Some(sizes) => sizes,
-        None => os::explicit_huge_pages().map_or(&[], |sizes| SIZES.get_or_init(|| Box::new(sizes))),
-    }
-}
-
 impl Page {
-    /// Parses a page size: `thp`, or one of the machine's, like `2M` or `1G`. Page sizes are powers of two, so `2MB` is
-    /// the same.
+    /// Parses a page size: `thp`, or a power of two, like `2M` or `1G`; so `2MB` is the same.
     ///
     /// # Errors
-    /// A message that lists the sizes of the machine.
+    /// A message that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text == "thp" {
             return Ok(Self::Transparent);
         }
-        let there = explicit_page_sizes();
         match size::parse(text.strip_suffix(['b', 'B']).unwrap_or(text)).or_else(|_| size::parse(text)) {
-            Ok(size) if there.contains(&size) => Ok(Self::Explicit(size)),
-            _ => {
-                let names: Vec<String> = there.iter().rev().map(|&size| Self::Explicit(size).to_string()).collect();
-                let has = if names.is_empty() { "no explicit huge pages".into() } else { names.join(" and ") };
-                let near = did_you_mean(text, ["thp"]);
-                Err(format!("{text:?} is not a page size of this machine, which has {has}{near}"))
-            }
+            Ok(size) if size.is_power_of_two() && size > os::page_size() => Ok(Self::Explicit(size)),
+            _ => Err(format!("{text:?} is not a size of huge pages{}", did_you_mean(text, ["thp"]))),
         }
     }
 
@@ -144,30 +127,6 @@ impl fmt::Display for Placement {
 
 // ---- What was granted ------------------------------------------------------------------------------------------------
 
-/// The outcome of a policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outcome {
-    /// Not requested.
-    #[default]
-    NotAsked,
-    /// Granted.
-    Granted,
-    /// Granted in part.
-    Partly(Reason),
-    /// Not granted.
-    Refused(Reason),
-}
-
-impl Outcome {
-    /// Why it was not granted in full.
-    pub fn reason(&self) -> Option<Reason> {
-        match self {
-            Self::Partly(reason) | Self::Refused(reason) => Some(*reason),
-            _ => None,
-        }
-    }
-}
-
 /// The options granted to one block.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Receipt {
@@ -179,21 +138,19 @@ pub struct Receipt {
     pub page: Page,
     /// The page size that was asked for, where it is not that one, and why it was not available.
     pub refused: Option<(Page, Reason)>,
-    /// The NUMA policy.
-    pub policy: Outcome,
-    /// The mode of a granted policy, and its nodes.
+    /// The mode of the policy granted, and its nodes.
     pub nodes: Option<(Mode, Nodes)>,
+    /// Why the policy was not granted or, where there are nodes, only in part.
+    pub nodes_refused: Option<Reason>,
     /// The number of threads that prefaulted its pages; zero if they were not.
     pub threads: usize,
-    /// Whether it is locked into memory.
-    pub locked: bool,
 }
 
 impl Receipt {
     /// Why options were not granted, one sentence for each.
     pub fn why_not(&self) -> Vec<String> {
         let pages = self.refused.map(|(page, reason)| format!("huge={page}: {reason}"));
-        pages.into_iter().chain(self.policy.reason().map(|reason| format!("numa: {reason}"))).collect()
+        pages.into_iter().chain(self.nodes_refused.map(|reason| format!("numa: {reason}"))).collect()
     }
 }
 
@@ -201,12 +158,6 @@ impl Receipt {
 
 /// An address and a size.
 type Mapping = (usize, usize);
-
-fn strict_error(asked: usize, what: &str) -> AllocError {
-    let error = AllocError::new(asked, Limit::Placement);
-    failure::explain(error, format!("cannot allocate {} as a strict placement requires: {what}", Bytes(asked)));
-    error
-}
 
 impl Placement {
     /// Creates a mapping of at least `size` bytes at a multiple of `align`, and returns its address and receipt.
@@ -217,8 +168,7 @@ impl Placement {
     pub fn map(&self, size: usize, align: usize) -> Result<(usize, Receipt), AllocError> {
         let mut receipt = Receipt { asked: size, ..Receipt::default() };
         let orders = self.orders(&mut receipt);
-        self.strictly_on_nodes(&receipt)?;
-        let mapping = self.map_pages(size, align, orders.as_ref(), &mut receipt)?;
+        let mapping = self.map_pages(align, orders.as_ref(), &mut receipt)?;
         self.finish(mapping, orders.as_ref(), &mut receipt).inspect_err(|_| discard(mapping))?;
         Ok((mapping.0, receipt))
     }
@@ -226,37 +176,19 @@ impl Placement {
     /// The instructions for the kernel.
     fn orders(&self, receipt: &mut Receipt) -> Option<Orders> {
         let orders = self.policy?.within(&Outer::now(with_memory()));
-        receipt.policy = match orders {
-            Ok(Orders { clipped: true, .. }) => Outcome::Partly(Reason::Cpuset),
-            Ok(_) => Outcome::Granted,
-            Err(reason) => Outcome::Refused(reason),
-        };
+        receipt.nodes_refused = orders.map_or_else(Some, |orders| orders.clipped.then_some(Reason::Cpuset));
         orders.ok()
     }
 
-    /// Fails if a policy was not granted but is required.
-    fn strictly_on_nodes(&self, receipt: &Receipt) -> Result<(), AllocError> {
-        match receipt.policy.reason() {
-            Some(reason) if self.strict => Err(strict_error(receipt.asked, &format!("numa: {reason}"))),
-            _ => Ok(()),
-        }
-    }
-
     /// Creates a mapping on the pages asked for, or else on transparent huge pages, or on base pages.
-    fn map_pages(
-        &self,
-        size: usize,
-        align: usize,
-        orders: Option<&Orders>,
-        receipt: &mut Receipt,
-    ) -> Result<Mapping, AllocError> {
-        let wishes = [self.page, Page::Transparent];
-        let wishes = match self.page {
-            Page::Base => &[],
-            Page::Transparent => &wishes[1..],
-            Page::Explicit(_) => &wishes[..],
+    fn map_pages(&self, align: usize, orders: Option<&Orders>, receipt: &mut Receipt) -> Result<Mapping, AllocError> {
+        let (size, wishes) = (receipt.asked, [self.page, Page::Transparent]);
+        let first = match self.page {
+            Page::Explicit(_) => 0,
+            Page::Transparent => 1,
+            Page::Base => 2,
         };
-        for &page in wishes {
+        for &page in &wishes[first..] {
             let found = match page {
                 Page::Explicit(bytes) => map_explicit(size, align, bytes, orders),
                 _ => map_transparent(size, align),
@@ -266,22 +198,13 @@ impl Placement {
                     (receipt.page, receipt.bytes) = (page, mapping.1);
                     return Ok(mapping);
                 }
-                Err(reason) if self.strict && page == self.page && reason.is_refusal() => {
-                    return Err(strict_error(size, &format!("huge={page}: {reason}")));
-                }
                 Err(reason) => receipt.refused = receipt.refused.or(Some((page, reason))),
             }
         }
         receipt.bytes = round_up(size, os::page_size()).unwrap_or(size);
-        let node = orders.and_then(Orders::one_node);
-        match os::map_aligned(receipt.bytes, align.max(os::page_size()), node) {
-            Ok(address) => Ok((address, receipt.bytes)),
-            Err(error) => {
-                let error = AllocError::new(size, os::why_refused(size, error));
-                failure::remember(error);
-                Err(error)
-            }
-        }
+        let address = os::map_aligned(receipt.bytes, align.max(os::page_size()), orders.and_then(Orders::one_node));
+        let address = address.map_err(|error| AllocError::new(size, os::why_refused(size, error)));
+        Ok((address.inspect_err(|&error| failure::remember(error))?, receipt.bytes))
     }
 
     /// Applies policy, prefault and lock to a mapping.
@@ -289,35 +212,42 @@ impl Placement {
         if let Some(orders) = orders {
             bind_mapping(map, orders, receipt);
         }
-        self.strictly_on_nodes(receipt)?;
+        if self.strict {
+            let is_small = matches!(receipt.refused, Some((_, Reason::Small))); // not refused, but of no use
+            if let Some(why) = receipt.why_not().get(usize::from(is_small)) {
+                return Err(explained(
+                    AllocError::new(receipt.asked, Limit::Placement),
+                    format!("cannot allocate {} as a strict placement requires: {why}", Bytes(receipt.asked)),
+                ));
+            }
+        }
         if self.populate != Populate::No {
             enough(map.1, orders, receipt, "populate")?;
             self.make_real(map, receipt)?;
         } else if self.lock {
             enough(map.1, orders, receipt, "lock")?;
         }
-        if self.lock { lock(map, receipt) } else { Ok(()) }
+        if self.lock { lock(map, receipt.asked) } else { Ok(()) }
     }
 
     /// Faults in pages.
     fn make_real(&self, map: Mapping, receipt: &mut Receipt) -> Result<(), AllocError> {
         let threads = if let Populate::Threads(threads) = self.populate { Some(threads) } else { None };
         // SAFETY: the range was just mapped, and is not unmapped before this returns.
-        match touch::around(|| unsafe { touch::make_real(map, page_bytes(receipt.page), true, threads) }) {
-            Ok((threads, _)) => {
-                receipt.threads = threads;
-                Ok(())
-            }
-            Err(error) => {
-                let failed = AllocError::new(receipt.asked, Limit::Errno(error.0));
-                failure::explain(
-                    failed,
-                    format!("cannot populate {} (populate=): {}", Bytes(map.1), Reason::of(error)),
-                );
-                Err(failed)
-            }
-        }
+        let done = touch::around(|| unsafe { touch::make_real(map, page_bytes(receipt.page), true, threads) });
+        let (threads, _) = done.map_err(|error| {
+            let why = format!("cannot populate {} (populate=): {}", Bytes(map.1), Reason::of(error));
+            explained(AllocError::new(receipt.asked, Limit::Errno(error.0)), why)
+        })?;
+        receipt.threads = threads;
+        Ok(())
     }
+}
+
+/// The error, after its reason is kept.
+fn explained(error: AllocError, why: String) -> AllocError {
+    failure::explain(error, why);
+    error
 }
 
 fn discard((address, size): Mapping) {
@@ -340,24 +270,21 @@ fn map_transparent(size: usize, align: usize) -> Result<Mapping, Reason> {
     Ok((address, whole))
 }
 
-/// A page size is used if rounding up wastes at most this fraction of the block, or one page of the smallest size.
-const WASTE: usize = 8;
-const SMALL_WASTE: usize = 2 << 20;
-
-/// Creates a mapping of explicit huge pages of `page` bytes, if they suit the block.
+/// Creates a mapping of explicit huge pages of `page` bytes, if the block has at least one.
 fn map_explicit(size: usize, align: usize, page: usize, orders: Option<&Orders>) -> Result<Mapping, Reason> {
     let whole = round_up(size, page).filter(|_| size >= page).ok_or(Reason::Small)?;
-    if whole - size > (size / WASTE).max(SMALL_WASTE) {
-        return Err(Reason::Waste);
-    }
     if align > page {
         return Err(Reason::Alignment);
     }
-    let pool = |error| if error == Errno::NO_MEMORY { Reason::Pool } else { Reason::of(error) };
+    let pool = |error| match error {
+        Errno::NO_MEMORY => Reason::Pool,
+        Errno::INVALID => Reason::Unsupported, // the machine has no pages of this size
+        error => Reason::of(error),
+    };
     let address = os::map_huge(whole, page, orders.and_then(Orders::one_node)).map_err(pool)?;
     // The kernel's pool guarantees pages of the machine, not of a node: a page that a node lacks would be a SIGBUS at
     // its first touch. So bound pages are faulted in here. Where a node can only be given when mapping, they are there.
-    let real = orders.is_none_or(|orders| match bind((address, whole), orders) {
+    let real = orders.is_none_or(|orders| match os::bind(address, whole, orders.mode, &orders.nodes) {
         Err(Errno::UNSUPPORTED) => true,
         bound => bound.is_ok() && os::populate(address, whole, true).is_ok(),
     });
@@ -368,23 +295,18 @@ fn map_explicit(size: usize, align: usize, page: usize, orders: Option<&Orders>)
     Ok((address, whole))
 }
 
-/// Binds the pages of a mapping to their nodes.
-pub(crate) fn bind((address, size): Mapping, orders: &Orders) -> Result<(), Errno> {
-    os::bind(address, size, orders.mode, &orders.nodes)
-}
-
-/// Does so, and writes the receipt.
-fn bind_mapping(mapping: Mapping, orders: &Orders, receipt: &mut Receipt) {
+/// Binds the pages of a mapping to their nodes, and writes the receipt.
+fn bind_mapping((address, size): Mapping, orders: &Orders, receipt: &mut Receipt) {
     receipt.nodes = Some((orders.mode, orders.nodes));
-    let Err(error) = bind(mapping, orders) else { return };
-    match orders.one_node() {
+    match os::bind(address, size, orders.mode, &orders.nodes) {
+        Ok(()) => {}
         // Where there are no policies of pages, it was given when mapping, and is preferred.
-        Some(_) if error == Errno::UNSUPPORTED => {
+        Err(Errno::UNSUPPORTED) if orders.one_node().is_some() => {
             if orders.mode != Mode::Preferred && with_memory().len() > 1 {
-                receipt.policy = Outcome::Partly(Reason::Preferred);
+                receipt.nodes_refused = Some(Reason::Preferred);
             }
         }
-        _ => (receipt.policy, receipt.nodes) = (Outcome::Refused(Reason::of(error)), None),
+        Err(error) => (receipt.nodes, receipt.nodes_refused) = (None, Some(Reason::of(error))),
     }
 }
 
@@ -407,34 +329,23 @@ fn enough(size: usize, orders: Option<&Orders>, receipt: &Receipt, what: &str) -
     let bound = orders.filter(|orders| orders.mode == Mode::Bind && orders.nodes != with_memory());
     let nodes = bound.map_or(usize::MAX, |orders| Topology::read().available_on(&orders.nodes));
     let available = machine.min(nodes);
-    let tables = size / 256; // an estimate
-    if size + tables <= available {
-        return Ok(());
+    if size + size / 256 <= available {
+        return Ok(()); // with the page tables
     }
     let whose = match bound {
         Some(orders) if nodes < machine => format!("on nodes {}", orders.nodes),
         _ => "in this machine or its memory cgroup".into(),
     };
-    let error = AllocError::new(receipt.asked, Limit::Available { available });
-    let reason = format!(
-        "cannot allocate {}: {} have to be resident at once ({what}), with about {} for page tables, and {} are \
-         available {whose}",
-        Bytes(receipt.asked),
-        Bytes(size),
-        Bytes(tables),
-        Bytes(available)
+    let (asked, size, left) = (Bytes(receipt.asked), Bytes(size), Bytes(available));
+    let why = format!(
+        "cannot allocate {asked}: {size} and their page tables have to be resident at once ({what}), and {left} are \
+         available {whose}"
     );
-    failure::explain(error, reason);
-    Err(error)
+    Err(explained(AllocError::new(receipt.asked, Limit::Available { available }), why))
 }
 
 /// Locks a mapping.
-fn lock((address, size): Mapping, receipt: &mut Receipt) -> Result<(), AllocError> {
-    if os::lock(address, size).is_ok() {
-        receipt.locked = true;
-        return Ok(());
-    }
-    let failed = AllocError::new(receipt.asked, Limit::Locked { limit: os::lock_limit().unwrap_or(usize::MAX) });
-    failure::remember(failed);
-    Err(failed)
+fn lock((address, size): Mapping, asked: usize) -> Result<(), AllocError> {
+    let failed = |_| AllocError::new(asked, Limit::Locked { limit: os::lock_limit().unwrap_or(usize::MAX) });
+    os::lock(address, size).map_err(failed).inspect_err(|&error| failure::remember(error))
 }

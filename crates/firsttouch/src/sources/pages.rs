@@ -10,7 +10,7 @@ use crate::failure;
 use crate::ledger::Ledger;
 use crate::numa::{Orders, Policy};
 use crate::os::{self, Errno};
-use crate::pages::placement::{Outcome, Page, Placement, Populate, Receipt, bind, page_bytes};
+use crate::pages::placement::{Page, Placement, Populate, Receipt, page_bytes};
 use crate::sources::listed::Counts;
 use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
 use crate::stats::Stats;
@@ -24,8 +24,7 @@ const HUGE: Opt = opt(
     OptionKind::PageSize,
     NO,
     "Page size. ``False`` means base pages, ``\"thp\"`` transparent huge pages, and a size such as ``\"2M\"`` or ``\"1G\"`` \
-     explicit huge pages, which are used where rounding up wastes at most an eighth of the block, or 2 MiB. Where they are \
-     not to be had, transparent ones are asked for.",
+     explicit huge pages, for blocks of at least one. Where they are not to be had, transparent ones are asked for.",
 );
 const POPULATE: Opt = opt(
     "populate",
@@ -134,8 +133,8 @@ impl Pages {
     /// Applies `orders` to the pages of a block that are not resident yet.
     pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
         let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };
-        bind((start, receipt.bytes), orders)?;
-        (receipt.policy, receipt.nodes) = (Outcome::Granted, Some((orders.mode, orders.nodes)));
+        os::bind(start, receipt.bytes, orders.mode, &orders.nodes)?;
+        (receipt.nodes, receipt.nodes_refused) = (Some((orders.mode, orders.nodes)), None);
         // SAFETY: a mapping never lies at zero.
         self.ledger.set(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(start)) }, receipt);
         Ok(())

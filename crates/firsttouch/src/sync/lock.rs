@@ -91,7 +91,7 @@ impl<T> Lock<T> {
     /// The lock is held by `hold`, and there is no other reference to the value.
     #[allow(clippy::mut_from_ref)] // as a guard would
     pub unsafe fn held(&self) -> &mut T {
-        // SAFETY: `hold` acquired the lock, and there is no other reference (forks, `Pool::gather`).
+        // SAFETY: as demanded.
         unsafe { &mut *self.value.get() }
     }
 

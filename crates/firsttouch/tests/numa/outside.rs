@@ -3,7 +3,7 @@
 use super::view::{Held, SIZE, all_on, in_a_thread, nodes, numbers, on_node, policy, source};
 use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::numa::{Policy, Topology};
-use firsttouch::pages::placement::{Outcome, Placement, Reason};
+use firsttouch::pages::placement::{Placement, Reason};
 use firsttouch::sources::Pages;
 use std::fs::{create_dir_all, write};
 
@@ -34,19 +34,21 @@ pub fn without_memory() {
     }
 }
 
-fn outcome(text: &str) -> (Outcome, Vec<i32>) {
+/// Whether a policy is granted, why not or only in part, and the node of each page.
+fn outcome(text: &str) -> ((bool, Option<Reason>), Vec<i32>) {
     let pages = source(text);
     let held = Held::new(&*pages, SIZE).touched();
-    (pages.receipt(held.address()).unwrap().1.policy, held.pages())
+    let (_, receipt) = pages.receipt(held.address()).unwrap();
+    ((receipt.nodes.is_some(), receipt.nodes_refused), held.pages())
 }
 
-pub fn policy_from(bound: usize, other: usize, reason: Reason) {
+fn policy_from(bound: usize, other: usize, reason: Reason) {
     let only_there = |pages: Vec<i32>| assert!(pages.iter().all(|&page| page == bound as i32), "{pages:?}");
     let (got, pages) = outcome(&other.to_string());
-    assert_eq!(got, Outcome::Refused(reason));
+    assert_eq!(got, (false, Some(reason)));
     only_there(pages);
     let (got, pages) = outcome(&format!("bind:{bound},{other}"));
-    assert!(matches!(got, Outcome::Partly(_)), "{got:?}");
+    assert!(matches!(got, (true, Some(_))), "{got:?}");
     only_there(pages);
     for text in ["interleave:all", "bind:all", "local"] {
         only_there(outcome(text).1);
@@ -62,38 +64,30 @@ pub fn numactl() {
         let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, mask.as_ptr(), 65) };
         assert_eq!(done, 0);
         policy_from(bound, other, Reason::OuterPolicy);
-        assert_eq!(outcome(&format!("preferred:{bound}")).0, Outcome::Refused(Reason::OuterPolicy));
+        assert_eq!(outcome(&format!("preferred:{bound}")).0, (false, Some(Reason::OuterPolicy)));
     });
 }
 
-/// Runs `body` where only the memory of one node may be used.
-pub fn in_a_cpuset(node: usize, body: impl FnOnce()) {
-    write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset").unwrap();
-    create_dir_all("/sys/fs/cgroup/some").unwrap();
-    write("/sys/fs/cgroup/some/cpuset.mems", node.to_string()).unwrap();
-    write("/sys/fs/cgroup/some/cgroup.procs", "1").unwrap();
-    body();
-    write("/sys/fs/cgroup/cgroup.procs", "1").unwrap();
-}
-
+/// Where only the memory of one node may be used.
 pub fn cpuset() {
     let (bound, other) = (numbers()[1], numbers()[0]);
-    in_a_cpuset(bound, || policy_from(bound, other, Reason::Cpuset));
-    assert_eq!(outcome(&other.to_string()).0, Outcome::Granted);
+    write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset").unwrap();
+    create_dir_all("/sys/fs/cgroup/some").unwrap();
+    write("/sys/fs/cgroup/some/cpuset.mems", bound.to_string()).unwrap();
+    write("/sys/fs/cgroup/some/cgroup.procs", "1").unwrap();
+    policy_from(bound, other, Reason::Cpuset);
+    write("/sys/fs/cgroup/cgroup.procs", "1").unwrap();
+    assert_eq!(outcome(&other.to_string()).0, (true, None));
 }
 
-/// As the seccomp profile of a container does.
-pub fn refused_by_seccomp() {
-    refuse(&[libc::SYS_mbind, libc::SYS_set_mempolicy]);
-}
-
-/// Lets the system refuse some calls to this thread.
-pub fn refuse(calls: &[libc::c_long]) {
+/// Lets the system refuse policies to this thread, as the seccomp profile of a container does.
+fn refuse_policies() {
+    let calls = [libc::SYS_mbind, libc::SYS_set_mempolicy];
     let filter = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
     let (load, equal, answer) =
         (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_RET);
     let mut filters = vec![filter(load, 0, 0, 0)]; // the call's number
-    for (at, &call) in calls.iter().enumerate() {
+    for (at, call) in calls.into_iter().enumerate() {
         filters.push(filter(equal | libc::BPF_K, call as u32, (calls.len() - at) as u8, 0));
     }
     filters.push(filter(answer | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0));
@@ -108,15 +102,15 @@ pub fn refuse(calls: &[libc::c_long]) {
 
 pub fn refused() {
     in_a_thread(|| {
-        refused_by_seccomp();
-        assert_eq!(outcome(&numbers()[0].to_string()).0, Outcome::Refused(Reason::NotPermitted));
+        refuse_policies();
+        assert_eq!(outcome(&numbers()[0].to_string()).0, (false, Some(Reason::NotPermitted)));
     });
     all_on(&Held::new(&*source(&numbers()[0].to_string()), SIZE).touched(), numbers()[0]); // other threads may
 }
 
 pub fn strict() {
     in_a_thread(|| {
-        refused_by_seccomp();
+        refuse_policies();
         let policy = policy("interleave:all");
         let placement = Placement { policy, strict: true, ..Placement::default() };
         let error = Pages::placed(placement).allocate(Request::bytes(SIZE)).unwrap_err();

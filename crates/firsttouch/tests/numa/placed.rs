@@ -1,9 +1,9 @@
 //! Where pages come from.
 
-use super::view::{Held, SIZE, all_on, free_huge_pages, numbers, on_node, policy, source};
+use super::view::{Held, SIZE, all_on, free_huge_pages, homes, numbers, on_node, policy, source};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::pages::placement::{Outcome, Page, Placement, Populate, Reason};
+use firsttouch::pages::placement::{Page, Placement, Populate, Reason};
 use firsttouch::sources::Pages;
 
 const HUGE: usize = 2 << 20;
@@ -34,7 +34,7 @@ pub fn interleave() {
 
 pub fn local() {
     let pages = source("local");
-    for node in numbers() {
+    for node in homes() {
         on_node(node, || all_on(&Held::new(&*pages, SIZE).touched(), node));
     }
 }
@@ -57,7 +57,7 @@ pub fn explicit() {
     let held = Held::new(&*pages, 4 * HUGE - 5);
     assert_eq!(free_huge_pages(HUGE, Some(node)), Some(0), "the pages are real from the start");
     let (_, receipt) = pages.receipt(held.address()).unwrap();
-    assert_eq!((receipt.page, receipt.policy), (Page::Explicit(HUGE), Outcome::Granted));
+    assert_eq!((receipt.page, receipt.nodes_refused), (Page::Explicit(HUGE), None));
     assert_eq!(held.pages()[0], node as i32);
     drop(held);
     assert_eq!(free_huge_pages(HUGE, Some(node)), Some(4));

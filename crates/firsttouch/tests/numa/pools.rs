@@ -1,11 +1,10 @@
 //! Pools without a placement: idle blocks stay on their node.
 
 use super::common::held::Held;
-use super::view::{in_a_thread, numbers, run_on};
+use super::view::{homes, on_node};
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::numa::Topology;
-use firsttouch::os;
 use firsttouch::pages::migration::nodes_of;
 
 const MIB: usize = 1 << 20;
@@ -13,25 +12,9 @@ const MIB: usize = 1 << 20;
 const SIZES: [usize; 5] = [20_000, 200_000, 900_000, 2 * MIB + 70_000, 5 * MIB + 12_345];
 const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
 
-/// The nodes that have memory and processors.
-fn homes() -> Vec<usize> {
-    let machine = Topology::read();
-    numbers().into_iter().filter(|&node| !machine.node(node).unwrap().processors.is_empty()).collect()
-}
-
-/// Runs `body` in a thread on a node's processors, with no policy for its memory.
-fn on<T: Send>(node: usize, body: impl FnOnce() -> T + Send) -> T {
-    in_a_thread(|| {
-        let processors = Topology::read().node(node).unwrap().processors;
-        run_on(&processors);
-        assert_eq!(os::current_node(), node);
-        body()
-    })
-}
-
 /// A block that is taken and written on a node lies there, whoever freed the memory.
 fn filled(pool: &dyn Allocator, node: usize, size: usize) -> Held<'_> {
-    let block = on(node, || Held::filled(pool, size, 7));
+    let block = on_node(node, || Held::filled(pool, size, 7));
     let found = nodes_of(block.address(), size).unwrap();
     assert!(found.iter().all(|&its| its == node as i32), "{size} bytes on node {node}: {found:?}");
     block
@@ -45,10 +28,10 @@ pub fn handed_over() {
         for (one, other) in [(a, b), (b, a)] {
             for size in SIZES {
                 let blocks = [(); 2].map(|()| filled(&*pool, one, size));
-                on(other, || drop(blocks));
+                on_node(other, || drop(blocks));
                 let (here, there) = (filled(&*pool, one, size), filled(&*pool, other, size));
-                on(one, || drop(there));
-                on(other, || drop(here));
+                on_node(one, || drop(there));
+                on_node(other, || drop(here));
             }
         }
     }
@@ -63,7 +46,7 @@ pub fn without_memory() {
         }
         let pool = Pool::new(Options { huge: false, ..FOREVER }); // or it would exchange what comes back filled
         for size in SIZES {
-            let turn = || on(node, || drop(Held::filled(&*pool, size, 7)));
+            let turn = || on_node(node, || drop(Held::filled(&*pool, size, 7)));
             turn();
             let before = pool.taken_fresh();
             turn();

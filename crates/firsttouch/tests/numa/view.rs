@@ -21,6 +21,12 @@ pub fn numbers() -> Vec<usize> {
     nodes().iter().collect()
 }
 
+/// Those that have processors.
+pub fn homes() -> Vec<usize> {
+    let machine = Topology::read();
+    numbers().into_iter().filter(|&node| !machine.node(node).unwrap().processors.is_empty()).collect()
+}
+
 pub fn policy(text: &str) -> Option<Policy> {
     Some(Policy::parse(text).unwrap())
 }
@@ -87,7 +93,7 @@ pub fn all_on(held: &Held<'_>, node: usize) {
 }
 
 /// Lets this thread run on some processors alone.
-pub fn run_on(processors: &Processors) {
+fn run_on(processors: &Processors) {
     // SAFETY: the kernel reads the set.
     let done = unsafe { libc::sched_setaffinity(0, size_of_val(&processors.0), processors.0.as_ptr().cast()) };
     assert_eq!(done, 0);
@@ -99,13 +105,13 @@ pub fn in_a_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
 }
 
 /// The same on the processors of a node, if it has any.
-pub fn on_node(node: usize, body: impl FnOnce() + Send) {
+pub fn on_node<T: Send>(node: usize, body: impl FnOnce() -> T + Send) -> T {
     let processors = Topology::read().node(node).unwrap().processors;
-    if !processors.is_empty() {
-        in_a_thread(|| {
+    in_a_thread(|| {
+        if !processors.is_empty() {
             run_on(&processors);
             assert_eq!(os::current_node(), node);
-            body();
-        });
-    }
+        }
+        body()
+    })
 }

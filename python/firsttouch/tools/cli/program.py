@@ -298,9 +298,8 @@ def checked(expression: str, of: str) -> str:
         from firsttouch._internal import resolve
 
         allocator = resolve.parse(expression)
-        if _firsttouch.BACKEND:
-            _firsttouch.install(allocator)  # only this shows whether it can serve the whole process
-            _firsttouch.uninstall()
+        _firsttouch.install(allocator)  # only this shows whether it can serve the whole process
+        _firsttouch.uninstall()
     except (ValueError, TypeError, MemoryError, _firsttouch.UnsupportedError) as error:
         from firsttouch.tools.measuring.contenders import LIBRARIES
 

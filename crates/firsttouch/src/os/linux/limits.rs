@@ -7,6 +7,7 @@ use super::threads::uncancelled;
 use crate::error::Limit;
 use crate::os::types::{Bound, Errno, MemoryBound, Usage};
 use std::ffi::CStr;
+use std::iter::successors;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 // ---- Files of the kernel ---------------------------------------------------------------------------------------------
@@ -28,12 +29,10 @@ pub(super) fn asks_nothing() -> bool {
 }
 
 /// In a foreign program, even a short-lived descriptor may take the number that the program expects. Constant figures are
-/// read now; the others are then limited to system calls without files.
+/// read now; what is available is not known any more.
 pub fn stop_reading_files() {
     let _ = (memory_total(), huge_page_size(), super::processors());
-    let (_, available) = machine();
     MODE.store(NO_FILES, Relaxed);
-    RECLAIMABLE.store(available.saturating_sub(machine().1), Relaxed);
 }
 
 /// A program that restricts its own system calls to those that `malloc` needs may be killed for any other.
@@ -100,58 +99,25 @@ fn meminfo(name: &str) -> Option<usize> {
     if stopped() { None } else { ask(name) }
 }
 
-/// The memory that was available but not free when files ceased to be read.
-static RECLAIMABLE: AtomicUsize = AtomicUsize::new(0);
-
 /// Returns the total and the available memory of the machine in bytes.
 fn machine() -> (usize, usize) {
-    if let Some(found) = meminfo("MemTotal").zip(meminfo("MemAvailable")) {
-        return found;
-    }
-    if !asks_nothing() {
-        // SAFETY: a sysinfo of zero bytes is valid, and the kernel writes one.
-        unsafe {
-            let mut info: libc::sysinfo = std::mem::zeroed();
-            if libc::sysinfo(&mut info) == 0 {
-                let [total, free] = [info.totalram, info.freeram].map(|units| units as usize * info.mem_unit as usize);
-                return (total, free.saturating_add(RECLAIMABLE.load(Relaxed)));
-            }
-        }
-    }
-    (usize::MAX, usize::MAX)
+    meminfo("MemTotal").zip(meminfo("MemAvailable")).unwrap_or((usize::MAX, usize::MAX))
 }
 
-/// Returns the tightest limit of the memory cgroups, and its use.
+/// Returns the tightest limit of the memory cgroups and their ancestors, and its use. Inside a container its own cgroup is
+/// mounted at the root; outside, /proc/self/cgroup names it.
 fn cgroup() -> Option<MemoryBound> {
     #[inline(never)] // as above
     fn tightest() -> Option<MemoryBound> {
-        let mut least: Option<MemoryBound> = None;
-        visit(|root, group| {
-            if let Some(found) = bound_of(root, group)
-                && least.is_none_or(|least| found.left() < least.left())
-            {
-                least = Some(found);
-            }
+        let mut buffer = [0; 4096];
+        let groups = read(c"/proc/self/cgroup", &mut buffer)?.lines().filter_map(kernel_texts::group);
+        let with_ancestors = groups.flat_map(|(root, group)| {
+            let groups = successors(Some(group), |group| Some(&group[..group.rfind('/')?]));
+            groups.map(move |group| (root, group.trim_end_matches('/')))
         });
-        least
+        with_ancestors.filter_map(|(root, group)| bound_of(root, group)).min_by_key(MemoryBound::left)
     }
     if stopped() { None } else { tightest() }
-}
-
-/// Calls a function with the folder and the path of each group of memory and its ancestors. Inside a container its own cgroup
-/// is mounted at the root; outside, /proc/self/cgroup names it.
-fn visit(mut function: impl FnMut(&str, &str)) {
-    let mut buffer = [0; 4096];
-    for line in read(c"/proc/self/cgroup", &mut buffer).unwrap_or_default().lines() {
-        let Some((root, mut group)) = kernel_texts::group(line) else { continue };
-        loop {
-            function(root, group.trim_end_matches('/'));
-            match group.rfind('/') {
-                Some(end) => group = &group[..end],
-                None => break,
-            }
-        }
-    }
 }
 
 fn bound_of(root: &str, group: &str) -> Option<MemoryBound> {

@@ -75,7 +75,7 @@ pub unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> {
 
 /// munmap(2), which the kernel may refuse where a mapping would be split.
 pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
-    // SAFETY: this module mapped the range, and its owner uses it no more (heap, pages, arenas, shared memory).
+    // SAFETY: as demanded.
     check(unsafe { libc::munmap(address as *mut c_void, size) })
 }
 
@@ -88,7 +88,7 @@ pub unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> {
 /// `to`, neither before nor where the kernel refuses.
 pub unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-    // SAFETY: this module mapped the first range, and nobody uses either (`Heap::carry`).
+    // SAFETY: as demanded.
     unsafe {
         let is_refused = injected(Call::Map)
             || libc::mremap(from as *mut c_void, size, size, flags, to as *mut c_void) == libc::MAP_FAILED;
@@ -114,14 +114,14 @@ pub fn split_huge(address: usize, size: usize) {
 
 /// madvise(2) with `MADV_DONTNEED`, which locked memory refuses.
 pub unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> {
-    // SAFETY: this module mapped the range, and its content is not needed (heap, pool, placed pages).
+    // SAFETY: as demanded.
     check(unsafe { libc::madvise(address as *mut c_void, size, libc::MADV_DONTNEED) })
 }
 
 /// mprotect(2), which fails where there are too many mappings.
 pub unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> {
     let access = if accessible { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
-    // SAFETY: this module mapped the range, which is the caller's and not used meanwhile (`guarded`).
+    // SAFETY: as demanded.
     check(unsafe { libc::mprotect(address as *mut c_void, size, access) })
 }
 
@@ -147,20 +147,6 @@ pub fn map_huge(size: usize, page: usize, _node: Option<usize>) -> Result<usize,
 /// Names of processes in it need not be UTF-8.
 pub fn system_file(path: &str) -> Option<String> {
     std::fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Fails where they cannot be read now, as there is no memory or no file descriptor left.
-pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
-    let folders = match std::fs::read_dir("/sys/kernel/mm/hugepages") {
-        Ok(folders) => folders,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Errno(error.raw_os_error().unwrap_or_default())),
-    };
-    let size = |name: &str| name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse::<usize>().ok();
-    let mut sizes: Vec<usize> =
-        folders.flatten().filter_map(|folder| size(folder.file_name().to_str()?)).map(|kib| kib << 10).collect();
-    sizes.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(sizes)
 }
 
 pub fn transparent_huge_pages() -> bool {
@@ -222,17 +208,14 @@ pub fn allowed_nodes() -> Result<Nodes, Errno> {
     get_mempolicy(null_mut(), MPOL_F_MEMS_ALLOWED)
 }
 
-/// A preference is no restriction. Relative nodes are counted among those that the cpuset allows, again and again.
+/// A preference is no restriction. Relative nodes are not the numbers of any: none is allowed then.
 pub fn policy_bounds() -> Option<Nodes> {
     let mut mode = 0;
     let nodes = get_mempolicy(&raw mut mode, 0).ok()?;
     match mode & !MODE_FLAGS {
         libc::MPOL_DEFAULT | libc::MPOL_PREFERRED | libc::MPOL_LOCAL | MPOL_PREFERRED_MANY => None,
         _ if mode & libc::MPOL_F_RELATIVE_NODES == 0 => Some(nodes),
-        _ => {
-            let may: Vec<usize> = allowed_nodes().unwrap_or(nodes).iter().collect();
-            Some(nodes.iter().filter_map(|node| may.get(node % may.len().max(1)).copied()).collect())
-        }
+        _ => Some(Nodes::EMPTY),
     }
 }
 

@@ -12,6 +12,3 @@ pub use limits::*;
 pub use memory::*;
 pub use residency::*;
 pub use threads::*;
-
-/// The platform is supported.
-pub const BACKEND: bool = true;

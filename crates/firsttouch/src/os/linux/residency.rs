@@ -1,10 +1,10 @@
 //! Queries pages and mappings. No query needs privileges or touches a page.
 
-use super::kernel_texts::{kib, take_mapping};
+use super::kernel_texts::{kib, mapping, number};
 use super::limits::{asks_nothing, read_always, stopped};
 use super::memory::{move_pages, page_size};
 use crate::os::inject::{Call, injected};
-use crate::os::types::{Errno, Mapping, PageRegion, seen};
+use crate::os::types::{Errno, PageState};
 use std::ffi::c_void;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -20,17 +20,33 @@ pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
     move_pages(addresses, None, nodes)
 }
 
-pub fn mappings(range: &Range<usize>, with_details: bool) -> Result<Vec<Mapping>, Errno> {
-    let path = if with_details { "/proc/self/smaps" } else { "/proc/self/maps" };
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
-    let (mut found, mut line) = (Vec::new(), Vec::new()); // file names need not be UTF-8
-    while file.read_until(b'\n', &mut line)? > 0 {
-        if take_mapping(&mut found, range, &String::from_utf8_lossy(line.trim_ascii_end()))?.is_break() {
-            break;
+/// Reads a file until one of its lines answers. File names in them need not be UTF-8.
+fn ask(path: &str, mut answer: impl FnMut(&str) -> Option<bool>) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let (mut file, mut line) = (BufReader::with_capacity(1 << 16, file), Vec::new());
+    while file.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+        if let Some(answer) = answer(&String::from_utf8_lossy(&line)) {
+            return answer;
         }
         line.clear();
     }
-    Ok(found)
+    false
+}
+
+pub fn is_shared(address: usize) -> bool {
+    ask("/proc/self/maps", |line| mapping(line).filter(|(range, _)| range.contains(&address)).map(|(_, shared)| shared))
+}
+
+pub fn has_huge_pages(wanted: &Range<usize>) -> bool {
+    let mut is_inside = false;
+    ask("/proc/self/smaps", |line| {
+        if let Some((range, _)) = mapping(line) {
+            is_inside = range.start < wanted.end && range.end > wanted.start;
+            return (range.start >= wanted.end).then_some(false);
+        }
+        let kib = number(line.strip_prefix("AnonHugePages:")?)?;
+        (is_inside && kib > 0).then_some(true)
+    })
 }
 
 /// mincore(2). Swapped pages may not be counted.
@@ -88,6 +104,19 @@ struct ScanArgument {
 
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
+const PRESENT: u64 = 1 << 3;
+const SWAPPED: u64 = 1 << 4;
+const ZERO: u64 = 1 << 5;
+const HUGE: u64 = 1 << 6;
+
+/// `struct page_region`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct PageRegion {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
 
 /// An open /proc/PID/pagemap. Open it for each query: after a fork, that of this process would describe the parent.
 pub struct PageTable(File);
@@ -112,49 +141,96 @@ impl PageTable {
         File::open(format!("/proc/{process}/pagemap")).map(Self).map_err(Errno::from)
     }
 
-    /// Finds pages in memory or swap from `start` on, in order, as many regions as fit (ioctl `PAGEMAP_SCAN`). Returns the
-    /// number of regions, and the address up to which was scanned; pages outside of the regions are absent. Before Linux
-    /// 6.16, the huge zero page may lack [`seen::ZERO`].
+    /// Visits the pages of a range that are in memory or swap, in order: by a scan, else entry by entry.
     ///
     /// # Errors
-    /// `ENOTTY` before Linux 6.7, or if the kernel refuses.
-    pub fn scan(&self, start: usize, end: usize, found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
+    /// If the kernel refuses both, or the scan after its beginning.
+    pub fn visit(&self, range: &Range<usize>, visit: &mut dyn FnMut(Range<usize>, PageState)) -> Result<(), Errno> {
+        let mut is_begun = false;
+        let scanned = self.scan(range, &mut |pages, state| {
+            is_begun = true;
+            visit(pages, state);
+        });
+        if scanned.is_ok() || is_begun { scanned } else { self.read(range, visit) }
+    }
+
+    /// Scans (ioctl `PAGEMAP_SCAN`), from Linux 6.7 on. Before 6.16, the huge zero page may pass for a huge page.
+    fn scan(&self, range: &Range<usize>, visit: &mut dyn FnMut(Range<usize>, PageState)) -> Result<(), Errno> {
         if injected(Call::ScanPages) {
             return Err(Errno(libc::ENOTTY));
         }
-        let mut argument = ScanArgument {
-            size: size_of::<ScanArgument>() as u64,
-            start: start as u64,
-            end: end as u64,
-            vec: found.as_mut_ptr() as u64,
-            vec_len: found.len() as u64,
-            category_anyof_mask: seen::PRESENT | seen::SWAPPED,
-            return_mask: seen::PRESENT | seen::SWAPPED | seen::ZERO | seen::HUGE,
-            ..ScanArgument::default()
-        };
-        // SAFETY: the kernel fills at most `vec_len` regions and `walk_end`; without flags it changes nothing.
-        let count = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
-        if count < 0 {
-            return Err(Errno::last());
+        let mut found = [PageRegion::default(); 512];
+        let mut at = range.start as u64;
+        while at < range.end as u64 {
+            let mut argument = ScanArgument {
+                size: size_of::<ScanArgument>() as u64,
+                start: at,
+                end: range.end as u64,
+                vec: found.as_mut_ptr() as u64,
+                vec_len: found.len() as u64,
+                category_anyof_mask: PRESENT | SWAPPED,
+                return_mask: PRESENT | SWAPPED | ZERO | HUGE,
+                ..ScanArgument::default()
+            };
+            // SAFETY: the kernel fills at most `vec_len` regions and `walk_end`; without flags it changes nothing.
+            let count = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
+            if count < 0 {
+                return Err(Errno::last());
+            }
+            for region in found.iter().take(count as usize) {
+                let state = match region.categories {
+                    is if is & PRESENT == 0 => PageState::Swapped,
+                    is if is & ZERO != 0 => PageState::Zero,
+                    is if is & HUGE != 0 => PageState::Huge,
+                    _ => PageState::Small,
+                };
+                visit(region.start.max(at) as usize..(region.end as usize).min(range.end), state);
+            }
+            if argument.walk_end <= at {
+                return Err(Errno::UNSUPPORTED); // no progress: an unknown variant of the call
+            }
+            at = argument.walk_end;
         }
-        Ok(((count as usize).min(found.len()), argument.walk_end as usize))
+        Ok(())
     }
 
-    /// Reads the entries of the pages from `start` on, as bits of [`seen`].
-    ///
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn entries(&self, start: usize, seen: &mut [u64]) -> Result<(), Errno> {
+    /// Reads the entry of each page, which tells no sizes.
+    fn read(&self, range: &Range<usize>, visit: &mut dyn FnMut(Range<usize>, PageState)) -> Result<(), Errno> {
+        let mut buffer = [0; 1024];
+        for start in range.clone().step_by(buffer.len() * page_size()) {
+            let pages = (start..range.end).step_by(page_size());
+            let entries = &mut buffer[..pages.len().min(1024)];
+            self.entries(start, entries)?;
+            for (page, &mut entry) in pages.zip(entries) {
+                let state = match entry {
+                    entry if entry & IS_PRESENT == 0 && entry & IS_SWAPPED == 0 => continue,
+                    entry if entry & IS_PRESENT == 0 => PageState::Swapped,
+                    entry if entry & IS_EXCLUSIVE != 0 => PageState::Real, // the zero page never is
+                    _ => PageState::Present,
+                };
+                visit(page..page + page_size(), state);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a page is known to be mapped exclusively, so that it is not the zero page.
+    pub fn is_exclusive(&self, page: usize) -> bool {
+        let mut entry = [0];
+        self.entries(page, &mut entry).is_ok() && entry[0] & IS_EXCLUSIVE != 0
+    }
+
+    fn entries(&self, start: usize, entries: &mut [u64]) -> Result<(), Errno> {
         if injected(Call::ReadPages) {
             return Err(Errno(libc::EPERM));
         }
         // SAFETY: any eight bytes are a valid number.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(seen.as_mut_ptr().cast(), size_of_val(seen)) };
-        self.0.read_exact_at(bytes, (start / page_size() * 8) as u64).map_err(Errno::from)?;
-        const BITS: [(u64, u64); 3] = [(1 << 63, seen::PRESENT), (1 << 62, seen::SWAPPED), (1 << 56, seen::EXCLUSIVE)];
-        for entry in seen {
-            *entry = BITS.iter().filter(|(bit, _)| *entry & bit != 0).map(|(_, ours)| ours).sum();
-        }
-        Ok(())
+        let bytes = unsafe { std::slice::from_raw_parts_mut(entries.as_mut_ptr().cast(), size_of_val(entries)) };
+        self.0.read_exact_at(bytes, (start / page_size() * 8) as u64).map_err(Errno::from)
     }
 }
+
+/// Bits of an entry.
+const IS_PRESENT: u64 = 1 << 63;
+const IS_SWAPPED: u64 = 1 << 62;
+const IS_EXCLUSIVE: u64 = 1 << 56;

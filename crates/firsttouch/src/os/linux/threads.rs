@@ -239,8 +239,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_
 /// `context` is the argument of a signal handler.
 #[cfg(target_arch = "x86_64")]
 unsafe fn wrote(context: *mut c_void) -> Option<bool> {
-    // SAFETY: `context` is a signal handler's (`on_fault`, which the kernel calls); bit 1 of a page fault's error code
-    // stands for a write.
+    // SAFETY: as demanded. Bit 1 of a page fault's error code stands for a write.
     let code = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_ERR as usize] };
     Some(code & 2 != 0)
 }

@@ -115,15 +115,13 @@ pub fn lock(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { VirtualLock(address as *const c_void, size) })
 }
 
-pub fn explicit_huge_pages() -> Result<Vec<usize>, Errno> {
-    // SAFETY: returns a number.
-    let size = unsafe { GetLargePageMinimum() };
-    Ok(if size > 0 { vec![size] } else { Vec::new() })
-}
-
 /// They are resident at once. The user needs the right to lock pages in memory.
 pub fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> {
     static MAY: OnceLock<Result<(), Errno>> = OnceLock::new();
+    // SAFETY: returns a number.
+    if page != unsafe { GetLargePageMinimum() } {
+        return Err(Errno::INVALID);
+    }
     (*MAY.get_or_init(may_lock_pages))?;
     allocate_placed(size, page, node, MEM_LARGE_PAGES)
 }

@@ -15,10 +15,7 @@ pub use machine::{
     resident, resident_and_peak, spawn, symbol, usage, wait, wake, watch_faults, why_refused, write_in_handler,
 };
 pub use memory::{
-    commit, current_node, decommit, explicit_huge_pages, file_number, find_memory_file, lock, map_aligned,
-    map_anywhere, map_file, map_huge, memory_file, node, only_node, protect, random, release, reserve, unmap,
+    commit, current_node, decommit, file_number, find_memory_file, lock, map_aligned, map_anywhere, map_file, map_huge,
+    memory_file, node, only_node, protect, random, release, reserve, unmap,
 };
-pub use residency::{PageTable, mappings, nodes_of, populate, resident_pages};
-
-/// Windows is supported.
-pub const BACKEND: bool = true;
+pub use residency::{PageTable, is_shared, nodes_of, populate, resident_pages};

@@ -3,7 +3,7 @@
 use super::machine::page_size;
 use super::memory::check;
 use crate::os::inject::{Call, injected};
-use crate::os::types::{Errno, Mapping, PageRegion, seen};
+use crate::os::types::{Errno, PageState};
 use std::ffi::c_void;
 use std::ops::Range;
 use windows_sys::Win32::System::Memory::{
@@ -82,38 +82,22 @@ impl PageTable {
         if injected(Call::OpenPages) { Err(Errno::NO_ACCESS) } else { Ok(Self(())) }
     }
 
-    /// Finds resident pages, as many regions as fit.
-    pub fn scan(&self, start: usize, end: usize, found: &mut [PageRegion]) -> Result<(usize, usize), Errno> {
-        let (page, room) = (page_size(), found.len());
-        let (mut count, mut at) = (0, start);
-        while at < end {
-            let to = end.min(at + BATCH * page);
-            let mut full = None;
-            working_set((at..to).step_by(page), &mut |address, bits| {
-                let seen = seen::PRESENT | if bits & LARGE != 0 { seen::HUGE } else { 0 };
-                if bits & VALID == 0 || full.is_some() {
-                    return;
-                }
-                match found[..count].last_mut().filter(|last| last.end == address && last.seen == seen) {
-                    Some(last) => last.end = address + page,
-                    None if count == room => full = Some(address),
-                    None => {
-                        found[count] = PageRegion { start: address, end: address + page, seen };
-                        count += 1;
-                    }
+    /// Visits the pages of a range that are resident, in order.
+    pub fn visit(&self, range: &Range<usize>, visit: &mut dyn FnMut(Range<usize>, PageState)) -> Result<(), Errno> {
+        let page = page_size();
+        for from in range.clone().step_by(BATCH * page) {
+            working_set((from..range.end.min(from + BATCH * page)).step_by(page), &mut |address, bits| {
+                if bits & VALID != 0 {
+                    visit(address..address + page, if bits & LARGE != 0 { PageState::Huge } else { PageState::Small });
                 }
             })?;
-            if let Some(address) = full {
-                return Ok((count, address));
-            }
-            at = to;
         }
-        Ok((count, end))
+        Ok(())
     }
 
-    /// Windows shows no entries; [`Self::scan`] says all there is.
-    pub fn entries(&self, _start: usize, _seen: &mut [u64]) -> Result<(), Errno> {
-        Err(Errno::UNSUPPORTED)
+    /// It says nothing of that, and there is no zero page.
+    pub fn is_exclusive(&self, _page: usize) -> bool {
+        false
     }
 }
 
@@ -143,18 +127,6 @@ fn is_writable(protect: u32) -> bool {
     matches!(protect, PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
 }
 
-pub fn mappings(range: &Range<usize>, _with_details: bool) -> Result<Vec<Mapping>, Errno> {
-    let (mut at, mut found) = (range.start, Vec::new());
-    while at < range.end
-        && let Some(region) = region(at)
-    {
-        let start = region.BaseAddress as usize;
-        let end = start + region.RegionSize;
-        if region.State == MEM_COMMIT {
-            let shared = region.Type == MEM_MAPPED;
-            found.push(Mapping { range: start..end, shared, page: page_size(), ..Mapping::default() });
-        }
-        at = end;
-    }
-    Ok(found)
+pub fn is_shared(address: usize) -> bool {
+    region(address).is_some_and(|region| region.State == MEM_COMMIT && region.Type == MEM_MAPPED)
 }
