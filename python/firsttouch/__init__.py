@@ -10,7 +10,8 @@ and ``sharing``. A star import leaves out ``array`` and ``inspect``, which name 
 
 ``None`` stands for *not given*: the argument's documented default. For `allocator`, that is the current allocator where
 arrays are made, and the process's elsewhere: its own pool or, for :func:`stats` and :func:`trim`, the installed
-allocator if there is one. The few arguments that ``None`` switches off say ``or None`` in their type.
+allocator if there is one. :func:`get_allocator` returns the current one. The few arguments that ``None`` switches off
+say ``or None`` in their type.
 
 PYTEST_DONT_REWRITE: pytest rewrites the packages of a plugin, and warns where they are loaded already.
 """

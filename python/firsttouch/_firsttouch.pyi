@@ -38,7 +38,7 @@ class Allocator:
         like: object = None,
     ) -> _Array: ...
     def empty(
-        self, shape: _Shape, dtype: _Type = None, order: _Order = "C", *, device: object = None, like: object = None
+        self, /, shape: _Shape, dtype: _Type = None, order: _Order = "C", *, device: object = None, like: object = None
     ) -> _Array: ...
     def empty_like(
         self,
@@ -72,11 +72,9 @@ class Allocator:
         *,
         device: object = None,
     ) -> _Array: ...
-    def ones(
-        self, shape: _Shape, dtype: _Type = None, order: _Order = "C", *, device: object = None, like: object = None
-    ) -> _Array: ...
     def ones_like(
         self,
+        /,
         a: typing.Any,
         dtype: _Type = None,
         order: _AnyOrder = "K",
@@ -85,19 +83,9 @@ class Allocator:
         *,
         device: object = None,
     ) -> _Array: ...
-    def zeros(
-        self, shape: _Shape, dtype: _Type = None, order: _Order = "C", *, device: object = None, like: object = None
-    ) -> _Array: ...
-    def zeros_like(
-        self,
-        a: typing.Any,
-        dtype: _Type = None,
-        order: _AnyOrder = "K",
-        subok: bool = True,
-        shape: _Shape | None = None,
-        *,
-        device: object = None,
-    ) -> _Array: ...
+    ones = empty
+    zeros = empty
+    zeros_like = ones_like
 
 @disjoint_base
 class Buffer(Allocator):
@@ -111,11 +99,7 @@ class Buffer(Allocator):
 
 @typing.final
 class ScratchBuffer(Buffer):
-    def __new__(
-        cls,
-        chunk_size: _Size = "128 KiB",
-        upstream: object = None,
-    ) -> typing.Self: ...
+    def __new__(cls, chunk_size: _Size = "128 KiB", upstream: object = None) -> typing.Self: ...
 
 @typing.final
 class FixedBuffer(Buffer):
@@ -223,17 +207,9 @@ def upstream(allocator: Allocator) -> Allocator | None: ...
 def receipt_of(
     allocator: Allocator | None, address: int, block: int
 ) -> tuple[int, int, str, str | None, str | None, bool, int, bool, tuple[str, ...], str] | None: ...
-def touch_range(
-    address: int,
-    nbytes: int,
-    write: bool,
-    threads: int | None,
-) -> tuple[int, bool]: ...
+def touch_range(address: int, nbytes: int, write: bool, threads: int | None) -> None: ...
 def migrate_range(
-    address: int,
-    nbytes: int,
-    numa: int | str,
-    allocator: Allocator | None = None,
+    address: int, nbytes: int, numa: int | str, allocator: Allocator | None = None
 ) -> tuple[int, int, int, int, str | None]: ...
 def numa_nodes() -> list[tuple[int, list[int], tuple[int, int, int] | None, list[int]]]: ...
 def current_node() -> int: ...
@@ -247,10 +223,7 @@ class NumbaBuffers:
 
 def numba_setup(get_api: int) -> list[tuple[str, int]]: ...
 def numba_failure() -> Exception: ...
-def inspect(
-    address: int,
-    nbytes: int,
-) -> tuple[int, bool, dict[str, int | None], dict[int, int] | None]: ...
+def inspect(address: int, nbytes: int) -> tuple[int, bool, dict[str, int | None], dict[int, int] | None]: ...
 def pagemap(address: int, nbytes: int) -> tuple[int, bytearray, bytearray]: ...
 def headroom() -> int: ...
 def memory_bounds() -> list[tuple[int, int] | None]: ...

@@ -11,7 +11,7 @@ exceeded. Exceptions of a custom allocator are propagated.
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,6 @@ class _Row(NamedTuple):
 
     returns: str
     parameters: str
-    others: str
     example: str
     notes: str = ""
 
@@ -42,58 +41,48 @@ _TABLE = {
         "copy : bool or None, optional\n    ``True`` (default) always copies. ``None`` copies if necessary, which\n"
         "    includes memory that is not the allocator's. ``False`` raises\n"
         "    :exc:`ValueError` if a copy is necessary.",
-        "dtype, order, subok, ndmin, ndmax, like",
         '>>> ft.array([[1, 2], [3, 4]], float, allocator="aligned(4096)")\narray([[1., 2.],\n       [3., 4.]])',
-        "`ndmax` is NumPy's from 2.4 on.",
     ),
     "empty": _Row(
         "a new uninitialized array of the given shape and type",
         _SHAPE,
-        "dtype, order, device, like",
         '>>> ft.empty((2, 3), np.float32, allocator="aligned(4096)").shape\n(2, 3)',
         "From ``calloc()`` the values are zero.",
     ),
     "empty_like": _Row(
         "a new uninitialized array with the shape and type of another",
         _LIKE.replace("a :", "prototype :"),
-        "dtype, order, subok, shape, device",
         '>>> ft.empty_like(np.ones((2, 3)), allocator="pool()").shape\n(2, 3)',
     ),
     "full": _Row(
         "a new array of the given shape and type, filled with a value",
         f"{_SHAPE}\n{_FILL}",
-        "dtype, order, device, like",
         '>>> ft.full(3, 0.5, allocator="mimalloc()")\narray([0.5, 0.5, 0.5])',
     ),
     "full_like": _Row(
         "an array of a value with the shape and type of another",
         f"{_LIKE}\n{_FILL}",
-        "dtype, order, subok, shape, device",
         '>>> ft.full_like([1, 2, 3], 7, allocator="pool()")\narray([7, 7, 7])',
     ),
     "ones": _Row(
         "a new array of the given shape and type, filled with ones",
         _SHAPE,
-        "dtype, order, device, like",
         '>>> ft.ones(3, int, allocator="pool()")\narray([1, 1, 1])',
     ),
     "ones_like": _Row(
         "an array of ones with the shape and type of another",
         _LIKE,
-        "dtype, order, subok, shape, device",
         '>>> ft.ones_like([1, 2, 3], allocator="pool()")\narray([1, 1, 1])',
     ),
     "zeros": _Row(
         "a new array of the given shape and type, filled with zeros",
         _SHAPE,
-        "dtype, order, device, like",
         '>>> ft.zeros((2, 3), allocator=ft.pages(huge="thp"))\narray([[0., 0., 0.],\n       [0., 0., 0.]])',
         "Pages of fresh memory are faulted in when they are first written, whatever the size of the array.",
     ),
     "zeros_like": _Row(
         "an array of zeros with the shape and type of another",
         _LIKE,
-        "dtype, order, subok, shape, device",
         '>>> ft.zeros_like([1, 2, 3], allocator="pool()")\narray([0, 0, 0])',
     ),
 }
@@ -186,15 +175,16 @@ def _signature(constructor: _Constructor) -> inspect.Signature:
 # ---- The functions and methods that users see ------------------------------------------------------------------------
 
 
-def _docstring(name: str) -> str:
+def _docstring(name: str, parameters: Iterable[str]) -> str:
     row = _TABLE[name]
+    others = ", ".join(each for each in parameters if f"{each} : " not in row.parameters)
     notes = f"Notes\n-----\n{row.notes}\n\n" if row.notes else ""
     return f"""Return {row.returns}.
 
 Parameters
 ----------
 {row.parameters}
-{row.others} : optional
+{others} : optional
     As for :func:`numpy.{name}`.
 allocator : AllocatorLike, optional
     Allocator that the memory comes from. The default is the current one.
@@ -246,7 +236,7 @@ def _make(name: str) -> None:
     method.__signature__ = known.replace(parameters=[one, *parameters])  # type: ignore[attr-defined]
     function.__name__, function.__qualname__, function.__module__ = name, name, "firsttouch"
     method.__name__, method.__qualname__, method.__module__ = name, f"Allocator.{name}", "firsttouch"
-    function.__doc__ = _docstring(name)
+    function.__doc__ = _docstring(name, known.parameters)
     method.__doc__ = f"Return {_TABLE[name].returns}, on this allocator's memory.\n\nAs :func:`firsttouch.{name}`."
     globals()[name] = function
     if native is None:

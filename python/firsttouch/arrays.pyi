@@ -1,9 +1,10 @@
-from collections.abc import Sequence
-from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from firsttouch._firsttouch import _AnyOrder, _Array, _Order, _Shape
+from firsttouch._firsttouch import _Type as _AnyType
 from firsttouch.custom import AllocatorLike
 
 __all__ = ["array", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
@@ -11,12 +12,7 @@ __all__ = ["array", "empty", "empty_like", "full", "full_like", "ones", "ones_li
 _S = TypeVar("_S", bound=np.generic)
 _A = TypeVar("_A", bound=np.ndarray[Any, Any])
 
-_Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _Type: TypeAlias = type[_S] | np.dtype[_S]
-_AnyType: TypeAlias = npt.DTypeLike | None
-_Order: TypeAlias = Literal["C", "F"] | None
-_AnyOrder: TypeAlias = Literal["K", "A", "C", "F"] | None
-_Array: TypeAlias = npt.NDArray[Any]
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
 class _Place(TypedDict, total=False):
@@ -46,18 +42,6 @@ def empty(shape: _Shape, dtype: _Type[_S], order: _Order = "C", **more: Unpack[_
 @overload
 def empty(shape: _Shape, dtype: _AnyType = None, order: _Order = "C", **more: Unpack[_Like]) -> _Array: ...
 @overload
-def zeros(shape: _Shape, dtype: None = None, order: _Order = "C", **more: Unpack[_Like]) -> _Floats: ...
-@overload
-def zeros(shape: _Shape, dtype: _Type[_S], order: _Order = "C", **more: Unpack[_Like]) -> npt.NDArray[_S]: ...
-@overload
-def zeros(shape: _Shape, dtype: _AnyType = None, order: _Order = "C", **more: Unpack[_Like]) -> _Array: ...
-@overload
-def ones(shape: _Shape, dtype: None = None, order: _Order = "C", **more: Unpack[_Like]) -> _Floats: ...
-@overload
-def ones(shape: _Shape, dtype: _Type[_S], order: _Order = "C", **more: Unpack[_Like]) -> npt.NDArray[_S]: ...
-@overload
-def ones(shape: _Shape, dtype: _AnyType = None, order: _Order = "C", **more: Unpack[_Like]) -> _Array: ...
-@overload
 def full(
     shape: _Shape, fill_value: Any, dtype: _Type[_S], order: _Order = "C", **more: Unpack[_Like]
 ) -> npt.NDArray[_S]: ...
@@ -75,12 +59,6 @@ def empty_like(
 def empty_like(
     prototype: object, /, dtype: _AnyType = None, order: _AnyOrder = "K", **more: Unpack[_Layout]
 ) -> _Array: ...
-@overload
-def zeros_like(a: _A, dtype: None = None, order: _AnyOrder = "K", **more: Unpack[_Place]) -> _A: ...
-@overload
-def zeros_like(a: object, dtype: _Type[_S], order: _AnyOrder = "K", **more: Unpack[_Layout]) -> npt.NDArray[_S]: ...
-@overload
-def zeros_like(a: object, dtype: _AnyType = None, order: _AnyOrder = "K", **more: Unpack[_Layout]) -> _Array: ...
 @overload
 def ones_like(a: _A, dtype: None = None, order: _AnyOrder = "K", **more: Unpack[_Place]) -> _A: ...
 @overload
@@ -101,3 +79,7 @@ def full_like(
 def array(object: Any, dtype: _Type[_S], **more: Unpack[_Conversion]) -> npt.NDArray[_S]: ...
 @overload
 def array(object: Any, dtype: _AnyType = None, **more: Unpack[_Conversion]) -> _Array: ...
+
+ones = empty
+zeros = empty
+zeros_like = ones_like

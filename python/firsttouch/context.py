@@ -5,11 +5,11 @@ import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
-from firsttouch._internal.resolve import chosen
+from firsttouch._internal.resolve import given
 from firsttouch.custom import AllocatorLike
 
 __all__ = ["use"]
@@ -25,9 +25,8 @@ class use:
 
     Parameters
     ----------
-    allocator : AllocatorLike or "process", optional
-        Allocator to use. The default is the process's own pool, which stays warm from one block to the next; ``None``
-        keeps the current allocator.
+    allocator : AllocatorLike, optional
+        Allocator to use. The default is the process's own pool, which stays warm from one block to the next.
 
     Raises
     ------
@@ -58,8 +57,8 @@ class use:
 
     """
 
-    def __init__(self, allocator: AllocatorLike | Literal["process"] | None = "process") -> None:
-        self._allocator = chosen(allocator, "use()") or _firsttouch.default_pool()
+    def __init__(self, allocator: AllocatorLike | None = None) -> None:
+        self._allocator = given(allocator, "use()") or _firsttouch.default_pool()
 
     def __repr__(self) -> str:
         return f"use({self._allocator!r})"

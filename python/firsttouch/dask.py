@@ -11,6 +11,7 @@ without a client: ``dask worker --preload firsttouch.dask``, or this module's na
 
 from __future__ import annotations
 
+from contextvars import Context
 from typing import Any, Literal
 
 import dask.config
@@ -28,6 +29,8 @@ __all__ = ["ArrayMemory", "dask_setup"]
 #: The workers of this process that are served, of which there are several where they are threads. All of them run in
 #: one event loop.
 _served: set[Worker] = set()
+#: What served new arrays before them: in a client's process, perhaps what it had installed.
+_before: firsttouch.Allocator | None = firsttouch.numpy_default()
 
 
 class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there for the types)
@@ -94,11 +97,14 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
             If it cannot be served.
 
         """
+        global _before
+        if not _served:
+            _before = Context().run(firsttouch.get_allocator)
         text, limit = self._given
         if limit and worker.memory_manager.memory_limit is not None:
             text = f"limited({text or 'pool()'}, {_budget(worker)})"
         try:
-            firsttouch.install(text or "process", trim_c_library=True)
+            firsttouch.install(text, trim_c_library=True)
         except Exception as error:
             raise RuntimeError(f"firsttouch on worker {worker.address} (name {worker.name!r}): {error}") from None
         _served.add(worker)
@@ -114,8 +120,10 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
         """
         if worker in _served:
             _served.remove(worker)
-            if not _served:
+            if not _served and _before == firsttouch.numpy_default():
                 firsttouch.uninstall()
+            elif not _served:
+                firsttouch.install(_before)
 
     def __reduce__(self) -> tuple[type[ArrayMemory], tuple[Any, ...]]:
         return type(self), self._given

@@ -6,7 +6,6 @@ None of these functions touches a page, and none needs privileges.
 from __future__ import annotations
 
 import mmap
-from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,12 +49,6 @@ class Inspection(NamedTuple):
     """Bytes of all elements."""
     address: int
     """Address of the first element."""
-    alignment: int
-    """Largest power of two that divides the address; 0 for an address of 0."""
-    offset: int
-    """Bytes from the start of the page to the address."""
-    page_size: int
-    """Bytes per base page."""
     pages: int
     """Number of base pages from the first element in memory to the last."""
     allocator: Allocator | None
@@ -121,8 +114,9 @@ def _title(found: Inspection) -> str:
 
 def _rows(found: Inspection) -> Iterator[tuple[str, ...]]:
     """Yield what is known without looking at pages (label, text), then each figure (label, size, share)."""
-    begin = f"{units.size(found.offset)} into its page" if found.offset else "at the start of a page"
-    yield "address", f"{found.address:#x}, aligned to {units.size(found.alignment)}, {begin}"
+    offset, alignment = found.address % mmap.PAGESIZE, found.address & -found.address
+    begin = f"{units.size(offset)} into its page" if offset else "at the start of a page"
+    yield "address", f"{found.address:#x}, aligned to {units.size(alignment)}, {begin}"
     yield "allocator", "none: NumPy did not allocate it" if found.allocator is None else repr(found.allocator)
     if found.shared:
         yield "shared", "processes that map it see the same memory"
@@ -134,8 +128,8 @@ def _rows(found: Inspection) -> Iterator[tuple[str, ...]]:
             yield "origin", found.receipt.origin
         if found.receipt.why_not:
             yield "why not", "; ".join(found.receipt.why_not)
-    total = found.pages * found.page_size
-    yield "pages", f"{found.pages:,} of {units.size(found.page_size)}: {units.size(total)}"
+    total = found.pages * mmap.PAGESIZE
+    yield "pages", f"{found.pages:,} of {units.size(mmap.PAGESIZE)}: {units.size(total)}"
     for name, label in _LABELS.items():
         size = getattr(found, name)
         if name == "real" and found.huge is not None:
@@ -198,15 +192,11 @@ def inspect(a: np.ndarray) -> Inspection:
 
     """
     pages, shared, figures, nodes = _firsttouch.inspect(*byte_range("inspect()", a))
-    address = a.__array_interface__["data"][0]
     return Inspection(
         dtype=str(a.dtype),
         shape=a.shape,
         nbytes=a.nbytes,
-        address=address,
-        alignment=address & -address,
-        offset=address % mmap.PAGESIZE,
-        page_size=mmap.PAGESIZE,
+        address=a.__array_interface__["data"][0],
         pages=pages,
         allocator=_firsttouch.get_allocator(a),
         shared=shared,
@@ -258,19 +248,6 @@ class PageMap(NamedTuple):
     """NUMA node of each page that is backed by memory, otherwise -1. Also -1 where the kernel does not tell."""
     addresses: npt.NDArray[np.uintp]
     """Address of each page."""
-    page_size: int
-    """Bytes per page."""
-
-    def counts(self) -> dict[PageState, int]:
-        """Return the number of pages in each state that occurs.
-
-        Returns
-        -------
-        dict of PageState to int
-
-        """
-        found = Counter(self.states.tolist())
-        return {state: found[state] for state in PageState if found[state]}
 
 
 def pagemap(a: np.ndarray) -> PageMap:
@@ -314,5 +291,4 @@ def pagemap(a: np.ndarray) -> PageMap:
         np.frombuffer(states, np.uint8),
         np.frombuffer(nodes, np.int16),
         np.arange(len(states), dtype=np.uintp) * mmap.PAGESIZE + first,
-        mmap.PAGESIZE,
     )

@@ -16,7 +16,6 @@ __all__ = [
     "Migrated",
     "Node",
     "Receipt",
-    "Touched",
     "current_node",
     "highest_node",
     "migrate",
@@ -24,23 +23,6 @@ __all__ = [
     "topology",
     "touch",
 ]
-
-
-class Touched(NamedTuple):
-    """Result of :func:`firsttouch.touch`.
-
-    See Also
-    --------
-    firsttouch.touch : Returns it.
-
-    """
-
-    nbytes: int
-    """Bytes touched."""
-    threads: int
-    """Number of threads that touched them."""
-    by_kernel: bool
-    """Whether the kernel populated the pages; otherwise each page was written or read."""
 
 
 class Migrated(NamedTuple):
@@ -114,7 +96,7 @@ class Receipt(NamedTuple):
 def touch(
     a: np.ndarray,
     threads: int | None = None,
-) -> Touched:
+) -> None:
     """Fault in the pages of an array without changing its contents.
 
     Parameters
@@ -123,10 +105,6 @@ def touch(
         Array to touch. Of a strided view, everything between its first and its last byte is touched.
     threads : int, optional
         Number of threads, 1 to 1024. The default suits the size and the processors.
-
-    Returns
-    -------
-    firsttouch.placement.Touched
 
     Raises
     ------
@@ -150,8 +128,7 @@ def touch(
     Examples
     --------
     >>> a = ft.pages().zeros(10**6)
-    >>> ft.touch(a, threads=2).nbytes
-    8000000
+    >>> ft.touch(a, threads=2)
     >>> ft.inspect(a).is_backed
     True
 
@@ -159,7 +136,7 @@ def touch(
     start, nbytes = byte_range("touch()", a)
     if threads is not None and not 1 <= operator.index(threads) <= 1024:
         raise ValueError(f"threads={threads!r:.40}: give None, or a number of threads from 1 to 1024")
-    return Touched(nbytes, *_firsttouch.touch_range(start, nbytes, a.flags.writeable, threads))
+    _firsttouch.touch_range(start, nbytes, a.flags.writeable, threads)
 
 
 def migrate(a: np.ndarray, numa: Policy) -> Migrated:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import UnsupportedError, get_allocator, is_installed, uninstall
 from firsttouch._internal import units
-from firsttouch._internal.resolve import chosen
+from firsttouch._internal.resolve import given
 from firsttouch.context import use
 from firsttouch.custom import AllocatorLike
 
@@ -105,7 +105,7 @@ class Stats(NamedTuple):
 
 
 def install(
-    allocator: AllocatorLike | Literal["process"] | None = "process",
+    allocator: AllocatorLike | None = None,
     *,
     arrays_only: bool = False,
     trim_c_library: bool = False,
@@ -116,8 +116,8 @@ def install(
 
     Parameters
     ----------
-    allocator : AllocatorLike or "process", optional
-        Allocator to install. The default is the process's own pool; ``None`` is the current allocator.
+    allocator : AllocatorLike, optional
+        Allocator to install. The default is the process's own pool.
     arrays_only : bool, optional
         Leave what is no array to Python. This is so, too, where an allocator serves requests of every size, as
         :func:`guarded` does, and where something else has wrapped Python's allocator before, as ``tracemalloc`` does:
@@ -157,7 +157,7 @@ def install(
     >>> ft.uninstall()
 
     """
-    named = chosen(allocator, "install()")
+    named = given(allocator, "install()")
     _firsttouch.install(named, arrays_only, trim_c_library)
 
 
@@ -184,14 +184,13 @@ def arrays_only() -> str | None:
     return _firsttouch.arrays_only() if is_installed() else None
 
 
-def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> Stats:
+def stats(allocator: AllocatorLike | None = None) -> Stats:
     """Return an allocator's statistics.
 
     Parameters
     ----------
-    allocator : AllocatorLike or "process", optional
-        Allocator to ask. The default is the installed one or, if none is, the process's own pool; ``None`` is the
-        current allocator.
+    allocator : AllocatorLike, optional
+        Allocator to ask. The default is the installed one or, if none is, the process's own pool.
 
     Returns
     -------
@@ -215,17 +214,17 @@ def stats(allocator: AllocatorLike | Literal["process"] | None = "process") -> S
     8000000
 
     """
-    return Stats(**_firsttouch.stats(chosen(allocator, "stats()")))
+    return Stats(**_firsttouch.stats(given(allocator, "stats()")))
 
 
-def trim(allocator: AllocatorLike | Literal["process"] | None = "process") -> int:
+def trim(allocator: AllocatorLike | None = None) -> int:
     """Return idle memory to the operating system now.
 
     Parameters
     ----------
-    allocator : AllocatorLike or "process", optional
+    allocator : AllocatorLike, optional
         Allocator to trim. The default is the installed one or, if none is, the process's own pool, and with it what the
-        C library keeps, and Arrow's pool where pyarrow is loaded; ``None`` is the current allocator.
+        C library keeps, and Arrow's pool where pyarrow is loaded.
 
     Returns
     -------
@@ -246,8 +245,8 @@ def trim(allocator: AllocatorLike | Literal["process"] | None = "process") -> in
     True
 
     """
-    returned = _firsttouch.trim(chosen(allocator, "trim()"))
-    if isinstance(allocator, str) and allocator == "process":
+    returned = _firsttouch.trim(given(allocator, "trim()"))
+    if allocator is None:
         arrow_pool = getattr(sys.modules.get("pyarrow"), "default_memory_pool", None)  # None while it is being imported
         if arrow_pool is not None:
             arrow_pool().release_unused()

@@ -12,9 +12,7 @@ import operator
 import os
 import pickle
 import sys
-import time
 import weakref
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -74,8 +72,7 @@ class SharedArray(np.ndarray):
         if mapping is None or _is_called_by("distributed.spill"):
             return np.asarray(self).__reduce_ex__(protocol)
         offset = self.__array_interface__["data"][0] - mapping.address if self.size else 0
-        place = _where(), mapping.handle(), offset, self.shape, self.strides, self.dtype
-        return arrive, (*place, bool(self.flags.writeable))
+        return arrive, (mapping.handle(), offset, self.shape, self.strides, self.dtype, bool(self.flags.writeable))
 
 
 def shared(
@@ -238,36 +235,10 @@ def _mapping_of(a: np.ndarray) -> SharedMapping | None:
 
 # Opening handles.
 
-#: The boot's number, the host's name, the namespace of process numbers.
-Where = tuple[str, str, int]
 
-
-@cache
-def _where() -> Where:
-    """Return the identity of the host and of its PID namespace."""
-    if sys.platform == "win32":
-        return "", os.environ["COMPUTERNAME"], 0
-    try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # as text its codec would be imported
-            boot = file.read().decode().strip()
-    except OSError:
-        boot = ""
-    try:
-        space = os.stat("/proc/self/ns/pid").st_ino
-    except OSError:
-        space = 0
-    return boot, os.uname().nodename, space
-
-
-def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
+def arrive(words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write: bool) -> np.ndarray:
     """Return the array of a handle; in the process that sent it, one that can be sent again."""
     token, process = words[:2]
-    if place != _where():
-        raise SharedArrayError(
-            "this shared array is in the memory of another host, of another container, or of a host that was rebooted "
-            f"since (it says {place[1]!r}, and this is {_where()[1]!r}): only processes of one host that see each "
-            "other can share it; send numpy.array(a), a copy, to others"
-        )
     if dtype.hasobject:
         raise ValueError(f"an array of {dtype} would hold addresses, which are meaningless here")
     if offset < 0:  # NumPy accepts it where there are no strides
@@ -276,8 +247,6 @@ def arrive(place: Where, words: Any, offset: int, shape: Any, strides: Any, dtyp
     if mapping is None:
         mapping, why_not = SharedMapping.open(words, write)
         if mapping is None:
-            if sys.platform == "linux" and not os.path.exists("/proc/self/fd"):
-                why_not = "shared arrays are found by way of /proc, which is not mounted here"
             raise SharedArrayError(why_not)
         mapping = _mapped.setdefault((token, write), mapping)  # another thread may have opened it meanwhile
     else:
@@ -318,15 +287,14 @@ def register_with_dask() -> None:
 # The grace period at the end of a process: it waits a moment for its handles in flight, whose openers need it alive.
 
 _GRACE_SECONDS = 2.0
-_left = _GRACE_SECONDS  # the time that this process still waits in total
+_left = _GRACE_SECONDS  # or nothing, once it waited in vain
 _waits_in_multiprocessing = False
 
 
 def _wait() -> None:
     global _left
-    began = time.monotonic()
-    _firsttouch.shared_wait_until_opened(_left)
-    _left = max(0.0, _left - (time.monotonic() - began))
+    if not _firsttouch.shared_wait_until_opened(_left):
+        _left = 0.0
 
 
 def _wait_in_multiprocessing() -> None:

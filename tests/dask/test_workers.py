@@ -96,7 +96,10 @@ def test_it_ends_with_its_registration(client: Any) -> None:
     assert set(everywhere(client)) == {"numpy_default()"}
 
 
-def test_threads_of_the_clients_process_share_its_allocator_until_they_close() -> None:
+@pytest.mark.parametrize("before", [None, "pool(decay=7.0)"])
+def test_threads_of_the_clients_process_share_its_allocator_until_they_close(before: str | None) -> None:
+    if before:
+        ft.install(before)
     # No limit: it is of the whole process, which ran other tests before.
     with cluster(2, processes=False, memory_limit=None) as client:
         client.register_plugin(ArrayMemory())
@@ -105,7 +108,8 @@ def test_threads_of_the_clients_process_share_its_allocator_until_they_close() -
         for newer in ("filled(pool())", "pool()"):
             client.register_plugin(ArrayMemory(newer))
             assert {name.split("(")[0] for name in everywhere(client)} == {newer.split("(")[0]}
-    assert not ft.is_installed()
+    assert repr(ft.get_allocator(np.empty(100_000))) == (before or "numpy_default()")
+    ft.uninstall()
 
 
 def test_a_preload_serves_from_the_start() -> None:

@@ -86,7 +86,8 @@ def test_objects_that_are_no_size(wrong: int) -> None:
 @pytest.mark.parametrize(
     ("given", "kind", "said"),
     [
-        ({"malloc": 0, "free": 1}, ValueError, "zero"),
+        ({"malloc": 0, "free": 1}, ValueError, r"^from_functions\(\) got malloc=0, where no function is$"),
+        ({"malloc": 1, "free": 1, "calloc": 0}, ValueError, "calloc=0"),
         ({"malloc": 1, "free": 1, "calloc": -1}, OverflowError, "negative"),
         ({"malloc": 1, "free": 1, "context": 2**64}, OverflowError, "too (big|large)"),
         ({"malloc": print, "free": 1}, TypeError, "malloc"),

@@ -44,10 +44,3 @@ def test_repr_parses_back(allocator: ft.Allocator) -> None:
     text = repr(allocator)
     assert repr(resolve.parse(text)) == text
     assert repr(resolve.parse(f"ft.{text}")) == text
-
-
-@given(st.text() | st.text("pol(),'\"=*[]{}.-0123 \n#\\"))
-@settings(max_examples=250, deadline=None)
-def test_any_text_is_an_allocator_or_an_error_of_two_kinds(text: str) -> None:
-    with contextlib.suppress(ValueError, TypeError):
-        assert isinstance(resolve.parse(text), ft.Allocator)

@@ -1,7 +1,5 @@
 """Subinterpreters are refused, and leave the main interpreter as it was."""
 
-import sys
-
 import pytest
 
 from tests.programs import run
@@ -40,21 +38,3 @@ def test_a_subinterpreter_is_told_so_and_the_main_one_goes_on(kind: str, before:
     assert "ImportError" in said
     assert "firsttouch does not support subinterpreters" in said
     assert rest == ["[0. 0. 0.] 100000.0"]
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="concurrent.interpreters is new in Python 3.14")
-def test_a_pool_of_interpreters() -> None:
-    program = """
-    from concurrent.futures import InterpreterPoolExecutor
-    import firsttouch as ft
-    with InterpreterPoolExecutor(2) as pool:
-        try:
-            pool.submit(exec, "import firsttouch").result()
-        except Exception as error:
-            print(type(error).__name__, error)
-    print(ft.zeros(2))
-    """
-    said, rest = run(program, prologue="").splitlines()
-    assert "ImportError" in said
-    assert "firsttouch does not support subinterpreters" in said
-    assert rest == "[0. 0.]"

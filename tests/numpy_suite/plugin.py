@@ -32,7 +32,7 @@ def _install() -> None:
 
         for name in firsttouch.arrays.__all__:
             setattr(np, name, getattr(firsttouch, name))
-    firsttouch.install("process" if WAY in ("install", "everything", "functions") else WAY)
+    firsttouch.install(None if WAY in ("install", "everything", "functions") else WAY)
 
 
 if WAY != "plain":

@@ -26,9 +26,8 @@ def lazy(nbytes: int) -> np.ndarray:
 def test_touched_pages_are_there_and_unchanged(threads: Any) -> None:
     array = lazy(24 * MIB + 5)
     array[1 :: 9 * MIB] = 5
-    done = ft.touch(array, threads)
+    ft.touch(array, threads)
     assert there(array) >= array.nbytes
-    assert (done.nbytes, done.threads) == (array.nbytes, threads or done.threads)
     assert array.sum() == 15
     assert not array[0]
 
@@ -46,14 +45,14 @@ def test_views_are_touched_from_their_first_to_their_last_byte() -> None:
     array = lazy(16 * MIB)
     ft.touch(array[12 * MIB : 4 * MIB : -3])
     assert 8 * MIB <= there(array) <= 9 * MIB
-    assert ft.touch(array[:0]) == (0, 0, True)
-    assert ft.touch(np.array(3.0)).nbytes == 8
+    ft.touch(array[:0])
+    ft.touch(np.array(3.0))
 
 
 def test_read_only_arrays_are_read() -> None:
     array = lazy(4 * MIB)
     array.flags.writeable = False
-    assert ft.touch(array).nbytes == 4 * MIB
+    ft.touch(array)
     assert there(array) < MIB  # the kernel's page of zeros
 
 
@@ -139,8 +138,7 @@ def test_what_threads_that_do_not_start_would_have_touched_is_touched(started: i
     array = ft.pages().empty(16 << 20, "u1")
     _firsttouch.fail_calls(["spawn"], started, 1 << 40)
     try:
-        touched = ft.touch(array, threads=4)
+        ft.touch(array, threads=4)
     finally:
         _firsttouch.fail_calls([], 0, 0)
-    assert touched.threads == started + 1
     assert ft.inspect(array).is_backed

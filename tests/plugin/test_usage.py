@@ -61,19 +61,6 @@ def test_the_header_says_what_serves_all_arrays(tmp_path: Path, given: str, show
     assert shown in line
 
 
-@pytest.mark.parametrize("way", ["guarded", "pool()"])
-def test_under_xdist(tmp_path: Path, way: str) -> None:
-    pytest.importorskip("xdist")
-    suite(
-        tmp_path,
-        test_a="import os\n@pytest.mark.parametrize('n', range(8))\n"
-        "def test_n(n):\n x = np.ones(9)\n assert n != 3\n\ndef test_last(): ...",
-    )
-    ended = pytest_run(tmp_path, f"--firsttouch={way}", "-n", "2")
-    assert ended.failed == {"test_n[3]"}, ended.said
-    assert len(ended.outcomes) == 9
-
-
 def test_it_works_without_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("def test_a():\n pass\n")
     command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:terminal", "--firsttouch=guarded", "test_a.py"]

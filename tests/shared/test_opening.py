@@ -96,14 +96,14 @@ def test_a_process_waits_its_grace_period_once() -> None:
 def test_objects_would_be_addresses() -> None:
     a = ft.shared(1000)
     reduced: Any = a.__reduce_ex__(5)
-    remake, (place, words, offset, shape, strides, _, write) = reduced
+    remake, (words, offset, shape, strides, _, write) = reduced
     with pytest.raises(ValueError, match="would hold addresses"):
-        remake(place, words, offset, shape, strides, __import__("numpy").dtype(object), write)
+        remake(words, offset, shape, strides, np.dtype(object), write)
     remake(*reduced[1])
 
 
 def test_a_forged_offset_reads_nothing_before_the_memory() -> None:
     reduced: Any = ft.shared(5000, np.uint8).__reduce_ex__(5)
-    remake, (place, words, _, shape, _, dtype, write) = reduced
+    remake, (words, _, shape, _, dtype, write) = reduced
     with pytest.raises(ValueError, match="offset -1 lies before"):
-        remake(place, words, -1, shape, None, dtype, write)
+        remake(words, -1, shape, None, dtype, write)

@@ -86,7 +86,7 @@ def _random(seed: int, world: World) -> Random:
         world.arrays.clear()
         del world.allocators[1:]
         _of_text.cache_clear()
-        ft.trim("process")
+        ft.trim()
         return Random(seed)
 
 

@@ -62,23 +62,17 @@ pub fn receipt_of<'py>(
 
 // ---- Pages that exist: touched, moved to other nodes ----------------------------------------------
 
-/// Touches the pages of a range, as by a write or by a read. Returns the threads that worked, and whether the kernel did it.
+/// Touches the pages of a range, as by a write or by a read.
 #[pyfunction]
-pub fn touch_range(
-    py: Python<'_>,
-    address: usize,
-    nbytes: usize,
-    write: bool,
-    threads: Option<usize>,
-) -> PyResult<(usize, bool)> {
+pub fn touch_range(py: Python<'_>, address: usize, nbytes: usize, write: bool, threads: Option<usize>) -> PyResult<()> {
     let (address, size) = migration::whole_pages(address, nbytes);
     if size == 0 {
-        return Ok((0, true));
+        return Ok(());
     }
     #[allow(unsafe_code)]
     // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
     let done = py.detach(|| unsafe { make_real((address, size), os::page_size(), write, threads) });
-    done.map_err(|error| match Reason::of(error) {
+    done.map(drop).map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
             "cannot touch {}: a mapped file is shorter now than it was, or its file system or the pool of huge pages \
              is full (errno {code})",

@@ -67,10 +67,11 @@ pub fn message(error: Errno, handle: &Handle) -> String {
     let (process, size) = (handle.process, Bytes(handle.size));
     match error {
         Errno::NOTHING_THERE => format!(
-            "process {process} has ended, or no longer holds this shared array: a handle is good as long as its sender \
-             lives and holds the array, and can be opened once within {} seconds after it was released. Unopened arrays \
-             may take a quarter of its file descriptors (RLIMIT_NOFILE) and of the memory that is free; the oldest is \
-             released first. Keep the array until all others have opened it",
+            "process {process} has ended, no longer holds this shared array, or is on another host or in another \
+             container: a handle is good as long as its sender lives and holds the array, and can be opened once within {} \
+             seconds after it was released. Unopened arrays may take a quarter of its file descriptors (RLIMIT_NOFILE) and \
+             of the memory that is free; the oldest is released first. Keep the array until all others have opened it, and \
+             send numpy.array(a), a copy, to other hosts",
             GOOD_FOR.as_secs()
         ),
         Errno::INVALID => format!("this is not a valid handle of a shared array: its {size} do not fit the memory"),

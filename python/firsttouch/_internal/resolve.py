@@ -1,7 +1,6 @@
 """Conversion of arguments to allocators, and the errors for everything else."""
 
 import functools
-from typing import Literal
 
 from _firsttouch_start import hook
 from firsttouch import _firsttouch
@@ -38,14 +37,7 @@ def checked(allocator: object, caller: str) -> Allocator:
     name = getattr(allocator, "__name__", None)
     if callable(allocator) and name in (*_firsttouch._allocators.__all__, "numpy_default"):
         raise TypeError(f"{caller} got the function firsttouch.{name}: did you mean firsttouch.{name}()?")
-    is_own = isinstance(allocator, OwnAllocator) and not isinstance(allocator, type)
-    if is_own and caller == "install()":
-        raise TypeError(
-            f"install() cannot take {type(allocator).__name__}, an allocator written in Python: memory that serves "
-            "every thread is given back without the GIL; give C functions to firsttouch.allocators.from_functions(), "
-            "or use use()"
-        )
-    if is_own:
+    if isinstance(allocator, OwnAllocator) and not isinstance(allocator, type):
         hook.add_reasons()
         return _firsttouch.own(allocator)
     raise TypeError(
@@ -53,13 +45,9 @@ def checked(allocator: object, caller: str) -> Allocator:
     )
 
 
-def chosen(allocator: AllocatorLike | Literal["process"] | None, caller: str) -> Allocator | None:
-    """Return the named allocator: ``None`` names the current one; the result ``None`` stands for the process's own."""
-    if allocator is None:
-        return _firsttouch.current()
-    if isinstance(allocator, str) and allocator == "process":
-        return None
-    return checked(allocator, caller)
+def given(allocator: AllocatorLike | None, caller: str) -> Allocator | None:
+    """Return the same, or ``None``, which stands for the default of the process."""
+    return None if allocator is None else checked(allocator, caller)
 
 
 _firsttouch.register(checked=checked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import tempfile
 import threading
 from random import Random
@@ -54,13 +55,13 @@ def array_agrees(array: np.ndarray[Any, Any]) -> None:
     assert found.receipt == receipt
     if receipt is not None:  # of a recycled block it tells what was requested first
         assert max(array.nbytes, receipt.nbytes) <= receipt.mapped, f"{found} {receipt}"
-    whole = found.pages * found.page_size
+    whole = found.pages * mmap.PAGESIZE
     assert found.real is None or array.nbytes <= found.real + (found.swapped or 0) <= whole, f"{found}"
     if found.small is not None and found.huge is not None:
         assert found.small + found.huge == found.real
     assert found.nodes is None or sum(found.nodes.values()) == found.real
-    states = ft.inspection.pagemap(array).counts()
-    assert sum(states.values()) == found.pages, f"{states} of {found}"
+    states = ft.inspection.pagemap(array).states
+    assert states.size == found.pages, f"{states} of {found}"
 
 
 class Worker:

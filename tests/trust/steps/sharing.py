@@ -78,15 +78,15 @@ def altered(random: Random) -> None:
     """Let a part of a handle, or one of its numbers, be another one: it is refused, or all of the array can be read."""
     reduced: Any = ft.shared(5000, "u1").__reduce_ex__(5)  # dropped: where it lives, it is not opened again
     opens, parts = reduced[0], list(reduced[1])
-    words, at = list(parts[1]), random.choice((1, 2, 3, 6, 7))
+    words, at = list(parts[0]), random.choice((1, 2, 3, 6, 7))
     wrong = random.choice((1, 4096, 1 << 20, -1, random.randrange(1 << 40)))
     if at < 4:
         words[at] += wrong
-        parts[1] = tuple(words)
+        parts[0] = tuple(words)
     if at == 6 or random.random() < 0.3:
-        parts[2] += wrong
+        parts[1] += wrong
     if at == 7 or random.random() < 0.5:
-        parts[3] = (parts[3][0] + wrong,)
+        parts[2] = (parts[2][0] + wrong,)
     if random.random() < 0.3:
         parts[random.randrange(len(parts))] = random.choice(STRANGE)
     try:

@@ -1,7 +1,6 @@
 //! Allocators as Python objects, and the pool of the process.
 
-use crate::handlers::capsules;
-use crate::python::gil::{Once, make_immortal};
+use crate::python::gil::Once;
 use crate::python::values::{PyRuntimeError, PyTypeError};
 use crate::scratch::scope::Opening;
 use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
@@ -208,21 +207,10 @@ pub fn process_pool() -> &'static Arc<dyn Allocator> {
     POOL.get_or_init(|| Pool::new(Options::default()))
 }
 
-/// The process's own pool: one object, whose capsule all threads share. Without a GIL they would pass the capsule's count of
-/// references from processor to processor with every array; it is never dropped, and counts none.
+/// The process's own pool: one object, whose capsule all threads share.
 #[pyfunction]
 pub fn default_pool(py: Python<'_>) -> PyResult<Py<PyAllocator>> {
     static ONE: PyOnceLock<Py<PyAllocator>> = PyOnceLock::new();
-    let make = || {
-        let made = Py::new(py, PyAllocator::ours(process_pool().clone()))?;
-        if let Ok(capsule) = capsules::named(py, made.get()) {
-            #[allow(unsafe_code)]
-            // SAFETY: nobody else has it yet, and the collector tracks no capsule that has no references of its own.
-            unsafe {
-                make_immortal(capsule);
-            }
-        }
-        Ok(made)
-    };
+    let make = || Py::new(py, PyAllocator::ours(process_pool().clone()));
     ONE.get_or_make(py, make).map(|one| one.clone_ref(py))
 }

@@ -18,7 +18,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyDict, PyFloat, PyString, PyTuple};
 use std::ffi::CString;
 use std::mem::transmute_copy;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 // ---- Python objects as arguments, and the core's errors as exceptions ---------------------------------------------
@@ -324,13 +323,18 @@ pub fn did_you_mean(word: &Bound<'_, PyString>, known: Vec<String>) -> String {
 #[pyo3(signature = (*, malloc, free, calloc=None, context=0))]
 pub fn from_functions(
     py: Python<'_>,
-    malloc: NonZeroUsize,
-    free: NonZeroUsize,
-    calloc: Option<NonZeroUsize>,
+    malloc: usize,
+    free: usize,
+    calloc: Option<usize>,
     context: usize,
 ) -> PyResult<PyAllocator> {
     ensure_memory(py)?;
-    // SAFETY: function pointers are addresses, and not null; that functions of these types are there, keep malloc's contract
+    for (name, address) in [("malloc", Some(malloc)), ("free", Some(free)), ("calloc", calloc)] {
+        if address == Some(0) {
+            return Err(PyValueError::new_err(format!("from_functions() got {name}=0, where no function is")));
+        }
+    }
+    // SAFETY: function pointers are addresses, and these are not null; that functions of these types are there, keep malloc's contract
     // in any thread and stay loaded is what the docstring demands of the program, as ctypes does.
     unsafe {
         let table = FunctionsTable {

@@ -75,25 +75,6 @@ unsafe impl Send for Handler {}
 impl Handler {
     /// A handler that serves from `allocator`; requests below `small` bytes and foreign addresses go to `next`.
     pub fn new(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
-        let scope = if kind == Kind::Front { scope::OF_FRONT } else { scope::NONE };
-        Self::make(kind, allocator, small, next, scope, None)
-    }
-
-    /// The handler of the context of a scope with a number.
-    pub fn of_scope(scope: u64, next: Functions, behind: Py<PyAny>) -> Box<Self> {
-        let handler = Self::make(Kind::Scope, process_pool().clone(), usize::MAX, next, scope, Some(behind));
-        handler.let_scopes();
-        handler
-    }
-
-    fn make(
-        kind: Kind,
-        allocator: Arc<dyn Allocator>,
-        small: usize,
-        next: Functions,
-        scope: u64,
-        behind: Option<Py<PyAny>>,
-    ) -> Box<Self> {
         register_owner(&allocator);
         let mut name = [0; 127];
         // There are programs, NumPy's own tests among them, that know the default by its name.
@@ -108,14 +89,22 @@ impl Handler {
             small: AtomicUsize::new(small),
             quick: AtomicUsize::new(small),
             has_scopes: AtomicBool::new(false),
-            scope: AtomicU64::new(scope),
+            scope: AtomicU64::new(if kind == Kind::Front { scope::OF_FRONT } else { scope::NONE }),
             next,
             charge: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
-            behind,
+            behind: None,
             kind,
             observed: AtomicBool::new(false),
         });
         handler.raw.allocator.ctx = std::ptr::from_mut(&mut *handler).cast();
+        handler
+    }
+
+    /// The handler of the context of a scope with a number.
+    pub fn of_scope(scope: u64, next: Functions, behind: Py<PyAny>) -> Box<Self> {
+        let mut handler = Self::new(Kind::Scope, process_pool().clone(), usize::MAX, next);
+        (handler.scope, handler.behind) = (AtomicU64::new(scope), Some(behind));
+        handler.let_scopes();
         handler
     }
 
@@ -217,49 +206,49 @@ impl Handler {
 
     /// Serves a request that does not go on at once.
     fn serve(&self, request: Request) -> *mut c_void {
-        if !self.observed.load(Relaxed) {
-            return self.take(request);
-        }
-        let block = observed::gave(observed::once(|| self.take(request)), request.size(), true);
-        observed::traced(block, request.size(), request.is_zeroed(), true)
-    }
-
-    /// The same, of which profiles and traces were told, if they are.
-    fn take(&self, request: Request) -> *mut c_void {
         let size = request.size();
-        if let Some(buffer) = scope::serving(self.scope(), size) {
-            let block = give(&*buffer, request);
-            // Of the front's requests others are told as a whole.
-            return if self.kind == Kind::Front { block } else { observed::gave(block, size, true) };
-        }
-        if request.size() < self.small() { self.ask_next(request) } else { self.allocate(request) }
+        let block = match scope::serving(self.scope(), size) {
+            Some(buffer) => self.give(&*buffer, request),
+            None if size < self.small() => self.pass_on(request),
+            None => self.allocate(request),
+        };
+        if self.observed.load(Relaxed) { observed::traced(block, size, request.is_zeroed(), true) } else { block }
     }
 
     fn allocate(&self, request: Request) -> *mut c_void {
         match self.kind {
-            Kind::NumPy => raw::passing(|| self.ask_next(request)),
-            Kind::Raw if raw::passes() => self.ask_next(request),
+            Kind::NumPy => self.pass_on(request),
+            Kind::Raw if raw::passes() => self.pass_on(request),
             Kind::Front | Kind::Raw => {
                 // SAFETY: nobody uses the block, if there is one.
                 glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
                 // A budget serves the interpreter a little longer than arrays.
                 let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
-                let block = give(&**self.allocator(), request); // observed as a whole
+                let block = self.give(&**self.allocator(), request);
                 glibc::allocated(block as usize, request.size(), self.kind == Kind::Front);
-                if self.kind == Kind::Raw { observed::gave(block, request.size(), false) } else { block }
+                block
             }
-            _ => observed::gave(give(&**self.allocator(), request), request.size(), true),
+            _ => self.give(&**self.allocator(), request),
         }
     }
 
-    fn ask_next(&self, request: Request) -> *mut c_void {
+    /// A block of an allocator, or null.
+    #[inline]
+    fn give(&self, allocator: &dyn Allocator, request: Request) -> *mut c_void {
+        let block = guarded(|| allocator.allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()));
+        observed::gave(block, request.size(), self.kind != Kind::Raw)
+    }
+
+    /// Sends a request on to the next handler. What that asks of CPython is asked for this request.
+    fn pass_on(&self, request: Request) -> *mut c_void {
         // SAFETY: the functions that stood here before this handler, with their context.
-        unsafe {
+        let block = raw::passing(|| unsafe {
             match request.is_zeroed() {
                 true => (self.next.calloc)(self.next.ctx, request.size(), 1),
                 false => (self.next.malloc)(self.next.ctx, request.size()),
             }
-        }
+        });
+        if self.observed.load(Relaxed) { observed::gave(block, request.size(), true) } else { block }
     }
 
     /// # Safety
@@ -289,11 +278,10 @@ impl Handler {
 
     fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
         let old = address.as_ptr() as usize;
-        match self.kind {
-            Kind::Front => followed(address, size, resize), // observed as a whole
-            Kind::Raw => observed::resized(old, size, false, || followed(address, size, resize)),
-            _ => observed::resized(old, size, true, || guarded(resize)),
-        }
+        observed::resized(old, size, self.kind != Kind::Raw, || match self.kind {
+            Kind::Front | Kind::Raw => followed(address, size, resize),
+            _ => guarded(resize),
+        })
     }
 }
 
@@ -302,12 +290,6 @@ impl Drop for Handler {
         // SAFETY: nobody uses the handler any more, and the box was made by `new`: what `replace` was called for lives for ever.
         unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
     }
-}
-
-/// A block of an allocator, or null.
-#[inline]
-fn give(allocator: &dyn Allocator, request: Request) -> *mut c_void {
-    guarded(|| allocator.allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()))
 }
 
 /// Resizes a block, and tells what follows glibc's heap.
@@ -390,8 +372,7 @@ unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: us
             return handler.free(address, size);
         }
         trace::on_free(pointer as usize, size);
-        observed::freed(pointer);
-        observed::once(|| handler.free(address, size));
+        raw::passing(|| handler.free(address, size));
     }
 }
 
@@ -400,17 +381,11 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return malloc(ctx, size) };
-        if !handler.observed.load(Relaxed) {
+        if !handler.observed.load(Relaxed) || !trace::is_on() {
             return handler.realloc(address, size);
         }
-        let resize = || {
-            let resize = || observed::once(|| handler.realloc(address, size));
-            observed::resized(pointer as usize, size, true, resize)
-        };
-        match trace::is_on() {
-            true => observed::traced_resize(pointer, usize::MAX, size, true, resize),
-            false => resize(),
-        }
+        let resize = || raw::passing(|| handler.realloc(address, size));
+        observed::traced_resize(pointer, usize::MAX, size, true, resize)
     }
 }
 
@@ -427,12 +402,10 @@ impl Handler {
         }
         match self.kind {
             Kind::Front => glibc::freed(pointer as usize, size),
-            Kind::Raw => {
-                glibc::freed(pointer as usize, owners::asked(address));
-                observed::freed(pointer);
-            }
-            _ => observed::freed(pointer),
+            Kind::Raw => glibc::freed(pointer as usize, owners::asked(address)),
+            _ => {}
         }
+        observed::freed(pointer);
         // SAFETY: as demanded; each block goes to who made it.
         unsafe {
             if scope::take_back(address) {
@@ -461,9 +434,11 @@ impl Handler {
     unsafe fn realloc(&self, address: NonNull<u8>, size: usize) -> *mut c_void {
         let (next, pointer) = (&self.next, address.as_ptr().cast::<c_void>());
         // SAFETY: as demanded.
+        let by_next = || unsafe { (next.realloc)(next.ctx, pointer, size) };
+        // SAFETY: as demanded.
         unsafe {
             if self.relays() {
-                return (next.realloc)(next.ctx, pointer, size);
+                return by_next();
             }
             match owners::find(address) {
                 Owner::Segment(owner) => self.reallocate(owner, address, size),
@@ -472,8 +447,11 @@ impl Handler {
                     0 => null_mut(), // how much of it may be read nobody knows
                     old => self.inherit((address, old), size),
                 },
-                Owner::Nobody if self.kind == Kind::NumPy => raw::passing(|| (next.realloc)(next.ctx, pointer, size)),
-                Owner::Nobody => (next.realloc)(next.ctx, pointer, size),
+                Owner::Nobody if self.kind == Kind::NumPy => raw::passing(by_next),
+                Owner::Nobody if self.observed.load(Relaxed) => {
+                    observed::resized(pointer as usize, size, true, by_next)
+                }
+                Owner::Nobody => by_next(),
             }
         }
     }

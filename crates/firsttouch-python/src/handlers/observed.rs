@@ -48,11 +48,6 @@ fn address(block: *mut c_void) -> Option<usize> {
 
 // Traces have what is large, whoever serves it. What NumPy asks of CPython for an array is traced as that.
 
-/// Calls what is traced as an array's.
-pub fn once<T>(call: impl FnOnce() -> T) -> T {
-    if trace::is_on() { raw::passing(call) } else { call() }
-}
-
 /// Traces a block that was given.
 #[inline]
 pub fn traced(block: *mut c_void, size: usize, zeroed: bool, is_array: bool) -> *mut c_void {
