@@ -134,7 +134,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "stats": lambda: type(ft.stats(POOL)),
     "stats str": lambda: type(str(ft.stats(POOL))),
     "topology": lambda: type(ft.placement.topology()),
-    "touch": lambda: type(ft.touch(ARRAY)),
+    "touch": lambda: ft.touch(ARRAY),
     "trim": lambda: type(ft.trim()),
     "uninstall": ft.uninstall,
     "use": lambda: _within(ft.use(POOL)),
