@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.suites.__main__ import both, differing, site
+from tests.numpy_suite.__main__ import both, differing
+from tests.numpy_suite.runs import chosen
 
 #: What is about making arrays, and what makes them all the time.
 FILES = [
@@ -37,7 +38,7 @@ OF_FUNCTIONS = (
 @pytest.mark.timeout(1800)
 def test_every_test_ends_alike(tmp_path: Path) -> None:
     """Both at the same time, each in a process of its own."""
-    there = [name for name in (f"numpy/{file}" for file in FILES) if (site() / name).exists()]
+    there = [path for path in chosen([f"numpy/{name}" for name in FILES]) if Path(path).exists()]
     plain, ours = both("functions", tmp_path, there)
     assert list(plain.outcomes.values()).count("passed") > 5_000
     assert ours.pooled["allocations"] > 1_000

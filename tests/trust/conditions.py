@@ -40,9 +40,8 @@ def set_up(random: Random) -> tuple[World, str]:
     world, told = World(random.choice((1, 2, 2, 4, 4, 16, 256)) << 19), []
     told.append(f"at most {world.most >> 10} KiB")
     if random.random() < 0.25:
-        slots = random.choice((0, 1, 4, 20))
-        _firsttouch.shrink_slots(slots)
-        told.append(f"{slots} slots of address space")
+        _firsttouch.shrink_address_space()
+        told.append("an address space of 39 bits")
     if random.random() < 0.2:
         _C.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE
         told.append("no huge pages")

@@ -65,7 +65,7 @@ mod _firsttouch {
         inspection::{inspect, pagemap},
         numba::{NumbaBuffers, numba_failure, numba_setup},
         placement::{current_node, highest_node, migrate_range, numa_nodes, receipt_of, touch_range},
-        process::{fail_calls, last_failure, shrink_slots, stats, trim, trim_c_library},
+        process::{fail_calls, last_failure, shrink_address_space, stats, trim, trim_c_library},
         python::values::fail_allocation,
         register_callbacks,
         report::{ReportStart, report},

@@ -150,8 +150,8 @@ pub fn fail_calls(names: Vec<String>, passing: i64, failing: i64) -> PyResult<()
     Ok(())
 }
 
-/// Limits the slots of the address space that segments may claim.
+/// Lets the address space pass for one of 39 bits.
 #[pyfunction]
-pub fn shrink_slots(count: usize) {
-    os::shrink_slots(count);
+pub fn shrink_address_space() {
+    os::shrink_address_space(true);
 }

@@ -7,21 +7,23 @@ mod common;
 
 use common::alone::{alone, alone_after};
 use common::held::Held;
-use common::mapped::foreign;
-use common::pattern;
+use common::mapped::{foreign, unmap};
+use common::pattern::{self, Dice};
 use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::address_map;
-use firsttouch::os::{Call, fail_after, huge_page_size, page_size};
+use firsttouch::os::{huge_page_size, page_size, shrink_address_space};
 use firsttouch::{Allocator, Request};
 use std::os::unix::process::CommandExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// How many times larger huge pages are than 2 MiB.
 fn times() -> usize {
     huge_page_size().unwrap_or(2 << 20) / (2 << 20)
 }
 
-/// More pools than there are places for their segments: wherever a program keeps something, nobody takes it for ours.
+/// Wherever a program keeps something, nobody takes it for ours.
 fn foreign_addresses_stay_foreign() {
     fn a_function() {}
     static A_STATIC: u8 = 0;
@@ -30,7 +32,7 @@ fn foreign_addresses_stay_foreign() {
     let mapped = foreign(0, page_size()).unwrap();
     let mut addresses = vec![a_function as *const () as usize, boxed.as_ptr() as usize, mapped.as_ptr() as usize];
     addresses.extend([&raw const A_STATIC as usize, &raw const a_local as usize, libc::mmap as *const () as usize]);
-    let pools: Vec<_> = (0..1500).map(|_| Pool::new(Options { decay: None, ..Options::default() })).collect();
+    let pools: Vec<_> = (0..400).map(|_| Pool::new(Options { decay: None, ..Options::default() })).collect();
     let blocks: Vec<_> = pools.iter().map(|pool| Held::filled(&**pool, page_size(), 1)).collect();
     for block in &blocks {
         assert!(address_map::owner(block.address()).is_some());
@@ -146,27 +148,6 @@ fn requests_that_fail_claim_nothing() {
     });
 }
 
-/// Where no place can be claimed, segments lie anywhere, and there is no end to them before memory ends.
-#[test]
-fn a_pool_without_a_place_of_its_own_grows_on() {
-    alone("a_pool_without_a_place_of_its_own_grows_on", || {
-        let pool = Pool::new(Options { huge: false, ..Options::default() });
-        let mut blocks = Vec::new();
-        for seed in 0..600 {
-            fail_after(&[Call::Map], 0, 4); // as often as a place is tried
-            let mut block = Held::new(&*pool, Request::bytes(16 << 20)).unwrap();
-            fail_after(&[], 0, 0);
-            pattern::fill(&mut block.bytes()[..page_size()], seed);
-            assert_eq!(address_map::owner(block.address()).unwrap().expression(), pool.expression());
-            blocks.push(block);
-        }
-        common::held::check_apart(&blocks);
-        for (seed, block) in blocks.iter_mut().enumerate() {
-            pattern::check(&block.bytes()[..page_size()], seed as u64);
-        }
-    });
-}
-
 /// Many free spans that are a little too short must not hide the one that fits.
 #[test]
 fn the_last_span_that_fits_is_found() {
@@ -187,5 +168,92 @@ fn the_last_span_that_fits_is_found() {
         pool.trim();
         Held::filled(&*pool, 280 * page_size(), 3).give_back();
         drop(filler);
+    });
+}
+
+fn new_pool() -> Arc<Pool> {
+    Pool::new(Options { decay: None, ..Options::default() })
+}
+
+fn mappings() -> usize {
+    std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
+}
+
+/// Two blocks of a pool that lives no longer.
+fn short_life(seed: u64) {
+    let pool = new_pool();
+    let (small, large) = (Held::filled(&*pool, 32 << 10, seed), Held::new(&*pool, Request::bytes(4 << 20)).unwrap());
+    assert_eq!(address_map::owner(small.address()).unwrap().expression(), pool.expression());
+    drop((small, large));
+}
+
+/// More than there is room for at once, in a small address space.
+fn short_lives_leave_nothing(is_small: bool) {
+    shrink_address_space(is_small);
+    let others: Vec<_> = (0..4).map(|_| new_pool()).collect();
+    let living: Vec<_> = others.iter().map(|pool| Held::filled(&**pool, 32 << 10, 1)).collect();
+    (0..20).for_each(short_life);
+    let before = (address_space(), mappings());
+    (0..300).for_each(short_life);
+    let after = (address_space(), mappings());
+    assert!(after.0 <= before.0 + (32 << 20), "address space grew from {} to {}", before.0, after.0);
+    assert!(after.1 <= before.1 + 20, "mappings grew from {} to {}", before.1, after.1);
+    drop(living);
+}
+
+#[test]
+fn short_lived_pools_leave_nothing_behind() {
+    alone("short_lived_pools_leave_nothing_behind", || short_lives_leave_nothing(false));
+}
+
+#[test]
+fn short_lived_pools_leave_nothing_behind_in_a_small_address_space() {
+    alone("short_lived_pools_leave_nothing_behind_in_a_small_address_space", || short_lives_leave_nothing(true));
+}
+
+/// Lookups may come while the segments around are closed and made again.
+#[test]
+fn lookups_meet_segments_that_close() {
+    alone("lookups_meet_segments_that_close", || {
+        for (is_small, slots) in [(false, 16 << 40..32 << 40), (true, 16 << 30..128 << 30)] {
+            shrink_address_space(is_small);
+            let over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut dice = Dice(7);
+                    while !over.load(Relaxed) {
+                        let theirs = foreign(0, 4096 + dice.roll(8 << 20)).unwrap();
+                        for at in theirs.as_ptr_range().start as usize..theirs.as_ptr_range().end as usize {
+                            if at % (1 << 20) == 0 {
+                                assert!(address_map::owner(at).is_none());
+                            }
+                        }
+                        // In the slots that are claimed, where nobody's memory lies.
+                        let _ = address_map::is_foreign(slots.start + dice.roll(4096) * (slots.len() >> 12));
+                        unmap(theirs);
+                    }
+                });
+                for seed in 0..200 {
+                    short_life(seed);
+                }
+                over.store(true, Relaxed);
+            });
+        }
+    });
+}
+
+/// A block that outlives its allocator is nobody's, and not foreign either.
+#[test]
+fn what_outlives_its_allocator_stays() {
+    alone("what_outlives_its_allocator_stays", || {
+        for is_small in [false, true] {
+            shrink_address_space(is_small);
+            let pool = new_pool();
+            let block = pool.allocate(Request::bytes(1 << 20)).unwrap();
+            let at = block.address.as_ptr() as usize;
+            drop(pool);
+            assert!(matches!(address_map::holder(at), address_map::Holder::Gone));
+            assert!(address_map::owner(at).is_none() && !address_map::is_foreign(at));
+        }
     });
 }

@@ -115,7 +115,7 @@ fn in_turn(calls: &[(Call, i64, i64)]) {
     }
 }
 
-/// Four at a time as in a process that has no place of its own for segments: all that is tried fails, what lies anywhere is had.
+/// Four at a time as in a small address space: all that is tried in the first place for segments fails.
 #[test]
 fn mapping() {
     alone("mapping", || in_turn(&[(Call::Map, 1, 21), (Call::Map, 4, 1), (Call::Map, FOREVER, 1)]));

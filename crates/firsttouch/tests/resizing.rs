@@ -1,17 +1,13 @@
-//! A block of whole pages that shrinks returns the pages that it no longer needs; one that grows takes its pages along.
-
-#![allow(unsafe_code)] // Safety: pages that were mapped for one test are written by it.
+//! A block of whole pages that shrinks returns the pages that it no longer needs, and one that grows may move.
 
 mod common;
 
-use common::alone::alone;
-use common::held::{Held, check_apart};
+use common::held::Held;
+use firsttouch::Allocator;
 use firsttouch::adaptors::{Options, Origin, Pool};
-use firsttouch::os::{Call, fail_after, map_anywhere, page_size, protect, remap, unmap};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Calloc, Pages};
 use firsttouch::why::why;
-use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 
 const MIB: usize = 1 << 20;
@@ -58,116 +54,6 @@ fn the_receipt_says_what_is_there() {
     let (start, receipt) = source.receipt(block.address() + 4096).unwrap();
     assert_eq!((start, receipt.asked, receipt.bytes), (block.address(), MIB, MIB));
     assert!(source.receipt(start + 2 * MIB).is_none());
-}
-
-/// Whether the kernel moves pages that lie in several mappings at once, as from 6.17 on. Others are copied from the second
-/// move on.
-fn moves_several_mappings() -> bool {
-    let size = 2 * page_size();
-    let (from, to) = (map_anywhere(size).unwrap(), map_anywhere(size).unwrap());
-    // SAFETY: both were mapped here, and nobody uses them.
-    unsafe {
-        protect(from, page_size(), false).unwrap();
-        unmap(to, size).unwrap();
-        remap(from, to, size).is_ok()
-    }
-}
-
-/// Buffers that grow in turn stand in each other's way. Copied, each would be there twice at every step.
-#[test]
-fn blocks_that_grow_in_turn_take_their_pages_along() {
-    let moves_all = moves_several_mappings();
-    for pool in [Pool::new(Options::default()), Pool::for_any_blocks(Options::default())] {
-        let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, 2 * MIB, seed)).collect();
-        let mut moves = 0;
-        for size in (1..16).map(|step| (2 + 3 * step) * MIB) {
-            for block in &mut blocks {
-                let before = block.address();
-                block.resize(size).unwrap();
-                block.check();
-                if block.address() != before {
-                    moves += 1;
-                    let moved = why(block.address()).unwrap();
-                    assert!(moved.origin == Origin::Carried || !moves_all, "{moved:?}");
-                    assert_eq!(moved.asked, size);
-                }
-                block.fill(size as u64);
-            }
-        }
-        assert!(moves > 10, "{moves} moves");
-        let stats = pool.stats();
-        assert!(stats.idle < 16 * MIB || !moves_all, "what was left behind is no memory: {stats:?}");
-        let counted = stats.recycled_bytes + stats.first_touched_small_bytes + stats.first_touched_huge_bytes;
-        assert!(counted >= stats.allocated_bytes, "pages that come along are recycled: {stats:?}");
-        let mut aligned = Held::new(&*pool, Request::bytes(4 * MIB).aligned(1 << 20).unwrap()).unwrap();
-        for size in [9 * MIB, 90 * MIB] {
-            aligned.reallocate(Request::bytes(size).aligned(1 << 20).unwrap()).unwrap();
-            assert!(aligned.address().is_multiple_of(1 << 20));
-        }
-        blocks.into_iter().for_each(Held::give_back);
-        aligned.give_back();
-        pool.trim();
-        assert_eq!((pool.stats().active, pool.stats().idle), (0, 0));
-    }
-}
-
-/// Linux unmaps the target of a move before it finds that it cannot move the pages, as those in several mappings before
-/// 6.17.
-#[test]
-fn a_move_that_the_system_refuses_loses_nothing() {
-    alone("a_move_that_the_system_refuses_loses_nothing", || {
-        for pass in 0..6 {
-            let pool = Pool::new(Options { decay: None, ..Options::default() });
-            let mut block = Held::filled(&*pool, 2 * MIB, 1);
-            let behind = Held::filled(&*pool, 3 * MIB, 2);
-            let idle = Held::filled(&*pool, 9 * MIB, 3);
-            idle.give_back();
-            fail_after(&[Call::Map], pass, 1);
-            let grown = block.resize(7 * MIB);
-            fail_after(&[], 0, 0);
-            assert!(grown.is_ok());
-            block.check();
-            let others: Vec<_> = (0..60).map(|seed| Held::filled(&*pool, 400_000, seed)).collect();
-            check_apart(others.iter().chain([&block, &behind]));
-            others.into_iter().for_each(Held::give_back);
-            pool.trim();
-            Held::zeros(&*pool, 40 * MIB).give_back();
-            block.give_back();
-            behind.give_back();
-            pool.trim();
-            let stats = pool.stats();
-            assert_eq!((stats.active, stats.idle), (0, 0));
-            assert!(stats.mapped < 4 * MIB, "{stats:?}");
-        }
-    });
-}
-
-/// From 6.17 on it moves the pages of one mapping after the other, and may fail in between.
-#[test]
-#[cfg(unix)] // alone moves pages
-fn pages_that_were_moved_before_a_refusal_come_back() {
-    use firsttouch::os::commit;
-    use std::ptr::with_exposed_provenance_mut;
-    alone("pages_that_were_moved_before_a_refusal_come_back", || {
-        let size = 16 * page_size();
-        let (from, to) = (map_anywhere(size).unwrap(), map_anywhere(size).unwrap());
-        // SAFETY: both were mapped for this test alone.
-        unsafe {
-            unmap(to + 5 * page_size(), size - 5 * page_size()).unwrap();
-            for page in 0..16 {
-                let moved = if page < 5 { to } else { from };
-                with_exposed_provenance_mut::<u8>(moved + page * page_size()).write_bytes(page as u8 + 1, page_size());
-            }
-            fail_after(&[Call::Map], 0, 1);
-            assert!(remap(from, to, size).is_err());
-            fail_after(&[], 0, 0);
-            for page in 0..16 {
-                let first = with_exposed_provenance_mut::<u8>(from + page * page_size());
-                assert_eq!((first.read(), first.add(page_size() - 1).read()), (page as u8 + 1, page as u8 + 1));
-            }
-            assert_eq!(commit(to, size), Ok(to), "the target is not mapped");
-        }
-    });
 }
 
 /// Also where what is left joins free memory before it.

@@ -45,7 +45,7 @@ GAPS, TOP = "free between blocks that are in use", "free at the end of its heaps
 LIVE, GAPS_OF_OBJECTS = "live", "free between live ones"
 
 #: Where segments of pools lie (crates/firsttouch/src/heap/claim.rs): the kernel places nothing there by itself.
-_POOLS = range(16 << 40, (32 if os.uname().machine == "aarch64" else 40) << 40)
+_POOLS = range(16 << 40, 32 << 40)
 #: A mapping in /proc/PID/smaps: its addresses, access and file, and what of it is resident, in KiB.
 _MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A-Z].*\n)*?Rss: +([0-9]+)", re.MULTILINE)
 _SHARED = re.compile(rb"^Shared_(?:Clean|Dirty): +([0-9]+)", re.MULTILINE)

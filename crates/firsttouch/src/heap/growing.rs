@@ -12,14 +12,12 @@ const MAX_SEGMENTS: usize = 256;
 /// From this many bytes on the system is asked first whether it has the memory.
 const PROBE_MIN: usize = 1 << 30;
 
-/// A span of used units, and what was known about it when it was allocated.
+/// A span of used units.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub segment: &'static Segment,
     pub start: u32,
     pub len: u32,
-    /// Dirty bytes; the rest reads zero.
-    pub dirty: usize,
 }
 
 impl Span {
@@ -56,8 +54,6 @@ pub(crate) struct Region {
     pub out: usize,
     /// Bytes that are free and dirty.
     pub dirty: usize,
-    /// Dirty bytes that a purge has taken out of what is free, and that the system may still hold.
-    pub leaving: usize,
     /// Bytes that are mapped.
     pub mapped: usize,
     /// Whether a part of a region for base pages was advised huge.
@@ -67,21 +63,22 @@ pub(crate) struct Region {
 impl Region {
     pub(crate) fn new(kind: PageKind, node: u8) -> Self {
         let segments = Vec::with_capacity(MAX_SEGMENTS);
-        Self { kind, node, segments, out: 0, dirty: 0, leaving: 0, mapped: 0, has_huge: false }
+        Self { kind, node, segments, out: 0, dirty: 0, mapped: 0, has_huge: false }
     }
 
     fn units(&self, bytes: usize) -> Option<u32> {
         u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NONE >> 1)
     }
 
-    /// Allocates a span of at least `bytes` from what is free. Mapping what is not mapped may fail.
+    /// Allocates a span of at least `bytes` from what is free; also returns how many are dirty, while the rest reads zero.
+    /// Mapping what is not mapped may fail.
     pub(crate) fn take(
         &mut self,
         bytes: usize,
         align: usize,
         sides: &[Side],
         fresh: Fresh,
-    ) -> Result<Option<Span>, Errno> {
+    ) -> Result<Option<(Span, usize)>, Errno> {
         let Some(len) = self.units(bytes) else { return Ok(None) };
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
@@ -114,7 +111,7 @@ impl Region {
         let len = self.units(bytes)?;
         for &segment in &self.segments {
             match segment.take(len, (align, 0), &[Side::Dirty]) {
-                Some((start, dirty)) if dirty == len => return Some(self.taken(segment, start, len, dirty)),
+                Some((start, dirty)) if dirty == len => return Some(self.taken(segment, start, len, dirty).0),
                 Some((start, dirty)) => segment.give(start, len, dirty),
                 None => {}
             }
@@ -122,11 +119,11 @@ impl Region {
         None
     }
 
-    fn taken(&mut self, segment: &'static Segment, start: u32, len: u32, dirty: u32) -> Span {
-        let span = Span { segment, start, len, dirty: segment.bytes(dirty) };
+    fn taken(&mut self, segment: &'static Segment, start: u32, len: u32, dirty: u32) -> (Span, usize) {
+        let (span, dirty) = (Span { segment, start, len }, segment.bytes(dirty));
         self.out += span.bytes();
-        self.dirty -= span.dirty;
-        span
+        self.dirty -= dirty;
+        (span, dirty)
     }
 
     /// Frees a span; all of it is dirty now, freed in `epoch`.
@@ -265,7 +262,7 @@ impl Region {
         let (align, _) = self.place(align, fresh);
         let units = bytes.checked_add(align).and_then(|bytes| self.units(bytes)).ok_or(Errno::NO_MEMORY)?;
         let mut refused = None;
-        for &segment in self.segments.iter().filter(|segment| segment.claim.has_slots()) {
+        for &segment in &self.segments {
             match self.raise_top(segment, units, fresh) {
                 Ok(()) => return Ok(()),
                 Err(error) => refused = refused.or(error),
@@ -278,13 +275,9 @@ impl Region {
         if self.segments.len() == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
-        let segment = claim::segment(self.kind, self.node, units, self.mapped, owner)?;
+        let segment = claim::segment(self.kind, self.node, units, owner)?;
         self.segments.push(segment);
-        if segment.claim.has_slots() {
-            return self.raise_top(segment, units, fresh).map_err(|error| error.unwrap_or(Errno::NO_MEMORY));
-        }
-        self.mapped += segment.bytes(segment.top.get());
-        Ok(())
+        self.raise_top(segment, units, fresh).map_err(|error| error.unwrap_or(Errno::NO_MEMORY))
     }
 
     /// Raises the top of a segment so far that a span of `units` ends there. Fails without an error if it has no room, or

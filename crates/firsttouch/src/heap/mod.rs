@@ -12,9 +12,10 @@ pub(crate) mod segment;
 #[cfg(test)]
 mod tests;
 
+use crate::address_map::find;
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
-use crate::heap::segment::{CLEAN, Fresh, Occupant, PageKind, Side, UNMAPPED};
+use crate::heap::segment::{Fresh, Occupant, PageKind, Side};
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
 pub use purging::map_anew;
@@ -24,10 +25,8 @@ pub use purging::map_anew;
 pub(crate) struct Held {
     /// Handed out.
     pub out: usize,
-    /// Free and dirty.
+    /// Free and dirty, and not on their way back to the system.
     pub dirty: usize,
-    /// Dirty, and on their way back to the system.
-    pub leaving: usize,
     /// Mapped.
     pub mapped: usize,
 }
@@ -63,7 +62,7 @@ impl Heap {
     }
 
     /// Allocates a span from the first of `sides` that has one, or from new address space; what is mapped for it comes on the
-    /// pages that `fresh` says.
+    /// pages that `fresh` says. Also returns how many of its bytes are dirty.
     pub(crate) fn take_or_grow(
         &self,
         kind: PageKind,
@@ -71,11 +70,11 @@ impl Heap {
         align: usize,
         sides: [Side; 2],
         fresh: Fresh,
-    ) -> Result<Span, Errno> {
+    ) -> Result<(Span, usize), Errno> {
         let mut region = self.region(kind);
         loop {
-            if let Some(span) = region.take(bytes, align, &sides, fresh)? {
-                return Ok(span);
+            if let Some(taken) = region.take(bytes, align, &sides, fresh)? {
+                return Ok(taken);
             }
             region.grow(bytes, align, fresh, self.owner)?;
         }
@@ -85,49 +84,15 @@ impl Heap {
     pub(crate) fn shrink(&self, span: Span, keep: u32, epoch: u8) {
         let mut region = self.region(span.kind());
         span.segment.cut(span.start, keep);
-        region.give(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
-    }
-
-    /// Moves the pages of a used span to the beginning of another one, in the same heap, and frees the first; if the system
-    /// does not move them, frees the other one, in `epoch`. Returns whether it moved them.
-    ///
-    /// # Safety
-    /// Nobody uses either span meanwhile, nor afterwards the one that was freed.
-    pub(crate) unsafe fn carry(&self, from: Span, to: Span, epoch: u8) -> bool {
-        let Span { segment, start, .. } = to;
-        // Where all of a claim stays mapped, foreign memory could come to lie in a hole. Elsewhere the pages move into one:
-        // before a kernel refuses, it unmaps the place that they should have come to.
-        // SAFETY: both spans are mapped, and used by nobody (`Pool::carry`).
-        let has_hole = segment.claim.has_slots() && unsafe { os::decommit(to.address(), from.bytes()) }.is_ok();
-        // SAFETY: as above.
-        let has_moved = has_hole && unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_ok();
-        let mut region = self.region(to.kind());
-        if has_moved {
-            from.segment.set_occupant(from.start, Occupant::NONE);
-            from.segment.ages(from.start, from.len).fill(CLEAN);
-            region.out -= from.bytes();
-            from.segment.give(from.start, from.len, 0);
-            return true;
-        }
-        segment.ages(start, to.len).fill(epoch);
-        if has_hole {
-            segment.ages(start, from.len).fill(UNMAPPED);
-            region.mapped -= from.bytes();
-        }
-        let dirty = segment.count_dirty(start, to.len);
-        region.out -= to.bytes();
-        region.dirty += segment.bytes(dirty);
-        segment.give(start, to.len, dirty);
-        false
+        region.give(Span { segment: span.segment, start: span.start + keep, len: span.len - keep }, epoch);
     }
 
     /// Adds what the heap holds.
     pub(crate) fn add_held(&self, sum: &mut Held) {
         for region in &self.regions {
-            let Region { out, dirty, leaving, mapped, .. } = *region.lock();
+            let Region { out, dirty, mapped, .. } = *region.lock();
             sum.out += out;
             sum.dirty += dirty;
-            sum.leaving += leaving;
             sum.mapped += mapped;
         }
     }
@@ -159,7 +124,7 @@ impl Heap {
         let alive = regions.iter().any(|region| region.out > 0);
         for segment in regions.iter().flat_map(|region| &region.segments) {
             if alive {
-                segment.area.orphan();
+                segment.orphan();
                 continue;
             }
             // SAFETY: no block in it is live, and none will be: the heap is not used any more (drops of its owners).
@@ -172,13 +137,13 @@ impl Heap {
 /// size, which is zero for a freed span and for an address at which no span ever began.
 #[inline]
 pub(crate) fn block_at(address: usize) -> Option<(Span, Occupant)> {
-    let (segment, start) = segment::find(address)?;
+    let (segment, start) = find(address)?;
     if start >= segment.top.get() || segment.is_free(start) {
         return None;
     }
     let occupant = segment.occupant(start);
     let begins_here = occupant.asked() != 0 && address == segment.address(start) + occupant.offset();
-    begins_here.then(|| (Span { segment, start, len: segment.span_len(start), dirty: 0 }, occupant))
+    begins_here.then(|| (Span { segment, start, len: segment.span_len(start) }, occupant))
 }
 
 /// Marks the block at `address`, if it is a heap's: a keeper lists it, or cuts it into blocks of its own.
@@ -191,8 +156,8 @@ pub(crate) fn mark_listed(address: usize) {
 /// The span of the live block at `address`.
 #[inline]
 pub(crate) fn span_at(address: usize) -> Option<Span> {
-    let (segment, start) = segment::find(address)?;
-    Some(Span { segment, start, len: segment.span_len(start), dirty: 0 })
+    let (segment, start) = find(address)?;
+    Some(Span { segment, start, len: segment.span_len(start) })
 }
 
 /// The error for a request of `asked` bytes that the system refused with `error`.

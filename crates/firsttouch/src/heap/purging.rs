@@ -5,14 +5,14 @@
 
 use crate::heap::Heap;
 use crate::heap::growing::{Region, Span};
-use crate::heap::segment::{
-    CLASSES, CLEAN, CLEAN_HUGE, FIRST_EPOCH, PageKind, Segment, Side, UNMAPPED, class_of, ticks_since,
-};
+use crate::heap::segment::{CLASSES, CLEAN, FIRST_EPOCH, PageKind, Segment, Side, UNMAPPED, class_of, ticks_since};
 use crate::{heap, os};
 
 /// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
 /// holes would cost mappings, so the pages are discarded and the mapping stays.
 const UNMAP: usize = 1 << 20;
+/// The same where the process has a bound on its address space.
+const UNMAP_BOUNDED: usize = 64 << 10;
 
 impl Heap {
     /// Gives back victims until `budget` bytes have gone; bytes given back. `now` is the epoch.
@@ -41,12 +41,9 @@ impl Heap {
     /// Takes a used span without a block and gives its pages back at once.
     pub(crate) fn give_back(&self, span: Span) {
         let _purging = self.purging.lock();
-        let Span { segment, start, len, .. } = span;
+        let Span { segment, start, len } = span;
         segment.ages(start, len).fill(FIRST_EPOCH);
-        let mut region = self.region(span.kind());
-        region.out -= span.bytes();
-        region.leaving += span.bytes();
-        drop(region);
+        self.region(span.kind()).out -= span.bytes();
         let age = give_back(segment, (start, len), false, Victims::Idle(0));
         settle(&mut self.region(span.kind()), segment, (start, len), age);
     }
@@ -83,18 +80,14 @@ pub(crate) fn purge_oldest(heaps: &[Heap], now: u8, bytes: usize) -> usize {
 /// Purges units; returns their new age, or `None` if the system refused.
 fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims: Victims) -> Option<u8> {
     let (address, size) = (segment.address(start), segment.bytes(len));
-    // A hole among foreign memory may be taken by others, but where Windows reserved it.
-    let may_unmap = segment.claim.has_slots() || cfg!(windows);
+    let least = if os::address_space_limit().is_some() { UNMAP_BOUNDED } else { UNMAP };
     // SAFETY: the units are not in use: they were free, and were taken out under the lock (law 8).
     unsafe {
-        if victims == Victims::Clean {
-            return os::decommit(address, size).is_ok().then_some(UNMAPPED);
-        }
         if is_part {
             os::split_huge(address, size);
         }
-        let unmaps = may_unmap && !matches!(victims, Victims::IdleParts(_));
-        if unmaps && size >= UNMAP && os::decommit(address, size).is_ok() {
+        let unmaps = !matches!(victims, Victims::IdleParts(_));
+        if unmaps && size >= least && os::decommit(address, size).is_ok() {
             return Some(UNMAPPED);
         }
         if is_part {
@@ -107,15 +100,14 @@ fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims
             return Some(CLEAN);
         }
         // Locked memory cannot be discarded, but it can be unmapped.
-        (may_unmap && os::decommit(address, size).is_ok()).then_some(UNMAPPED)
+        os::decommit(address, size).is_ok().then_some(UNMAPPED)
     }
 }
 
 /// Makes units free again that were taken out; returns the bytes purged.
 fn settle(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age: Option<u8>) -> usize {
-    let dirty = segment.count_dirty(start, len);
-    region.leaving -= segment.bytes(dirty);
     let Some(age) = age else {
+        let dirty = segment.count_dirty(start, len);
         region.dirty += segment.bytes(dirty);
         segment.give(start, len, dirty);
         return 0;
@@ -129,9 +121,6 @@ fn settle(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age:
     segment.bytes(len)
 }
 
-/// If address space is short, clean memory is unmapped from this many bytes on.
-const UNMAP_CLEAN: usize = 64 << 10;
-
 /// What is purged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Victims {
@@ -139,43 +128,37 @@ pub(crate) enum Victims {
     Idle(u8),
     /// The same of huge pages that are in use in part: they are split.
     IdleParts(u8),
-    /// Memory that is mapped and clean, as address space has run short.
-    Clean,
 }
 
 impl Victims {
     /// Takes victims out of the free spans of a segment, the largest spans first, of `budget` bytes or as much more as
     /// belongs to a page. Returns the first; each is linked to the next.
     fn take_out(self, region: &mut Region, segment: &Segment, now: u8, budget: usize) -> Option<u32> {
-        let is_parts = matches!(self, Self::IdleParts(_));
-        let is_clean = self == Self::Clean;
-        if (region.dirty == 0 && !is_clean)
-            || (is_parts && region.kind == PageKind::Base)
-            || (is_clean && !segment.claim.has_slots())
-        {
+        let (is_parts, min_ticks) = match self {
+            Self::Idle(ticks) => (false, ticks),
+            Self::IdleParts(ticks) => (true, ticks),
+        };
+        if region.dirty == 0 || (is_parts && region.kind == PageKind::Base) {
             return None;
         }
-        let page = if is_parts { 1 } else { (region.kind.page() >> segment.unit_shift()) as u32 };
-        let least = if is_clean { page.max((UNMAP_CLEAN >> segment.unit_shift()) as u32) } else { page };
-        let sides: &[Side] = if is_clean { &[Side::Dirty, Side::Clean] } else { &[Side::Dirty] };
+        let page = if is_parts { 1 } else { (region.kind.page() >> segment.unit_shift) as u32 };
+        let is_old = |age: u8| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
+        let is_victim =
+            |units: &[u8]| units.iter().all(|&age| is_old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
         let (mut first, mut left) = (None, budget);
-        for (&side, class) in
-            sides.iter().flat_map(|side| (class_of(least)..CLASSES).rev().map(move |class| (side, class)))
-        {
-            let mut listed = segment.first_of(side, class);
+        for class in (class_of(page)..CLASSES).rev() {
+            let mut listed = segment.first_of(Side::Dirty, class);
             while let Some(span) = listed.filter(|_| left > 0) {
                 listed = segment.next_of(span); // first: what is left of the span goes to the head of a list
                 let (mut at, end) = (span, span + segment.span_len(span));
                 while left > 0
-                    && let Some((start, len)) = self.run(segment, (at, end), now, (page, least))
+                    && let Some((start, len)) = first_run(segment, (at, end), page, is_victim)
                 {
                     let room = left.div_ceil(segment.unit()).min(len as usize) as u32;
                     let len = room.next_multiple_of(page).min(len);
                     segment.carve(at, start, len);
                     segment.link(start, first);
-                    let dirty = segment.dirty_bytes(start, len);
-                    region.dirty -= dirty;
-                    region.leaving += dirty;
+                    region.dirty -= segment.dirty_bytes(start, len);
                     first = Some(start);
                     left = left.saturating_sub(segment.bytes(len));
                     at = start + len; // the rest behind is a free span of its own now
@@ -184,28 +167,19 @@ impl Victims {
         }
         first
     }
+}
 
-    /// The first run of at least `least` units, in whole pages, between two units of a free span, all of which are victims.
-    fn run(self, segment: &Segment, (from, to): (u32, u32), now: u8, (page, least): (u32, u32)) -> Option<(u32, u32)> {
-        let is_old = |age: u8, min_ticks| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
-        let is_victim = |units: &[u8]| match self {
-            Self::Idle(min_ticks) | Self::IdleParts(min_ticks) => {
-                units.iter().all(|&age| is_old(age, min_ticks)) && units.iter().any(|&age| age >= FIRST_EPOCH)
-            }
-            Self::Clean => units.iter().all(|&age| matches!(age, CLEAN | CLEAN_HUGE)),
-        };
-        let first = from.next_multiple_of(page);
-        let whole = (to - to % page).checked_sub(first).filter(|&units| units > 0)?;
-        let mut pages = segment.ages(first, whole).chunks_exact(page as usize);
-        let mut at = first;
-        loop {
-            at += pages.position(is_victim)? as u32 * page;
-            let more = pages.by_ref().take_while(|units| is_victim(units)).count() as u32;
-            let run = (1 + more) * page;
-            if run >= least {
-                return Some((at, run));
-            }
-            at += run + page; // the page that ended the run
-        }
-    }
+/// The first run of whole pages between two units of a free span, all of which are victims.
+fn first_run(
+    segment: &Segment,
+    (from, to): (u32, u32),
+    page: u32,
+    is_victim: impl Fn(&[u8]) -> bool,
+) -> Option<(u32, u32)> {
+    let first = from.next_multiple_of(page);
+    let whole = (to - to % page).checked_sub(first).filter(|&units| units > 0)?;
+    let mut pages = segment.ages(first, whole).chunks_exact(page as usize);
+    let at = first + pages.position(&is_victim)? as u32 * page;
+    let more = pages.take_while(|units| is_victim(units)).count() as u32;
+    Some((at, (1 + more) * page))
 }

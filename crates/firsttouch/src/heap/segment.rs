@@ -4,17 +4,15 @@
 //! last freed first, best fit among the first few. This is bookkeeping only: mapping is up to the region.
 //!
 //! The units themselves are never read or written. Records exist for the units below `top`; the memory for them is mapped
-//! as `top` rises. Everything except the area, which lookups read, is guarded by the heap's lock. Each unit has an age of
+//! as `top` rises. Everything except the bounds, which lookups read, is guarded by the heap's lock. Each unit has an age of
 //! one byte.
 
-use crate::address_map::Area;
 use crate::allocator::Allocator;
-use crate::heap::claim::Claim;
-use crate::{address_map, os};
-use std::cell::Cell;
-use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::os;
+use std::cell::{Cell, UnsafeCell};
+use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 /// Which region serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,17 +182,6 @@ impl Record {
 /// No unit.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Heads of the lists of free spans by size class: one set for spans with dirty units, one for clean spans.
-#[derive(Clone, Copy)]
-pub(crate) struct Lists {
-    pub heads: [u32; CLASSES],
-    pub filled: [u64; CLASSES.div_ceil(64)],
-}
-
-impl Lists {
-    pub(crate) const EMPTY: Self = Self { heads: [NONE; CLASSES], filled: [0; CLASSES.div_ceil(64)] };
-}
-
 /// A number that is changed under the heap's lock and may be read without it.
 pub(crate) struct Number(AtomicU32);
 
@@ -214,29 +201,31 @@ impl Number {
     }
 }
 
-/// The header of a segment: its area, which the address map leads to, and what only the holders of its blocks use.
+/// The header of a segment: its bounds, and what only its heap and the holders of its blocks use. Headers are static, so that
+/// lookups may read the bounds without a lock, also those of a segment that is closed and opened elsewhere meanwhile: they ask
+/// for an address at which no block of ours is live then, so any mix of old and new bounds is correct.
 #[repr(C)]
 pub(crate) struct Segment {
-    pub(crate) area: Area,
-    body: Body,
-}
-
-impl std::ops::Deref for Segment {
-    type Target = Body;
-
-    #[inline]
-    fn deref(&self) -> &Body {
-        &self.body
-    }
+    /// The address of unit 0.
+    base: AtomicUsize,
+    /// Bytes of all units that the claim has room for; 0 where the segment is closed.
+    size: AtomicUsize,
+    body: UnsafeCell<MaybeUninit<Body>>,
 }
 
 /// See [`Segment`].
+#[repr(C)] // what lookups read comes first
 pub(crate) struct Body {
+    /// Bytes of a unit, as a power of two.
+    pub unit_shift: u32,
     pub kind: PageKind,
     /// The node whose threads it serves.
     pub node: u8,
-    /// The address space of its metadata and units.
-    pub claim: Claim,
+    /// The allocator that all blocks belong to, and whether it no longer exists, so that they are never freed.
+    pub owner: *const dyn Allocator,
+    pub is_orphan: AtomicBool,
+    /// The address space of its metadata and units, as its address and size.
+    pub claim: (usize, usize),
     /// Mapped bytes of `records` and `ages`.
     pub records_open: Cell<usize>,
     pub ages_open: Cell<usize>,
@@ -244,89 +233,101 @@ pub(crate) struct Body {
     pub ages: *mut u8,
     /// Number of units that have records.
     pub top: Number,
-    pub(crate) lists: [Cell<Lists>; 2],
+    /// The first free span of each size class, clean and with dirty units.
+    pub heads: [[Number; CLASSES]; 2],
 }
 
-// SAFETY: the cells are used under the heap's lock; fields that are read without it never change, or are atomic.
+// SAFETY: the cells are used under the heap's lock; fields that are read without it never change while the segment is open, or
+// are atomic.
 unsafe impl Sync for Segment {}
-// SAFETY: as above; its owner is Send and Sync as every allocator.
-unsafe impl Send for Segment {}
 
-/// The segment and the unit that contain `address`, if it is ours.
-#[inline]
-pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
-    let (area, unit) = address_map::find(address)?;
-    // SAFETY: every area in the map is the first field of a segment, entered by a pointer to all of it (`area_of`). The
-    // segment is open: `address` lies within its bounds.
-    Some((unsafe { area.cast::<Segment>().as_ref() }, unit))
+impl std::ops::Deref for Segment {
+    type Target = Body;
+
+    #[inline]
+    fn deref(&self) -> &Body {
+        // SAFETY: the segment is open: a heap has it, or a lookup found a unit in its bounds, which were written after it.
+        unsafe { (*self.body.get()).assume_init_ref() }
+    }
 }
 
 impl Segment {
-    /// Writes a segment's header.
-    ///
-    /// # Safety
-    /// `at` is the place of a header, with an area as [`Area::make`] requires; nothing else uses it.
-    pub(crate) unsafe fn make(
-        at: *mut Self,
-        owner: *const dyn Allocator,
-        bounds: (usize, u32, u32),
-        body: Body,
-    ) -> &'static Self {
-        // SAFETY: `at` is the place of a header that nothing else uses (`heap/claim.rs`); lookups read only the area.
-        unsafe {
-            (&raw mut (*at).body).write(body);
-            Area::make(&raw mut (*at).area, owner, bounds);
-            &*at
-        }
+    /// All zero.
+    pub(crate) const fn closed() -> Self {
+        let body = UnsafeCell::new(MaybeUninit::zeroed());
+        Self { base: AtomicUsize::new(0), size: AtomicUsize::new(0), body }
     }
 
-    /// The area of a segment, from which [`find`] gets back to the segment.
-    ///
-    /// # Safety
-    /// `at` points to a segment's header.
-    pub(crate) unsafe fn area_of(at: *mut Self) -> NonNull<Area> {
-        // SAFETY: `at` points to a segment's header (`heap/claim.rs`). The area is the first field, and the pointer
-        // stays valid for the whole header.
-        unsafe { NonNull::new_unchecked(at).cast() }
+    pub(crate) fn is_closed(&self) -> bool {
+        self.size.load(Relaxed) == 0
     }
 
-    /// Bytes of a unit, as a power of two.
+    /// Opens a closed segment, whose units begin at `base`.
+    ///
+    /// # Safety
+    /// It is closed, nobody else opens it, and its claim is its own.
+    pub(crate) unsafe fn open(&self, base: usize, size: usize, body: Body) {
+        // SAFETY: it is closed, so that nobody refers to its body.
+        unsafe { (*self.body.get()).write(body) };
+        self.base.store(base, Release);
+        self.size.store(size, Release);
+    }
+
+    /// Closes the segment: lookups find no unit in it.
+    pub(crate) fn close(&self) {
+        self.size.store(0, Release);
+    }
+
+    /// Leaves the live blocks to themselves: they stay, without an owner.
+    pub(crate) fn orphan(&self) {
+        self.is_orphan.store(true, Release);
+    }
+
+    /// The owner, unless it no longer exists.
     #[inline]
-    pub(crate) fn unit_shift(&self) -> u32 {
-        self.area.unit_shift()
+    pub(crate) fn owner(&self) -> Option<*const dyn Allocator> {
+        (!self.is_orphan.load(Acquire)).then_some(self.owner)
+    }
+
+    /// The unit that contains `address`, if it is in the segment.
+    #[inline]
+    pub(crate) fn unit_of(&self, address: usize) -> Option<u32> {
+        let size = self.size.load(Acquire);
+        let into = address.wrapping_sub(self.base.load(Relaxed));
+        (into < size).then(|| (into >> self.unit_shift) as u32)
     }
 
     #[inline]
     pub(crate) fn unit(&self) -> usize {
-        1 << self.unit_shift()
+        1 << self.unit_shift
     }
 
     /// Bytes of so many units.
     #[inline]
     pub(crate) fn bytes(&self, units: u32) -> usize {
-        (units as usize) << self.unit_shift()
+        (units as usize) << self.unit_shift
     }
 
     #[inline]
     pub(crate) fn address(&self, unit: u32) -> usize {
-        self.area.base() + self.bytes(unit)
+        self.base.load(Relaxed) + self.bytes(unit)
     }
 
     /// Units that the claim has room for.
     pub(crate) fn capacity(&self) -> u32 {
-        self.area.capacity()
+        (self.size.load(Relaxed) >> self.unit_shift) as u32
     }
 
     /// The last unit up to `unit` at which a huge page starts, or unit 0.
     pub(crate) fn huge_below(&self, unit: u32) -> u32 {
-        let into = (self.address(unit) % huge_page()) >> self.unit_shift();
+        let into = (self.address(unit) % huge_page()) >> self.unit_shift;
         unit.saturating_sub(into as u32)
     }
 
     /// The first unit from `unit` on at which a huge page starts.
     pub(crate) fn huge_above(&self, unit: u32) -> u32 {
         let left = self.address(unit).next_multiple_of(huge_page()) - self.address(unit);
-        unit + (left >> self.unit_shift()) as u32
+        unit + (left >> self.unit_shift) as u32
     }
 
     #[inline]
@@ -409,13 +410,13 @@ impl Segment {
     /// Allocates `len` units from one free span, of the first of `sides` that has one, so many bytes `before` a multiple of
     /// `align`. Returns the first unit, and how many of the units are dirty.
     pub(crate) fn take(&self, len: u32, (align, before): (usize, usize), sides: &[Side]) -> Option<(u32, u32)> {
-        let extra = (align >> self.unit_shift()).saturating_sub(1) as u32;
+        let extra = (align >> self.unit_shift).saturating_sub(1) as u32;
         let wanted = len.checked_add(extra)?;
         let found = sides.iter().find_map(|&side| self.find(side, wanted))?;
         let (total, dirty) = self.free_span(found);
         let from = self.address(found) + before;
         let padding = from.next_multiple_of(align) - from;
-        let mut skip = (padding >> self.unit_shift()) as u32;
+        let mut skip = (padding >> self.unit_shift) as u32;
         if extra == 0 && (0 < dirty && dirty < total) {
             // Partly dirty: from the end that has more of the preferred kind, or where the dirty units begin.
             let (low, high) = (self.count_dirty(found, len), self.count_dirty(found + total - len, len));
@@ -520,7 +521,7 @@ impl Segment {
 
     /// The first free span of a class on one side.
     pub(crate) fn first_of(&self, side: Side, class: usize) -> Option<u32> {
-        Some(self.lists(side).heads[class]).filter(|&unit| unit != NONE)
+        Some(self.heads[side as usize][class].get()).filter(|&unit| unit != NONE)
     }
 
     /// The free span behind another one in its list.
@@ -542,32 +543,21 @@ pub(crate) enum Side {
     Dirty = 1,
 }
 
-impl Side {
-    /// That of spans with so many dirty units.
-    fn of(dirty: u32) -> Self {
-        if dirty > 0 { Self::Dirty } else { Self::Clean }
-    }
-}
-
 impl Segment {
-    #[allow(clippy::mut_from_ref)] // exclusive by the lock, see below
-    fn lists(&self, side: Side) -> &mut Lists {
-        // SAFETY: the heap's lock is held (`list`, `unlist` and `find`), and no other reference to these lists lives
-        // (law 6).
-        unsafe { &mut *self.lists[side as usize].as_ptr() }
+    fn head(&self, len: u32, dirty: u32) -> &Number {
+        &self.heads[usize::from(dirty > 0)][class_of(len)]
     }
 
     /// Marks a span as free, with `dirty` dirty units, and puts it at the head of its list.
     pub(crate) fn list(&self, start: u32, len: u32, dirty: u32) {
-        let (lists, class) = (self.lists(Side::of(dirty)), class_of(len));
-        let (next, tag) = (lists.heads[class], 1 | dirty << 1);
+        let head = self.head(len, dirty);
+        let (next, tag) = (head.get(), 1 | dirty << 1);
         self.record(start + len - 1).set(len, tag, NONE, NONE);
         self.record(start).set(len, tag, next, NONE);
         if next != NONE {
             self.record(next).prev.set(start);
         }
-        lists.heads[class] = start;
-        lists.filled[class / 64] |= 1 << (class % 64);
+        head.set(start);
     }
 
     /// The length of the free span at `start`, and its number of dirty units.
@@ -580,12 +570,8 @@ impl Segment {
     pub(crate) fn unlist(&self, start: u32) -> (u32, u32) {
         let (len, dirty) = self.free_span(start);
         let (next, prev) = (self.record(start).next.get(), self.record(start).prev.get());
-        let (lists, class) = (self.lists(Side::of(dirty)), class_of(len));
         if prev == NONE {
-            lists.heads[class] = next;
-            if next == NONE {
-                lists.filled[class / 64] &= !(1 << (class % 64));
-            }
+            self.head(len, dirty).set(next);
         } else {
             self.record(prev).next.set(next);
         }
@@ -597,21 +583,8 @@ impl Segment {
 
     /// The best fit among the first spans of at least `len` units on one side.
     pub(crate) fn find(&self, side: Side, len: u32) -> Option<u32> {
-        let lists = self.lists(side);
-        let mut class = class_of(len);
-        while class < CLASSES {
-            let rest = lists.filled[class / 64] >> (class % 64);
-            if rest == 0 {
-                class = (class / 64 + 1) * 64;
-                continue;
-            }
-            class += rest.trailing_zeros() as usize;
-            if let Some(found) = self.best_in_list(lists.heads[class], len) {
-                return Some(found);
-            }
-            class += 1; // the class of `len` itself may hold only shorter spans
-        }
-        None
+        // The class of `len` itself may have only shorter ones.
+        (class_of(len)..CLASSES).find_map(|class| self.best_in_list(self.first_of(side, class)?, len))
     }
 
     fn best_in_list(&self, head: u32, len: u32) -> Option<u32> {

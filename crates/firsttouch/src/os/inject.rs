@@ -56,17 +56,16 @@ pub fn fail_after(calls: &[Call], pass: i64, fail: i64) {
     CALLS.store(calls.iter().fold(0, |set, &call| set | call as u32), Relaxed);
 }
 
-static SLOTS: AtomicUsize = AtomicUsize::new(usize::MAX);
+static FIRST_PLACE: AtomicUsize = AtomicUsize::new(0);
 
-/// Limits the slots of the address space that segments may claim from now on. Without any they lie among other memory, as
-/// in an address space of 39 bits.
-pub fn shrink_slots(count: usize) {
-    SLOTS.store(count, Relaxed);
+/// From now on segments are claimed where an address space of 39 bits has room for them, or (`false`) of 47.
+pub fn shrink_address_space(to_39_bits: bool) {
+    FIRST_PLACE.store(to_39_bits.into(), Relaxed);
 }
 
-/// Returns the number of slots that may be claimed.
-pub fn claimable_slots() -> usize {
-    SLOTS.load(Relaxed)
+/// Returns the first place where segments may be claimed.
+pub fn first_place() -> usize {
+    FIRST_PLACE.load(Relaxed)
 }
 
 /// Returns whether `call` must fail now.

@@ -27,7 +27,7 @@ use windows as platform;
 pub use c_library::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
 use contract::unsupported;
 pub use contract::*;
-pub use inject::{Call, claimable_slots, fail_after, injected, shrink_slots};
+pub use inject::{Call, fail_after, first_place, injected, shrink_address_space};
 #[cfg(all(target_os = "linux", not(miri)))]
 pub use linux::kernel_texts; // for its fuzz target
 pub use platform::{PageTable, Thread};

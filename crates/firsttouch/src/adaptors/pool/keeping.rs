@@ -87,17 +87,10 @@ impl Pool {
     /// us for memory, would run out. Only then does a free make system calls.
     #[cold]
     pub(super) fn vacate(&self, may: usize) {
-        if self.idle_addresses() > may.saturating_add(self.stuck_space.load(Relaxed)) {
+        if self.idle() > may.saturating_add(self.stuck.load(Relaxed)) {
             self.trim();
-            self.unmap_clean();
-            self.stuck_space.store(self.idle_addresses(), Relaxed); // or it would be searched for at every free
+            self.stuck.store(self.idle(), Relaxed); // or it would be searched for at every free
         }
-    }
-
-    /// Bytes of idle address space.
-    fn idle_addresses(&self) -> usize {
-        let held = self.held();
-        held.mapped.saturating_sub(held.out) + self.cached()
     }
 
     /// Does the background purger's work, where it has no thread, if a tick is due.
@@ -123,7 +116,6 @@ impl Pool {
         let idle = self.idle();
         // What could not be purged may have gone since. Once a tick, or each request would search.
         self.stuck.fetch_min(idle, Relaxed);
-        self.stuck_space.fetch_min(self.idle_addresses(), Relaxed);
         let limit = policy::idle_limit(self.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
@@ -145,11 +137,6 @@ impl Pool {
     fn purged(&self, gone: usize) -> usize {
         self.meter.purged.fetch_add(gone as u64, Relaxed);
         gone
-    }
-
-    /// Unmaps what is mapped and clean.
-    pub(super) fn unmap_clean(&self) {
-        self.heaps.iter().for_each(|heap| _ = heap.purge(Victims::Clean, self.epoch(), usize::MAX));
     }
 
     /// Gives back what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes given back.

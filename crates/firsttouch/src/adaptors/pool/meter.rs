@@ -163,7 +163,7 @@ impl Pool {
         self.shards().for_each(|shard| unsafe { shard.release() });
         // The heaps are asked a moment later, as no lock of theirs is taken under a shard's. What they say is made to agree.
         let heaps = self.held();
-        let idle = (heaps.out + heaps.dirty + heaps.leaving).saturating_sub(stats.active);
+        let idle = (heaps.out + heaps.dirty).saturating_sub(stats.active);
         let held = stats.active + idle;
         let peak_held = self.meter.hold(held.max(stats.peak_active));
         let (mapped, retained) = (heaps.mapped.max(held), heaps.mapped.saturating_sub(held));

@@ -24,7 +24,7 @@ use crate::failure;
 use crate::heap::growing::Span;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::heap::purging::Victims;
-use crate::heap::segment::{CLEAN, FIRST_EPOCH, Fresh, Occupant, PageKind, Side, age_of, huge_page};
+use crate::heap::segment::{CLEAN, Fresh, Occupant, PageKind, Side, age_of};
 use crate::heap::{self, Heap};
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::{round_down, round_up};
@@ -35,7 +35,7 @@ use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use crate::sync::lock::{Lock, Padded};
 use meter::{Counts, Meter};
-use policy::{CARRY_MIN, CUT_MIN, Evidence, LOOK_MIN, SHARD_MAX, SHARDS};
+use policy::{CUT_MIN, Evidence, LOOK_MIN, SHARD_MAX, SHARDS};
 pub use policy::{DECAY, NUMPYS_HUGE, Origin, RENEW_MIN, huge_min};
 pub use shards::Machine;
 use shards::{Place, Recent, Shard};
@@ -150,8 +150,6 @@ pub struct Pool {
     unasked: AtomicUsize,
     /// Bytes of address space that may be idle; `usize::MAX` if the process has no bound on it.
     idle_space: AtomicUsize,
-    /// Bytes of these that the last purge could not return.
-    stuck_space: AtomicUsize,
 }
 
 impl Pool {
@@ -177,7 +175,7 @@ impl Pool {
             for_arrays,
             // SAFETY: the pool is not moved before it is dropped, which closes the heaps.
             heaps: (0..=machine.last_node()).map(|node| unsafe { Heap::new(node, this.as_ptr()) }).collect(),
-            shards: machine.node_of.iter().take(SHARDS).map(|_| Padded(Lock::new(Shard::default()))).collect(),
+            shards: machine.node_of.iter().take(SHARDS).map(|_| Padded(Lock::new(Shard::new()))).collect(),
             machine,
             meter: Meter::default(),
             clock: Clock::new(options.decay),
@@ -185,7 +183,6 @@ impl Pool {
             stuck: AtomicUsize::new(0),
             unasked: AtomicUsize::new(0),
             idle_space: AtomicUsize::new(usize::MAX),
-            stuck_space: AtomicUsize::new(0),
         });
         let address = Arc::as_ptr(&pool);
         // SAFETY: dropping the pool unregisters it.
@@ -247,43 +244,43 @@ impl Pool {
         self.meter.note(counts, asked as isize, span.bytes() as isize);
     }
 
-    /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh.
+    /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh. Also returns how many of
+    /// its bytes are dirty.
     #[cold]
-    fn take_from_heap(&self, kind: PageKind, request: Request) -> Result<Span, Errno> {
+    fn take_from_heap(&self, kind: PageKind, request: Request) -> Result<(Span, usize), Errno> {
         let (size, align) = (policy::room(kind.unit(), request.size(), request.align()), request.align());
         let heap = &self.heaps[usize::from(self.machine.here().node)];
         let take_dirty = || heap.region(kind).take(size, align, &[Side::Dirty], kind.pages());
-        let mut idle = take_dirty()?;
-        if idle.is_none() && self.flush(|_| true) > 0 {
-            idle = take_dirty()?;
-        }
         let grow = |kind: PageKind, fresh| {
             let size = policy::room(kind.unit(), request.size(), align);
             heap.take_or_grow(kind, size, align, [Side::Dirty, Side::Clean], fresh)
         };
-        let (span, origin) = match idle {
-            Some(idle) => (idle, Origin::Recycled),
-            None => match self.take_resident(heap, kind, request) {
-                Some(idle) if kind == PageKind::Huge && policy::is_filled(idle.address(), idle.bytes()) => {
-                    // At a limit there may be no huge pages to be had: then the idle ones serve.
-                    match grow(PageKind::Huge, Fresh::Huge) {
-                        Ok(span) => {
-                            self.meter.renewed(idle.bytes());
-                            heap.give_back(idle);
-                            (span, Origin::Exchanged)
-                        }
-                        Err(_) => (idle, Origin::Recycled),
-                    }
-                }
-                Some(idle) => (idle, Origin::Recycled),
-                None => {
-                    let (kind, fresh, origin) = self.pages_for(request);
-                    (grow(kind, fresh)?, origin)
-                }
-            },
+        let idle = match take_dirty()? {
+            None if self.flush(|_| true) > 0 => take_dirty()?,
+            idle => idle,
         };
-        self.taken(span, request, origin);
-        Ok(span)
+        let idle = idle.or_else(|| self.take_resident(heap, kind, request).map(|idle| (idle, idle.bytes())));
+        let (taken, origin) = match idle {
+            Some((idle, dirty)) if kind == PageKind::Huge && idle.kind() == PageKind::Base => {
+                // At a limit there may be no huge pages to be had: then the idle ones serve.
+                let is_filled = policy::is_filled(idle.address(), idle.bytes());
+                match is_filled.then(|| grow(PageKind::Huge, Fresh::Huge)) {
+                    Some(Ok(taken)) => {
+                        self.meter.renewed(idle.bytes());
+                        heap.give_back(idle);
+                        (taken, Origin::Exchanged)
+                    }
+                    _ => ((idle, dirty), Origin::Recycled),
+                }
+            }
+            Some(idle) => (idle, Origin::Recycled),
+            None => {
+                let (kind, fresh, origin) = self.pages_for(request);
+                (grow(kind, fresh)?, origin)
+            }
+        };
+        self.taken(taken, request, origin);
+        Ok(taken)
     }
 
     /// On which pages fresh memory for a request comes.
@@ -312,9 +309,9 @@ impl Pool {
     }
 
     /// Records that a span was taken from a heap for a request.
-    fn taken(&self, span: Span, request: Request, origin: Origin) {
-        self.count(&mut self.shard(self.machine.here()).lock().counts, span, request, origin, span.dirty);
-        let fresh = span.bytes() - span.dirty;
+    fn taken(&self, (span, dirty): (Span, usize), request: Request, origin: Origin) {
+        self.count(&mut self.shard(self.machine.here()).lock().counts, span, request, origin, dirty);
+        let fresh = span.bytes() - dirty;
         if fresh == 0 {
             return;
         }
@@ -340,16 +337,15 @@ impl Pool {
 
     /// Tries again after trimming the pool, at last on base pages, whose granules are smaller.
     #[cold]
-    fn retry(&self, kind: PageKind, request: Request) -> Result<Span, AllocError> {
+    fn retry(&self, kind: PageKind, request: Request) -> Result<(Span, usize), AllocError> {
         self.trim();
-        self.unmap_clean();
         let result = self.take_from_heap(kind, request).or_else(|refused| {
             let heap = &self.heaps[usize::from(self.machine.here().node)];
             let (sides, fresh) = ([Side::Dirty, Side::Clean], Fresh::Base);
-            let span = heap.take_or_grow(PageKind::Base, request.size(), request.align(), sides, fresh);
-            let span = span.map_err(|_| refused)?;
-            self.taken(span, request, Origin::Off);
-            Ok(span)
+            let taken = heap.take_or_grow(PageKind::Base, request.size(), request.align(), sides, fresh);
+            let taken = taken.map_err(|_| refused)?;
+            self.taken(taken, request, Origin::Off);
+            Ok(taken)
         });
         result.map_err(|error| self.refused(heap::refused(request.size(), error)))
     }
@@ -371,46 +367,6 @@ impl Pool {
     pub fn asked(&self, address: NonNull<u8>) -> usize {
         heap::span_at(address.as_ptr() as usize).map_or(0, |span| span.segment.occupant(span.start).asked())
     }
-
-    /// Moves a large block that grows as `request` says to a span with `room` bytes, with its pages: nothing is copied, and no
-    /// page is there twice. `None`, and nothing has changed, if that cannot be.
-    ///
-    /// # Safety
-    /// As for [`Allocator::reallocate`].
-    unsafe fn carry(&self, address: NonNull<u8>, room: usize, request: Request) -> Option<NonNull<u8>> {
-        let size = request.size();
-        let span = heap::span_at(address.as_ptr() as usize)?;
-        let kind = span.kind();
-        let old = span.segment.occupant(span.start);
-        if span.bytes() < CARRY_MIN || size < span.bytes() {
-            return None;
-        }
-        let heap = self.heap_of(span);
-        let (_, pages, _) = self.pages_for(request);
-        // Huge pages can be moved as such only to where others could lie.
-        let align =
-            if span.address().is_multiple_of(huge_page()) { huge_page() } else { kind.unit() }.max(request.align());
-        let to =
-            heap.take_or_grow(kind, room.checked_add(old.offset())?, align, [Side::Clean, Side::Dirty], pages).ok()?;
-        let behind = (to.start + span.len, to.len - span.len);
-        let (dirty, huge) = (to.segment.dirty_bytes(behind.0, behind.1), to.segment.on_fresh_huge(behind.0, behind.1));
-        // SAFETY: the block is its owner's, who resizes it, and nobody knows of the other span yet.
-        if !unsafe { heap.carry(span, to, self.epoch()) } {
-            return None;
-        }
-        to.segment.set_occupant(to.start, Occupant::new(size, old.offset(), Origin::Carried as u8));
-        // The pages that came along are reused, and those that lay where they are now are gone.
-        let grown = to.bytes() - span.bytes();
-        let mut shard = self.shard(self.machine.here()).lock();
-        shard.counts.served(size, to.bytes(), span.bytes() + dirty);
-        self.meter.note(&mut shard.counts, size as isize - old.asked() as isize, grown as isize);
-        drop(shard);
-        self.meter.purged.fetch_add((to.dirty - dirty) as u64, Relaxed);
-        self.evidence.lock().grown(huge);
-        self.taken_fresh_of(grown - dirty, huge);
-        // SAFETY: spans lie in mapped memory, never at zero.
-        Some(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(to.block())) })
-    }
 }
 
 /// Whether idle memory on huge pages may serve a smaller block: rounding to its units then wastes at most a quarter.
@@ -418,40 +374,31 @@ fn serves_small(size: usize) -> bool {
     size >= 4 * PageKind::Huge.unit()
 }
 
-/// Clears the first `size` bytes of a span: all of them, or where `by_age` those of dirty units. Whole pages that were hardly
-/// used, and those of a large block, are discarded: the kernel then zeroes what is used, and only that. Returns their bytes.
+/// Clears the first `size` bytes of a span, so many of which are `dirty`. Whole pages are discarded where the block is large, was
+/// hardly used, or is clean in part: the kernel then zeroes what is used, and only that. Returns the dirty bytes of these.
 ///
 /// # Safety
-/// The span belongs to the caller and is not in use yet. `by_age`: the ages of its units are true.
-unsafe fn clear(span: Span, size: usize, by_age: bool) -> usize {
-    let (segment, end) = (span.segment, span.address() + size);
-    let (mut at, mut discarded) = (span.start, 0);
-    while at < span.start + span.len {
-        let ages = segment.ages(at, span.start + span.len - at); // anew, since clearing changes them
-        let count = |ages: &[u8], dirty| ages.iter().take_while(|&&age| (age >= FIRST_EPOCH) == dirty).count();
-        let clean = if by_age { count(ages, false) } else { 0 };
-        let run = if by_age { count(&ages[clean..], true) } else { ages.len() };
-        let from = segment.address(at + clean as u32).min(end);
-        at += (clean + run) as u32;
-        let to = segment.address(at).min(end);
-        let first = round_up(from, span.kind().page()).unwrap_or(to).min(to);
-        let last = round_down(to, span.kind().page()).max(first);
-        let is_sparse = || to - from >= LOOK_MIN && !policy::is_half_filled(from, to - from);
-        // SAFETY: the span is the caller's and nobody uses it yet (`Pool::allocate`).
-        unsafe {
-            let fill = |from: usize, to: usize| with_exposed_provenance_mut::<u8>(from).write_bytes(0, to - from);
-            if first < last && (size >= RENEW_MIN || is_sparse()) && os::discard(first, last - first).is_ok() {
-                let unit = |at: usize| ((at - span.address()) >> segment.unit_shift()) as u32;
-                segment.ages(span.start + unit(first), unit(last) - unit(first)).fill(CLEAN);
-                fill(from, first);
-                fill(last, to);
-                discarded += last - first;
-            } else {
-                fill(from, to);
-            }
+/// The span belongs to the caller and is not in use yet.
+unsafe fn clear(span: Span, dirty: usize, size: usize) -> usize {
+    let (segment, start, page) = (span.segment, span.address(), span.kind().page());
+    let end = start + size;
+    let first = start.next_multiple_of(page).min(end);
+    let last = round_down(end, page).max(first);
+    let is_sparse = || dirty < span.bytes() || !policy::is_half_filled(start, size);
+    // SAFETY: the span is the caller's and nobody uses it yet (`Pool::allocate`).
+    unsafe {
+        let fill = |from: usize, to: usize| with_exposed_provenance_mut::<u8>(from).write_bytes(0, to - from);
+        let discards = first < last && (size >= RENEW_MIN || (size >= LOOK_MIN && is_sparse()));
+        if !discards || os::discard(first, last - first).is_err() {
+            fill(start, end);
+            return 0;
         }
+        let unit = |at: usize| ((at - start) >> segment.unit_shift) as u32;
+        segment.ages(span.start + unit(first), unit(last) - unit(first)).fill(CLEAN);
+        fill(start, first);
+        fill(last, end);
     }
-    discarded
+    dirty.min(last - first)
 }
 
 // SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until they are freed (law 8);
@@ -465,23 +412,21 @@ unsafe impl Allocator for Pool {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().map_err(|error| self.refused(error))?;
         let kind = self.kind(request.size(), request.is_zeroed());
-        let recent = self.take_recent(kind, request);
-        let told = recent.is_none(); // whether its ages, and so its dirty bytes, are valid
-        let span = match recent {
-            Some(span) => span,
+        let (span, dirty) = match self.take_recent(kind, request) {
+            Some(span) => (span, span.bytes()),
             None => self.take_from_heap(kind, request).or_else(|_| self.retry(kind, request))?,
         };
-        if request.is_zeroed() && (span.dirty > 0 || !told) {
+        if request.is_zeroed() && dirty > 0 {
             let end = span.block() - span.address() + request.size();
             // SAFETY: the span was just allocated and is not in use.
-            let again = unsafe { clear(span, end, told) };
+            let again = unsafe { clear(span, dirty, end) };
             if again > 0 {
                 let huge = if span.kind() == PageKind::Huge { again } else { 0 };
                 self.meter.touched(again - huge, huge);
                 self.meter.renewed(again);
             }
         }
-        let zeroed = request.is_zeroed() || (told && span.dirty == 0);
+        let zeroed = request.is_zeroed() || dirty == 0;
         // SAFETY: spans lie in mapped memory, never at zero.
         let address = unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(span.block())) };
         Ok(Block { address, size: span.usable(), zeroed })
@@ -518,16 +463,11 @@ unsafe impl Allocator for Pool {
         // SAFETY: a live block, as the trait demands; what is copied lies within both blocks, which do not overlap.
         unsafe {
             let at = |address| Block { address, size: self.usable_size(address), zeroed: false };
-            let suits = request.suits(address);
-            if suits && self.resize_in_place(address, size) {
+            if request.suits(address) && self.resize_in_place(address, size) {
                 return Ok(at(address));
             }
             // A block that moves gets room to grow, as two that grow in turn would move at every step. Arrays seldom grow.
             let roomy = if self.for_arrays { size } else { size.saturating_add(size / 8) };
-            if suits && let Some(moved) = [roomy, size].into_iter().find_map(|room| self.carry(address, room, request))
-            {
-                return Ok(at(moved));
-            }
             let request = request.with_zeroed(false);
             let block = self.allocate(request.with_size(roomy)).or_else(|_| self.allocate(request))?.address;
             self.resize_in_place(block, size); // the room is no part of what was asked
@@ -547,12 +487,11 @@ unsafe impl Allocator for Pool {
             let extended = self.heap_of(span).region(span.kind()).extend(span, need, pages);
             let Some(clean) = extended else { return false };
             (change, fresh) = ((need - span.bytes()) as isize, clean);
-            huge = span
-                .segment
-                .on_fresh_huge(span.start + span.len, (need >> span.segment.unit_shift()) as u32 - span.len);
+            huge =
+                span.segment.on_fresh_huge(span.start + span.len, (need >> span.segment.unit_shift) as u32 - span.len);
             self.evidence.lock().grown(huge);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
-            self.heap_of(span).shrink(span, (need >> span.segment.unit_shift()).max(1) as u32, self.epoch());
+            self.heap_of(span).shrink(span, (need >> span.segment.unit_shift).max(1) as u32, self.epoch());
             change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
         }
         span.segment.set_occupant(span.start, old.resized(size));
@@ -589,7 +528,7 @@ impl Purgeable for Pool {
 
     fn is_idle(&self) -> bool {
         let held = self.held();
-        held.out + held.dirty + held.leaving == 0
+        held.out + held.dirty == 0
     }
 
     fn trim_idle(&self) {

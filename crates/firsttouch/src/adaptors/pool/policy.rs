@@ -73,8 +73,6 @@ pub(super) const ASK_MIN: usize = 16 << 20;
 /// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
 pub(super) const IDLE_SPACE: usize = 16;
 
-/// A block of this size and more that has to move takes its pages along: from there on that costs less than a copy.
-pub(super) const CARRY_MIN: usize = 512 << 10;
 /// A shrinking block returns its end if that is at least this large, and an eighth of it.
 pub(super) const CUT_MIN: usize = 64 << 10;
 
@@ -142,15 +140,13 @@ pub enum Origin {
     Precedent,
     /// Fresh, on huge pages, in place of filled base pages that were idle.
     Exchanged,
-    /// The block grew, and took its pages along.
-    Carried,
 }
 
 impl Origin {
     /// The origin that a number stands for.
     pub(crate) fn of(number: u8) -> Option<Self> {
-        use Origin::{Carried, Credit, Exchanged, Off, Precedent, Recycled, Sparse, Unknown};
-        let all = [Recycled, Off, Sparse, Unknown, Credit, Precedent, Exchanged, Carried];
+        use Origin::{Credit, Exchanged, Off, Precedent, Recycled, Sparse, Unknown};
+        let all = [Recycled, Off, Sparse, Unknown, Credit, Precedent, Exchanged];
         all.into_iter().find(|&origin| origin as u8 == number)
     }
 }
@@ -165,7 +161,6 @@ impl fmt::Display for Origin {
             Self::Credit => "fresh, on huge pages, because the program filled the blocks that it kept",
             Self::Precedent => "fresh, on huge pages except at its ends, as NumPy asks for arrays of this size",
             Self::Exchanged => "fresh, on huge pages, because the block before it on base pages was filled",
-            Self::Carried => "moved as it grew, with the pages that it had",
         })
     }
 }

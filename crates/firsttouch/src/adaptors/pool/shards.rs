@@ -73,55 +73,44 @@ pub(super) struct Recent {
 }
 
 /// The spans freed last on a processor, newest last: warm in its cache, and handed out again unchanged.
-#[derive(Default)]
 pub(super) struct Shard {
-    recent: [Option<Recent>; ROOM],
-    count: usize,
+    /// Has room for all, so that a free allocates nothing.
+    recent: Vec<Recent>,
     pub counts: Counts,
 }
 
 impl Shard {
+    pub(super) fn new() -> Self {
+        Self { recent: Vec::with_capacity(ROOM), counts: Counts::default() }
+    }
+
     /// Takes the warmest span of `kind` and `node` that holds `bytes` and wastes at most a sixteenth.
     #[inline]
     pub(super) fn take(&mut self, node: u8, kind: PageKind, bytes: usize) -> Option<Span> {
-        for at in (0..self.count).rev() {
-            let span = self.recent[at]?.span;
+        let suits = |Recent { span, .. }: &Recent| {
             let (has, segment) = (span.bytes(), span.segment);
-            let suits = segment.kind == kind && segment.node == node && has >= bytes;
-            if suits && has - bytes < (bytes >> 4) + segment.unit() {
-                self.remove(at);
-                return Some(span);
-            }
-        }
-        None
+            let holds = segment.kind == kind && segment.node == node && has >= bytes;
+            holds && has - bytes < (bytes >> 4) + segment.unit()
+        };
+        let at = self.recent.iter().rposition(suits)?;
+        Some(self.recent.remove(at).span)
     }
 
     /// Remembers a freed span; removes and returns the oldest if there is no room.
     #[inline]
     pub(super) fn put(&mut self, recent: Recent) -> Option<Recent> {
-        let oldest = if self.count == ROOM { self.remove(0) } else { None };
-        self.recent[self.count] = Some(recent);
-        self.count += 1;
+        let oldest = (self.recent.len() == ROOM).then(|| self.recent.remove(0));
+        self.recent.push(recent);
         oldest
     }
 
     /// Removes and returns the oldest span if `old` returns `true` for its epoch.
     pub(super) fn pop_oldest(&mut self, old: impl Fn(u8) -> bool) -> Option<Recent> {
-        if self.count > 0 && self.recent[0].is_some_and(|recent| old(recent.epoch)) {
-            return self.remove(0);
-        }
-        None
-    }
-
-    fn remove(&mut self, at: usize) -> Option<Recent> {
-        let gone = self.recent[at];
-        self.recent.copy_within(at + 1..self.count, at);
-        self.count -= 1;
-        gone
+        self.recent.first().is_some_and(|oldest| old(oldest.epoch)).then(|| self.recent.remove(0))
     }
 
     /// Bytes of the remembered spans.
     pub(super) fn bytes(&self) -> usize {
-        self.recent[..self.count].iter().flatten().map(|recent| recent.span.bytes()).sum()
+        self.recent.iter().map(|recent| recent.span.bytes()).sum()
     }
 }

@@ -1,7 +1,6 @@
-//! Colors, and when a pool is idle.
+//! Colors.
 
 use super::policy::{COLORS, LINE, MOST, offset, room};
-use super::{Options, PageKind, Pool, Purgeable};
 
 #[test]
 #[cfg_attr(miri, ignore = "a million steps, without unsafe code")]
@@ -35,13 +34,4 @@ fn room_costs_little() {
         let more = units(room(4096, size, 16)) - units(size);
         assert!(more <= 1 && more * 8 <= units(size));
     }
-}
-
-#[test]
-fn a_pool_is_not_idle_while_its_memory_goes_back() {
-    let pool = Pool::new(Options::default());
-    assert!(pool.is_idle());
-    pool.heaps[0].region(PageKind::Base).leaving = 4096; // another thread is giving it back
-    assert!(!pool.is_idle());
-    pool.heaps[0].region(PageKind::Base).leaving = 0;
 }

@@ -1,7 +1,6 @@
 //! Memory: mappings, page sizes, prefaulting, NUMA policies, and memory files. The C library has no wrappers for the NUMA calls.
 
 use super::limits::{constant, read_always};
-use crate::os::inject::{Call, injected};
 use crate::os::types::{Errno, Mode, Nodes};
 use std::ffi::{CString, c_int, c_long, c_ulong, c_void};
 use std::fs::{File, OpenOptions};
@@ -82,28 +81,6 @@ pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
 /// mmap(2) with `MAP_FIXED`. Where the kernel refuses, the range is as it was.
 pub unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> {
     map(address, size, libc::MAP_FIXED).map(drop) // over what this module mapped, whose owner uses it no more
-}
-
-/// mremap(2) with `MREMAP_DONTUNMAP`, from Linux 5.7 on; of pages in several mappings from 6.17 on. Nothing may be mapped at
-/// `to`, neither before nor where the kernel refuses.
-pub unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> {
-    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-    // SAFETY: as demanded.
-    unsafe {
-        let is_refused = injected(Call::Map)
-            || libc::mremap(from as *mut c_void, size, size, flags, to as *mut c_void) == libc::MAP_FAILED;
-        if !is_refused {
-            return Ok(());
-        }
-        let error = Errno::last();
-        // One mapping is moved after the other, and the last ones may have been refused: what is mapped was moved.
-        let pages = (0..size).step_by(page_size());
-        for at in pages.take_while(|at| libc::madvise((to + at) as *mut c_void, page_size(), libc::MADV_NORMAL) == 0) {
-            std::ptr::copy_nonoverlapping((to + at) as *const u8, (from + at) as *mut u8, page_size());
-        }
-        libc::munmap(to as *mut c_void, size);
-        Err(error)
-    }
 }
 
 /// madvise(2) with `MADV_COLD`. Without it the kernel keeps them whole until memory runs short.

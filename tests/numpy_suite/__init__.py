@@ -1,0 +1,1 @@
+"""NumPy's own tests, run plainly and under install(), and compared test by test."""

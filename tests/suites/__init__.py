@@ -1,1 +1,0 @@
-"""Other people's tests, run plainly and under firsttouch, and compared test by test."""
