@@ -66,7 +66,7 @@ target/wheel-release/built: $(sources) | .venv-release/synced
 
 .PHONY: check test test-all lint quick rust python numpy fuzz test-julia test-numa test-windows numpys free-threaded
 check: ## format, lint, types, the quick tests
-test: ## what proves that it works: contract, model, random programs, Python, C, preload, a share of NumPy's tests
+test: ## what proves that it works: contract, random programs, Python, C, preload, a share of NumPy's tests
 test-all: ## everything: slow tests, Julia, every NumPy, NUMA machines, no GIL, fuzzing, documentation, demonstration
 check test test-all: ; @$(newest) .ci/steps $@
 lint quick rust python numpy fuzz test-julia test-numa test-windows: ; @$(newest) .ci/steps installed $@
@@ -98,7 +98,7 @@ gallery: .venv-release/lab .venv-release/installed ## the programs of docs/galle
 trust: .venv/installed ## random programs: SECONDS=3600
 	@$(STEP) $@ 'cargo test -q --locked --profile fast -p firsttouch --test scratch -- --ignored && .venv/bin/python -m tests.trust --seconds $(or $(SECONDS),3600)'
 foreign: .venv/foreign .venv/installed ## parts of other packages' tests, plainly and under four allocators
-	@$(STEP) $@ '.venv/bin/python -m tests.foreign'
+	@$(STEP) $@ '.venv/bin/python -m tests.suites --foreign'
 format: .venv/synced ## format Rust and Python
 	cargo fmt --all && .venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
 clean: ## remove environments, builds and caches

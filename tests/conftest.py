@@ -24,7 +24,7 @@ LEFT_OUT = {
     },
     "company": "LD_PRELOAD",
     **{f"compare/test_{name}.py": "shells, signals, fork" for name in ("command", "processes")},
-    **dict.fromkeys(("dask", "docs", "examples", "neighbours", "numba"), _PACKAGES),
+    **dict.fromkeys(("dask", "docs", "examples", "numba"), _PACKAGES),
     "experiments": "matplotlib, and the zero page",
     "frame": "Linux's wheel",
     "free_threading": "Pythons that are not there",

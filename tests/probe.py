@@ -60,7 +60,7 @@ def intact(array: Bytes, seed: int, size: int | None = None) -> bool:
     return bool(np.array_equal(array[:size], pattern(size, seed)))
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 10) -> bool:
+def wait_until(holds: Callable[[], bool], seconds: float = 60) -> bool:
     """Whether something comes true in time."""
     end = time.monotonic() + seconds
     while not holds():

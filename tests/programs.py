@@ -33,7 +33,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def execute(*command: object, env: dict[str, str] | None = None, **options: Any) -> Finished:
     """Run a command; how it ended and what it wrote."""
-    options = {"capture_output": True, "text": True, "timeout": 120, "check": False} | options
+    options = {"capture_output": True, "text": True, "timeout": 280, "check": False} | options
     return subprocess.run([str(word) for word in command], env=environment(**(env or {})), **options)
 
 

@@ -1,4 +1,4 @@
-"""What the contract in Rust leaves out: sparse and very large arrays, and readers that grow arrays without the GIL."""
+"""What the contract in Rust leaves out: very large arrays, and readers that grow arrays without the GIL."""
 
 import os
 import threading
@@ -9,42 +9,9 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import KIB, MIB
+from tests.probe import KIB
 
 pytestmark = pytest.mark.quick
-
-SMALL = ft.stats().small_limit
-SIZES = [
-    SMALL,
-    33 * KIB,
-    64 * KIB + 1,
-    200 * KIB,
-    300 * KIB + 7,
-    256 * KIB,
-    MIB - 1,
-    MIB,
-    2 * MIB,
-    3 * MIB + 5,
-    4 * MIB,
-    4 * MIB + 1,
-]
-SIZES += [7 * MIB, 16 * MIB, 20 * MIB, 32 * MIB - 1, 32 * MIB, 32 * MIB + 4097, 50 * MIB]
-
-POOLS = ["ft.pool()", "ft.pool(decay=0)", "ft.pool(ft.pages())", "ft.pool(max_idle=0)", "ft.pages()", "ft.pages('thp')"]
-
-
-@pytest.mark.parametrize("expression", POOLS)
-def test_zeros_only_partly_written_before(expression: str) -> None:
-    """What is not there need not be cleared; what is, on the last page too, must be."""
-    with ft.use(eval(expression)) as allocator:
-        for size in SIZES:
-            for step in (MIB, 4096):
-                ft.trim(allocator)
-                sparse = np.zeros(size, np.uint8)
-                sparse[step // 2 :: step] = 1
-                sparse[[0, -1]] = 1
-                del sparse
-                assert not np.zeros(size, np.uint8).any(), (size, step)
 
 
 def test_four_gibibytes_and_more() -> None:

@@ -2,12 +2,13 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.programs import ROOT, execute
+
 CRATE = ROOT / "crates" / "firsttouch-c"
 EXAMPLES = CRATE / "examples"
 PROGRAMS = Path(__file__).parent / "programs"
@@ -18,17 +19,9 @@ STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-O2", "-D_GNU_SOURCE")
 RECORDED = set((CRATE / "abi.txt").read_text("utf-8").split())
 
 
-def run(*command: object, **options: object) -> str:
-    done = subprocess.run(
-        [str(part) for part in command],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        **options,  # type: ignore[call-overload]
-    )
+def run(*command: object, **options: Any) -> str:
+    done = execute(*command, **options)
     assert done.returncode == 0, f"{done.args}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert isinstance(done.stdout, str)
     return done.stdout
 
 

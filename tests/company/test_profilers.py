@@ -40,11 +40,6 @@ def test_pythons_debug_allocators(allocator: str) -> None:
     assert run(TWICE, env={"PYTHONMALLOC": allocator}) == ""
 
 
-def test_glibcs_own_checks() -> None:
-    tunables = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
-    assert run(TWICE, env=tunables) == ""
-
-
 @pytest.mark.quick
 def test_tracemalloc_counts_arrays_as_ever() -> None:
     """NumPy itself tells it of every array, whoever serves it."""

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.numpy_suite.__main__ import both, differing
-from tests.numpy_suite.runs import chosen
+from tests.suites.__main__ import both, differing, site
 
 #: What is about making arrays, and what makes them all the time.
 FILES = [
@@ -38,7 +37,7 @@ OF_FUNCTIONS = (
 @pytest.mark.timeout(1800)
 def test_every_test_ends_alike(tmp_path: Path) -> None:
     """Both at the same time, each in a process of its own."""
-    there = [path for path in chosen([f"numpy/{name}" for name in FILES]) if Path(path).exists()]
+    there = [name for name in (f"numpy/{file}" for file in FILES) if (site() / name).exists()]
     plain, ours = both("functions", tmp_path, there)
     assert list(plain.outcomes.values()).count("passed") > 5_000
     assert ours.pooled["allocations"] > 1_000

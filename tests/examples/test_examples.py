@@ -45,14 +45,20 @@ MEASURED = {
             "the results are bitwise identical: True\n"
         ),
     ),
+    "climate_on_dask": (
+        ("--years", "2", "--cells", "16", "--rounds", "1"),
+        (
+            "730 x 8 x 16 days and cells, 1 MiB, seconds per round:\n"
+            "  NumPy's own memory: #\n"
+            "         ArrayMemory: #\n"
+            "the same hot days, #%: True\n"
+        ),
+    ),
 }
-
-#: Run by the tests of what they are about.
-ELSEWHERE = {"climate_on_dask"}
 
 
 def printed(name: str, *arguments: str) -> str:
-    flags = ["-X", "dev", "-W", "error"]
+    flags = [] if "dask" in name else ["-X", "dev", "-W", "error"]  # there it would be others' warnings
     return quiet(execute(sys.executable, *flags, ROOT / "examples" / f"{name}.py", *arguments))
 
 
@@ -71,9 +77,11 @@ def test_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_example_that_measures(name: str) -> None:
+    if "dask" in name:
+        pytest.importorskip("distributed", reason="Dask's distributed is not installed")
     arguments, expected = MEASURED[name]
-    assert re.sub(r"\d+\.\d{3}$", "#", printed(name, *arguments), flags=re.MULTILINE) == expected
+    assert re.sub(r"\d+\.\d+", "#", printed(name, *arguments)) == expected
 
 
 def test_every_example_is_run() -> None:
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {*PRINTED, *MEASURED, *ELSEWHERE}
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {*PRINTED, *MEASURED}

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import shutil
-import subprocess
 import sys
 import sysconfig
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+
+from tests.programs import execute
 
 pytestmark = pytest.mark.quick
 
@@ -75,6 +75,5 @@ def test_a_package_without_its_native_module_says_so(tmp_path: Path, words: list
     for package in ("firsttouch", "_firsttouch_start"):
         folder = sysconfig.get_path("purelib") + f"/{package}"
         shutil.copytree(folder, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    said = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
+    said = execute(sys.executable, *words, env={"PYTHONPATH": str(tmp_path)})
     assert said.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'firsttouch._firsttouch'"

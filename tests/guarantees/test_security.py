@@ -13,41 +13,44 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.programs import ask, environment
+from tests.programs import run, running
 
 pytestmark = pytest.mark.quick
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
-#: Counts the copies of a marker in this process's memory. What is read may be counted again, and stays behind: so it is
-#: called once, and only whether there are any tells something.
-SEARCH = """
+#: No constant, or it would be in every copy of this text.
 MARK = [167, 3, 94, 251, 18, 77, 201, 9, 140, 33, 222, 61, 5, 116, 189, 48]
-def write(array):
-    view = array.view(np.uint8)
-    for at in range(0, view.size - 16, 16):
-        view[at : at + 16] = MARK
-def copies():
-    found, first = 0, bytes([MARK[0], MARK[1]])
-    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
-        for line in maps.readlines():
-            ends, rights = line.split()[:2]
-            start, end = (int(word, 16) for word in ends.split("-"))
-            if not rights.startswith("rw") or "[v" in line:
-                continue
-            for at in range(start, end, 1 << 20):
-                try:
-                    memory.seek(at)
-                    part = memory.read(min(1 << 20, end - at))
-                except (OSError, ValueError, OverflowError):
-                    continue
-                index = part.find(first)
-                while index >= 0:
-                    found += all(part[index + n] == MARK[n] for n in range(2, 16) if index + n < len(part))
-                    index = part.find(first, index + 1)
-                del part
-    return found
+
+#: Writes it into arrays that come, grow, shrink and go.
+WRITES = f"""
+import numpy as np
+import firsttouch as ft
+with ft.use({{chosen!r}}):
+    array, small, grown = np.empty(1 << 20, np.uint8), np.empty(2000, np.uint8), np.empty(50_000, np.uint8)
+for each in (array, small, grown):
+    for at in range(0, each.size - 16, 16):
+        each[at : at + 16] = {MARK}
+grown.resize(5_000_000, refcheck=False)
+grown.resize(40_000, refcheck=False)
+assert (array[:1600] != 0).all()
+del array, small, grown, each
+print("freed", flush=True)
+input()
 """
+
+
+def copies(process: int) -> int:
+    """How often the marker is in the memory of a process."""
+    found = 0
+    with open(f"/proc/{process}/maps") as maps, open(f"/proc/{process}/mem", "rb", buffering=0) as memory:
+        for line in maps:
+            ends, rights = line.split()[:2]
+            if rights.startswith("rw") and "[v" not in line:
+                start, end = (int(word, 16) for word in ends.split("-"))
+                memory.seek(start)
+                found += memory.read(end - start).count(bytes(MARK))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -55,24 +58,10 @@ def copies():
     [("pool(decay=None)", False), *((each, True) for each in ("pool(decay=None)", "mimalloc()", "malloc()"))],
 )
 def test_under_filled_with_on_free_nothing_of_a_freed_array_stays_in_memory(upstream: str, wiped: bool) -> None:
-    found = ask(
-        SEARCH
-        + f"""
-import json
-upstream = {upstream!r}
-chosen = f"filled({{upstream}}, on_allocate=None, on_free=0)" if {wiped} else upstream
-with ft.use(chosen):
-    array, small, grown = np.empty(1 << 20, np.uint8), np.empty(2000, np.uint8), np.empty(50_000, np.uint8)
-for each in (array, small, grown):
-    write(each)
-grown.resize(5_000_000, refcheck=False)
-grown.resize(40_000, refcheck=False)
-assert (array[:1600] != 0).all()
-del array, small, grown, each
-print(json.dumps(copies()))
-"""
-    )
-    assert (found == 0) == wiped
+    chosen = f"filled({upstream}, on_allocate=None, on_free=0)" if wiped else upstream
+    command = (sys.executable, "-c", WRITES.format(chosen=chosen))
+    with running(*command, ready="freed", stdin=subprocess.PIPE) as process:
+        assert (copies(process.pid) == 0) == wiped
 
 
 def test_a_shared_array_has_no_name_in_any_file_system() -> None:
@@ -96,35 +85,21 @@ def anybodys() -> Iterator[Path]:
 def test_only_the_user_that_made_a_shared_array_can_open_it(maker: int, opener: int, may: bool, anybodys: Path) -> None:
     handle = anybodys / "handle"
     as_user = "import os; os.setresgid({0}, {0}, {0}); os.setresuid({0}, {0}, {0})\n"
-    writer = subprocess.Popen(
-        [
-            *(sys.executable, "-c"),
-            "import pickle, ctypes, firsttouch as ft\n"
-            + as_user.format(maker)
-            + "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"  # PR_SET_DUMPABLE, which a change of user takes away
-            + f"a = ft.shared(1000); a[:] = 7; pickle.dump(a, open({str(handle)!r}, 'wb'))\n"
-            + f"import os; os.chmod({str(handle)!r}, 0o644); print(1, flush=True); input()",
-        ],
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+    writer = (
+        "import pickle, ctypes, firsttouch as ft\n"
+        + as_user.format(maker)
+        + "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"  # PR_SET_DUMPABLE, which a change of user takes away
+        + f"a = ft.shared(1000); a[:] = 7; pickle.dump(a, open({str(handle)!r}, 'wb'))\n"
+        + f"import os; os.chmod({str(handle)!r}, 0o644); print(1, flush=True); input()"
     )
-    try:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "1\n"
+    with running(sys.executable, "-c", writer, ready="1", stdin=subprocess.PIPE):
         text = (
             "import pickle, firsttouch as ft\n"
             + as_user.format(opener)
             + f"try:\n    print(pickle.load(open({str(handle)!r}, 'rb')).sum())\n"
             + "except ft.sharing.SharedArrayError as error: print(error)"
         )
-        found = subprocess.run(
-            [sys.executable, "-c", text], env=environment(), capture_output=True, text=True, check=True
-        )
-        assert (found.stdout == "7000.0\n") == may, found.stdout
-    finally:
-        writer.communicate("\n", timeout=30)
+        assert (run(text, prologue="") == "7000.0\n") == may
 
 
 CODE = "__import__('os').system('touch {}')"

@@ -44,9 +44,9 @@ def test_signals_are_delivered_to_the_threads_of_the_program() -> None:
         for _ in range(50):
             os.kill(os.getpid(), signal.SIGUSR1)
             time.sleep(0.001)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
         signal.signal(signal.SIGALRM, lambda number, frame: seen.append("alarm"))
-        time.sleep(0.2)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert probe.wait_until(lambda: seen[-1] == "alarm")
         print(seen.count(signal.SIGUSR1), seen[-1])
     """)
     assert printed == "50 alarm\n"
@@ -58,8 +58,8 @@ INSIDE = """
 
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     allocator = ft.pages(populate={threads})
-    signal.setitimer(signal.ITIMER_REAL, 0.02)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
         a = {call}
     except KeyboardInterrupt:
         sys.stdout.write("interrupted ")

@@ -41,62 +41,47 @@ def _lost_error(error: BaseException) -> bool:
     return isinstance(error, SystemError) and ("exception set" in str(error) or "setting an exception" in str(error))
 
 
-class _Failing:
-    """One way in which memory fails: the `n`-th request, or that and all that follow."""
-
-    def __init__(self, onwards: bool) -> None:
-        self.onwards = onwards
-
-    def start(self, n: int) -> None:
-        raise NotImplementedError
-
-    def stop(self) -> bool:
-        """Whether a request has failed, as far as one can tell."""
-        raise NotImplementedError
+def _start(whose: str, n: int, onwards: bool) -> None:
+    """Let the `n`-th request fail, and those that follow."""
+    if whose == "ours":
+        _firsttouch.fail_allocation(n, onwards)
+    else:
+        _testcapi.set_nomemory(n, 0 if onwards else n + 1)
 
 
-class Ours(_Failing):
-    def start(self, n: int) -> None:
-        _firsttouch.fail_allocation(n, self.onwards)
-
-    def stop(self) -> bool:
+def _stop(whose: str) -> bool:
+    """Whether a request has failed, as far as one can tell."""
+    if whose == "ours":
         return not _firsttouch.fail_allocation(0, False)
+    _testcapi.remove_mem_hooks()
+    return True
 
 
-class Pythons(_Failing):
-    def start(self, n: int) -> None:
-        _testcapi.set_nomemory(n, 0 if self.onwards else n + 1)
-
-    def stop(self) -> bool:
-        _testcapi.remove_mem_hooks()
-        return True
-
-
-def _once(operation: Callable[[], Any], failing: _Failing, n: int, right: Any) -> tuple[bool, bool]:
+def _once(operation: Callable[[], Any], whose: str, n: int, onwards: bool, right: Any) -> tuple[bool, bool]:
     """Whether it worked, and whether a request failed."""
     try:
-        failing.start(n)
+        _start(whose, n, onwards)
         result = operation()
     except MemoryError:
-        return False, failing.stop()
+        return False, _stop(whose)
     except BaseException as error:
-        failing.stop()
-        if isinstance(failing, Pythons) and _lost_error(error):
+        _stop(whose)
+        if whose != "ours" and _lost_error(error):
             return False, True
         raise AssertionError(f"request {n} failed, and this came: {error!r}") from error
-    failed = failing.stop()
+    failed = _stop(whose)
     assert _same(result, right), f"request {n} failed, and the result was {result!r}, not {right!r}"
     return True, failed
 
 
-def walk(operation: Callable[[], Any], failing: _Failing, right: Any) -> int:
-    """Lets the first, the second, ... request fail until none did; how many that were."""
+def walk(operation: Callable[[], Any], whose: str, onwards: bool, right: Any) -> int:
+    """Let the first, the second, ... request fail until none did; how many that were."""
     in_a_row = 0
     for n in range(1, MOST):
-        worked, failed = _once(operation, failing, n, right)
+        worked, failed = _once(operation, whose, n, onwards, right)
         # Of Python's nobody tells whether one failed; and what works without a request may do so often.
         in_a_row = in_a_row + 1 if worked else 0
-        if worked and (not failed or (isinstance(failing, Pythons) and in_a_row == 10)):
+        if worked and (not failed or (whose != "ours" and in_a_row == 10)):
             return n
         if n % 16 == 0:
             assert _same(operation(), right), "memory is back, and it does not work"
@@ -144,7 +129,7 @@ def fail(name: str, whose: str) -> None:
     # that a `finally` begins with), so that is left to RLIMIT_AS.
     for onwards in (False, True) if whose == "ours" else (False,):
         print(f"{whose}, {'onwards' if onwards else 'once'}:", end=" ", flush=True)
-        print(walk(operation, {"ours": Ours, "python's": Pythons}[whose](onwards), right), "requests", flush=True)
+        print(walk(operation, whose, onwards, right), "requests", flush=True)
         assert _same(operation(), right), "memory is back, and it does not work"
     if whose == "ours":
         for room in ROOMS:

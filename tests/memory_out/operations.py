@@ -11,7 +11,7 @@ import firsttouch as ft
 NO_OPERATIONS = {"Allocator", "SharedArrayError", "UnsupportedError", "__version__"}
 
 POOL = ft.pool()
-GUARDED = ft.guarded()
+GUARDED, BEFORE = ft.guarded(), ft.guarded(side="before", keep="8 MiB")
 LIMITED = ft.limited(ft.pool(), 1 << 30)
 FILLED = ft.filled(ft.pool())
 OVER = ft.pool(ft.malloc())
@@ -29,6 +29,12 @@ def _within(manager: Any) -> np.ndarray:
 def _alone(manager: Any) -> int:
     with manager:
         return int(np.ones(30000, "u1").sum())
+
+
+def _resized(allocator: ft.Allocator) -> np.ndarray:
+    array = allocator.full(30000, 7, "u1")
+    array.resize(70000, refcheck=False)
+    return array
 
 
 def _installed() -> np.ndarray:
@@ -62,6 +68,7 @@ MALLOC, FREE = _address("malloc"), _address("free")
 OPERATIONS: dict[str, Callable[[], object]] = {
     "FixedBuffer": lambda: ft.FixedBuffer("1 MiB"),
     "ScratchBuffer": lambda: ft.ScratchBuffer("1 MiB"),
+    "ScratchBuffer resized": lambda: _resized(BUFFER),
     "ScratchBuffer empty": lambda: int(BUFFER.zeros(3000).sum()),
     "ScratchBuffer repr": lambda: repr(BUFFER),
     "ScratchBuffer figures": lambda: type((BUFFER.used, BUFFER.capacity, BUFFER.peak)),
@@ -74,6 +81,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "empty": lambda: ft.empty(30000, "u1", allocator=POOL).nbytes,
     "empty_like": lambda: ft.empty_like(ARRAY, allocator=POOL).nbytes,
     "filled": lambda: ft.filled(POOL),
+    "filled resized": lambda: _resized(FILLED),
     "filled zeros": lambda: FILLED.zeros(3000),
     "from_functions": lambda: ft.allocators.from_functions(malloc=MALLOC, free=FREE),
     "full": lambda: ft.full(3000, 3.0, allocator=POOL),
@@ -81,6 +89,8 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "get_allocator": lambda: ft.get_allocator(ARRAY),
     "get_allocator current": ft.get_allocator,
     "guarded": lambda: ft.guarded(),
+    "guarded before": lambda: _resized(BEFORE),
+    "guarded resized": lambda: _resized(GUARDED),
     "guarded zeros": lambda: GUARDED.zeros(30000, "u1"),
     "highest_node": ft.placement.highest_node,
     "inspect": lambda: type(ft.inspect(ARRAY)),
@@ -91,8 +101,10 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "last_failure": lambda: isinstance(ft.last_failure(), (ft.process.Failure, type(None))),
     "last_failure str": lambda: type(str(ft.last_failure())),
     "limited": lambda: ft.limited(POOL, 100),
+    "limited resized": lambda: _resized(LIMITED),
     "limited zeros": lambda: LIMITED.zeros(30000, "u1"),
     "malloc": lambda: ft.malloc().zeros(3000),
+    "malloc resized": lambda: _resized(ft.malloc()),
     "measure": _measured,
     "migrate": lambda: type(ft.migrate(ARRAY, "local")),
     "mimalloc": lambda: ft.mimalloc().zeros(30000, "u1"),
@@ -102,10 +114,13 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "ones_like": lambda: ft.ones_like(ARRAY, allocator=POOL),
     "inspect pagemap": lambda: type(ft.inspection.pagemap(ARRAY)),
     "pages": lambda: ft.pages(huge=False).zeros(30000, "u1"),
+    "pages resized": lambda: _resized(ft.pages()),
     "pages populate": lambda: ft.pages(populate=True).zeros(30000, "u1"),
     "pool": lambda: ft.pool(),
     "pool over": lambda: ft.pool(ft.malloc()),
+    "pool over resized": lambda: _resized(OVER),
     "pool over zeros": lambda: OVER.zeros(30000, "u1"),
+    "pool resized": lambda: _resized(POOL),
     "pool zeros": lambda: POOL.zeros(40 << 10, "u1"),
     "pool repr": lambda: repr(POOL),
     "pool equal": lambda: (ft.calloc() == POOL, len({POOL, OVER})),
@@ -119,7 +134,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "stats": lambda: type(ft.stats(POOL)),
     "stats str": lambda: type(str(ft.stats(POOL))),
     "topology": lambda: type(ft.placement.topology()),
-    "touch": lambda: type(ft.touch(ARRAY)),
+    "touch": lambda: ft.touch(ARRAY),
     "trim": lambda: type(ft.trim()),
     "uninstall": ft.uninstall,
     "use": lambda: _within(ft.use(POOL)),

@@ -6,7 +6,20 @@ import pytest
 
 from tests.plugin.suites import Ended, pytest_run, suite
 
-WAYS = ["guarded", "filled"]
+#: Says which tests it hears of.
+CONFTEST = """
+import os, pytest
+main = os.getpid()
+here = os.path.basename(os.path.dirname(__file__))
+
+@pytest.fixture(name="here")
+def its_folder():
+    return here
+
+def pytest_runtest_logreport(report):
+    with open(os.path.join(os.path.dirname(__file__), "heard"), "a") as file:
+        print(os.getpid() == main, report.nodeid, report.when, file=file)
+"""
 
 #: Something of everything.
 MIXED = """
@@ -113,22 +126,41 @@ def lines(said: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def plain(mixed: Path) -> Ended:
-    return pytest_run(mixed)
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders with a conftest.py each, which applies there only, and a test beside them."""
+    root = tmp_path_factory.mktemp("several")
+    for name, tests in (("a", MIXED), ("b", "def test_bad(here): assert here == 'a'")):
+        (root / name).mkdir()
+        (root / name / "conftest.py").write_text(CONFTEST)
+        suite(root / name, **{f"test_{name}": tests})
+    return suite(root, test_beside="def test_beside(): assert 0")
+
+
+def _run(root: Path, *options: str) -> tuple[Ended, list[list[str]]]:
+    """What came of it, and what each conftest.py heard."""
+    files = [root / name / "heard" for name in ("a", "b")]
+    for file in files:
+        file.unlink(missing_ok=True)
+    ended = pytest_run(root, *options)
+    return ended, [file.read_text().splitlines() if file.exists() else [] for file in files]
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return suite(tmp_path_factory.mktemp("mixed"), test_mixed=MIXED)
+def plain(several: Path) -> tuple[Ended, list[list[str]]]:
+    return _run(several)
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("way", WAYS)
-def test_the_same_outcomes(mixed: Path, plain: Ended, way: str) -> None:
-    ours = pytest_run(mixed, f"--firsttouch={way}")
-    assert ours.outcomes == plain.outcomes
-    assert lines(ours.said) == lines(plain.said)
-    assert ours.status == plain.status == 1
-    assert "mind the gap" in ours.said
+@pytest.mark.parametrize("options", [["guarded"], ["filled"], ["filled", "-n1", "-p", "xdist"]], ids=" ".join)
+def test_the_same_outcomes(several: Path, plain: tuple[Ended, list[list[str]]], options: list[str]) -> None:
+    if "xdist" in options:
+        pytest.importorskip("xdist")
+    expected, heard = plain
+    assert {"test_bad", "test_beside", "test_fails"} <= expected.failed
+    ours, heard_ours = _run(several, f"--firsttouch={options[0]}", *options[1:])
+    assert ours.outcomes == expected.outcomes
+    assert lines(ours.said) == lines(expected.said)
+    assert ours.status == expected.status == 1
     assert "on standard output" in ours.messages["test_fails"] or "on standard output" in ours.said
-    assert ours.said.count("RuntimeWarning: mind the gap") == plain.said.count("RuntimeWarning: mind the gap")
+    assert ours.said.count("RuntimeWarning: mind the gap") == expected.said.count("RuntimeWarning: mind the gap") > 0
+    assert "xdist" in options or heard_ours == heard  # there the worker hears, too

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import _firsttouch_start
+import firsttouch
 from tests.plugin.suites import plugin, pytest_run, suite
 from tests.programs import execute
 
@@ -66,3 +68,22 @@ def test_it_works_without_a_terminal(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:terminal", "--firsttouch=guarded", "test_a.py"]
     done = execute(*command, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+@pytest.mark.parametrize("words", [["-m", "firsttouch", "run", "--quiet", "-m", "pytest"], ["-m", "pytest"]])
+def test_a_suite_whose_warnings_are_errors_starts(tmp_path: Path, words: list[str]) -> None:
+    """pytest warns of what it wants to rewrite and finds loaded: all packages of whoever brings a plugin."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    (tmp_path / "test_one.py").write_text("import numpy as np\ndef test_one(): assert np.ones(3).sum() == 3\n")
+    (tmp_path / "nothing_but_a_plugin.py").touch()
+    installed = tmp_path / "as_installed-1.0.dist-info"  # here the package may lie in a source tree
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: as-installed\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[pytest11]\nas_installed = nothing_but_a_plugin\n")
+    for package in (firsttouch, _firsttouch_start):
+        (tmp_path / package.__name__).symlink_to(Path(package.__file__ or "").parent)
+    (installed / "RECORD").write_text("firsttouch/__init__.py,,\n_firsttouch_start/__init__.py,,\n")
+    command = [sys.executable, *words, *plugin(), "-p", "no:cacheprovider"]
+    done = execute(*command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout

@@ -1,9 +1,9 @@
 """The commands on Windows: each works, or says in one sentence why it does not."""
 
+import contextlib
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from firsttouch.tools.bench import numa
 from firsttouch.tools.bench.common import Settings
 from tests.cli.conftest import FIRSTTOUCH
 from tests.plugin.suites import pytest_run
+from tests.probe import wait_until
 from tests.programs import Finished, execute
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
@@ -78,15 +79,14 @@ subprocess.Popen([sys.executable, "-c", {child!r}])
 while not os.path.exists({str(held)!r}):
     time.sleep(0.01)
 """
-    assert firsttouch("compare", "--runs", 1, "-c", code, timeout=100).returncode == 0
-    until = time.monotonic() + 30
-    while True:
-        try:
-            os.remove(held)  # refused while a process has it open
-            break
-        except PermissionError:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+    assert firsttouch("compare", "--runs", 1, "-c", code).returncode == 0
+
+    def is_free() -> bool:
+        with contextlib.suppress(PermissionError):  # refused while a process has it open
+            held.unlink()
+        return not held.exists()
+
+    assert wait_until(is_free)
 
 
 def test_a_trace(script: Path, tmp_path: Path) -> None:

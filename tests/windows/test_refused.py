@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 import firsttouch as ft
@@ -71,15 +70,6 @@ def test_a_page_that_was_not_touched_is_not_there() -> None:
     a = ft.pages(huge=False).zeros(4 * N)
     assert ft.inspect(a).absent == ft.inspect(a).pages * 4096
     assert a.sum() == 0
-
-
-def test_the_whole_process() -> None:
-    ft.install()
-    x = np.ones(N)
-    for _ in range(20):
-        x = (x * 2 + x) / 3
-    assert x.sum() == N
-    assert ft.stats().recycled > 30
 
 
 def test_large_blocks_of_python_are_served_too() -> None:

@@ -6,7 +6,8 @@ mod common;
 use common::alone::alone;
 use common::forked::fork;
 use common::held::Held;
-use common::process::{resident, settles, threads_called, within};
+use common::process::{resident, threads_called, within};
+use common::storm::storm;
 use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::heap::purger;
 use firsttouch::os::huge_page_size;
@@ -38,50 +39,26 @@ fn use_it(allocator: &dyn Allocator, seed: u64) {
     blocks.into_iter().for_each(Held::give_back);
 }
 
-/// Keeps an allocator busy until it is told to stop.
-fn disturb(allocator: &dyn Allocator, seed: u64, stop: &AtomicBool) {
-    let mut round = seed;
-    while !stop.load(Relaxed) {
-        round += 100;
-        let mut blocks: Vec<_> =
-            (0..8).map(|n| Held::filled(allocator, (9_000 + round as usize % 997) << n, round + n)).collect();
-        blocks.drain(..).rev().step_by(2).for_each(Held::give_back);
-        if round.is_multiple_of(7) {
-            allocator.trim();
-        }
-    }
-}
-
 fn forks_in_a_storm(allocator: &dyn Allocator, forks: u64) {
-    let stop = AtomicBool::new(false);
-    scope(|threads| {
-        (1..4).for_each(|seed| {
-            drop(threads.spawn({
-                let stop = &stop;
-                move || disturb(allocator, seed << 20, stop)
-            }))
-        });
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mine: Vec<_> = (0..5).map(|n| Held::filled(allocator, 20_000 << n, n)).collect();
-            for round in 0..forks {
-                let child = fork(|| {
-                    mine.iter().for_each(Held::check);
-                    use_it(allocator, round);
-                    if round.is_multiple_of(10) {
-                        fork(|| use_it(allocator, round)).join();
-                        use_it(allocator, round);
-                    }
-                });
-                use_it(allocator, round);
+    storm(allocator, 3, || {
+        let mine: Vec<_> = (0..5).map(|n| Held::filled(allocator, 20_000 << n, n)).collect();
+        for round in 0..forks {
+            let child = fork(|| {
                 mine.iter().for_each(Held::check);
-                child.join();
+                use_it(allocator, round);
+                if round.is_multiple_of(10) {
+                    fork(|| use_it(allocator, round)).join();
+                    use_it(allocator, round);
+                }
+            });
+            use_it(allocator, round);
+            mine.iter().for_each(Held::check);
+            if round % 3 == 0 {
+                allocator.trim();
             }
-        }));
-        stop.store(true, Relaxed);
-        result.unwrap();
+            child.join();
+        }
     });
-    allocator.trim();
-    settles(allocator, |stats| (stats.blocks, stats.active, stats.idle) == (0, 0, 0));
 }
 
 #[test]

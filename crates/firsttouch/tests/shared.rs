@@ -1,5 +1,8 @@
 //! Shared memory: handles are checked before they are mapped, and memory dropped in flight is bounded.
 
+mod common;
+
+use common::process::within;
 use firsttouch::os::{self, Errno};
 use firsttouch::shared::{Handle, Shared};
 
@@ -26,7 +29,7 @@ fn memory_in_flight_is_kept_for_one_opener_and_bounded() {
     let opened = new(100).handle().expect("a handle");
     assert!(Shared::open(&opened, true).is_ok());
     let again = || Shared::open(&opened, true).err() == Some(Errno::NOTHING_THERE);
-    assert!((0..1000).any(|_| again() || (std::thread::sleep(std::time::Duration::from_millis(10)), false).1));
+    within("it is nobody's", again);
 
     let limit = os::file_limit().map_or(4096, |limit| (limit / 4).min(4096));
     let handles: Vec<_> = (0..limit + 10).map(|_| new(100).handle().expect("a handle")).collect();

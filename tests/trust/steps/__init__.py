@@ -1,6 +1,6 @@
 """The steps of a random program. Each takes the world it acts on and random numbers of its own."""
 
-from tests.trust.steps import agreement, arrays, bounds, looking, owners, scopes, sharing
+from tests.trust.steps import agreement, arrays, looking, owners, scopes, sharing
 from tests.trust.steps.first import FirstUses
 from tests.trust.steps.processes import Together
 from tests.trust.steps.shortage import Shortage, short_of_memory
@@ -35,7 +35,7 @@ ALONE: tuple[Step, ...] = (
     sharing.deep_copied,
     sharing.out_of_band,
     *(sharing.shared,) * 2,
-    sharing.spoiled,
+    sharing.altered,
     looking.look,
     *(looking.place,) * 2,
     *(looking.figures,) * 4,
@@ -58,8 +58,6 @@ STEPS: tuple[Step, ...] = (
     *(_shortage.failing_calls,) * 80,
     *(_shortage.failing_allocation,) * 60,
     *(agreement.agree,) * 8,
-    *(bounds.short_lived_pools,) * 6,
-    *(bounds.sent_to_nobody,) * 6,
     _shortage.few_mappings,
     *(_shortage.few_files,) * 20,
 )

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import os
-import signal
 import threading
 import time
-import traceback
 from collections.abc import Sequence
 from random import Random
-from types import FrameType
 
-from tests.trust.steps.processes import ended
+from tests.trust.steps.processes import ended, forked, interrupted_by
 from tests.trust.world import Step, World
 
 codecs.lookup("latin1")  # pickle's own first use: a signal handler that comes between does not find it
@@ -55,21 +51,14 @@ class FirstUses:
             except BaseException as error:
                 errors.append(error)
 
+        def same() -> None:
+            self.again(World(world.most // 4, False, world.tolerant))
+
         worker = threading.Thread(target=work)
         worker.start()
         children: list[int] = []
         while worker.is_alive() and len(children) < MOST:
-            child = os.fork()
-            if not child:
-                code = 1
-                try:
-                    self.again(World(world.most // 4, False, world.tolerant))
-                    code = 0
-                except BaseException as error:
-                    os.write(2, f"in a child, {type(error).__name__}: {error}\n".encode())
-                finally:
-                    os._exit(code)
-            children.append(child)
+            children.append(forked(same))
             time.sleep(0.002)
         worker.join()
         statuses = [ended(child) for child in children]
@@ -78,25 +67,7 @@ class FirstUses:
         assert not any(statuses), f"children ended with statuses {statuses}"
 
     def interrupted(self, world: World, random: Random) -> None:
-        seen: list[str] = []
         own = World(world.most // 4, False, tolerant=True)  # it may come to run in a scope that is full
         own.cramped = world.cramped
-        over = False
-
-        def handler(_number: int, _frame: FrameType | None) -> None:
-            try:
-                self.again(own)
-            except BaseException:
-                seen.append(f"in a signal handler: {traceback.format_exc()}")
-            if not over:  # or the signal would come when nobody handles it
-                signal.setitimer(signal.ITIMER_REAL, 0.002)  # not before, or it would interrupt itself for ever
-
-        before = signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.0005)
-        try:
+        with interrupted_by(lambda: self.again(own)):
             self.all(world, random)
-        finally:
-            over = True
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-        assert not seen, seen[0]

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from types import FrameType
 
 import numpy as np
 
 import firsttouch as ft
-from tests.trust.world import Step, World
+from tests.trust.world import REFUSED, Step, World
 
 HANGS = 60
 """Seconds after which a child that does not end counts as hanging."""
 
 CHILDS = 40
 """Steps of a forked child: about as long as the fork takes."""
+
+GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def forked(body: Callable[[], object]) -> int:
+    """Fork a child that runs `body` and ends without handlers; return its number."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            body()
+            code = 0
+        except BaseException as error:
+            os.write(2, f"in a child, {type(error).__name__}: {error}\n".encode())
+        finally:
+            os._exit(code)
+    return child
 
 
 def ended(child: int) -> int:
@@ -38,15 +55,45 @@ def ended(child: int) -> int:
     return status[1]
 
 
-def allocate(random: Random, count: int) -> None:
+def allocate(world: World, random: Random) -> None:
     """Make arrays and free them, and use no object of Python that threads share.
 
-    Without the GIL each object has a lock. A thread that waits long for it is handed the lock while it sleeps: a child
-    that is forked then has a lock that nobody releases.
+    Without the GIL each object has a lock. A thread that waits long for it, as on a busy machine, is handed the lock
+    while it sleeps: a child that is forked then has a lock that nobody releases.
     """
-    arrays = [np.ones(random.randrange(1 << random.randrange(22)), "u1") for _ in range(count)]
-    while arrays:
-        assert arrays.pop(random.randrange(len(arrays))).all()
+    with contextlib.suppress(*(REFUSED if world.tolerant else ())):
+        arrays = [np.ones(random.randrange(1 << random.randrange(22)), "u1") for _ in range(CHILDS)]
+        while arrays:
+            assert arrays.pop(random.randrange(len(arrays))).all()
+
+
+@contextlib.contextmanager
+def interrupted_by(body: Callable[[], object]) -> Iterator[None]:
+    """Run `body` in a signal handler meanwhile, again and again.
+
+    Each time begins a while after the last has ended: handlers that take longer, on a machine that is busy, would
+    interrupt themselves for ever.
+    """
+    errors: list[str] = []
+    over = False
+
+    def handle(*_: object) -> None:
+        try:
+            body()
+        except BaseException:
+            errors.append(traceback.format_exc())
+        if not over:  # or the signal would come when nobody handles it
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+    try:
+        yield
+    finally:
+        over = True
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not errors, f"in a signal handler: {errors[0]}"
 
 
 class Together:
@@ -70,10 +117,15 @@ class Together:
             other.handed = world.handed
         seeds = [random.randrange(1 << 30) for _ in others]
         errors: list[BaseException] = []
+        forks = world.forks and random.random() < 0.3
 
         def work(other: World, seed: int) -> None:
             try:
-                self.some(other, Random(seed), 40)
+                if forks and not GIL:
+                    for turn in range(10):
+                        allocate(other, Random(seed + turn))
+                else:
+                    self.some(other, Random(seed), 40)
             except BaseException as error:
                 errors.append(error)
 
@@ -81,7 +133,7 @@ class Together:
         for worker in workers:
             worker.start()
         try:
-            if world.forks and random.random() < 0.3:
+            if forks:
                 for _ in range(random.randrange(1, 4)):
                     self.fork(world, random)
         finally:
@@ -101,22 +153,16 @@ class Together:
             return
         seed = random.randrange(1 << 30)
         alone = threading.active_count() == 1
-        child = os.fork()
-        if not child:
-            code = 1
-            try:
-                world.forks, world.handed = False, []
-                world.check()
-                if alone or getattr(sys, "_is_gil_enabled", lambda: True)():
-                    self.some(world, Random(seed), CHILDS)
-                else:
-                    allocate(Random(seed), CHILDS)
-                code = 0
-            except BaseException as error:
-                os.write(2, f"in a child, {type(error).__name__}: {error}\n".encode())
-            finally:
-                os._exit(code)
-        status = ended(child)
+
+        def body() -> None:
+            world.forks, world.handed = False, []
+            world.check()
+            if alone or GIL:
+                self.some(world, Random(seed), CHILDS)
+            else:
+                allocate(world, Random(seed))
+
+        status = ended(forked(body))
         assert status == 0, f"a child ended with status {status}"
         world.steps += CHILDS
 
@@ -124,22 +170,13 @@ class Together:
         """A signal handler that makes arrays and scopes while steps run."""
         if threading.current_thread() is not threading.main_thread() or world.tolerant:
             return
-        seen: list[str] = []
 
-        def handler(_number: int, _frame: FrameType | None) -> None:
-            try:
-                a = ft.empty(50_000, "u1", allocator=random.choice(("pool()", "calloc()", None)))
-                with ft.scratch() as scope, ft.use("pool()"):
-                    scope.empty(500)
-                    a[:] = np.ones(50_000, "u1")
-            except BaseException:
-                seen.append(f"in a signal handler: {traceback.format_exc()}")
+        def make() -> None:
+            a = ft.empty(50_000, "u1", allocator=random.choice(("pool()", "calloc()", None)))
+            with ft.scratch() as scope, ft.use("pool()"):
+                scope.empty(500)
+                a[:] = np.ones(50_000, "u1")
 
-        own, before = Random(random.randrange(1 << 30)), signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.001)
-        try:
+        own = Random(random.randrange(1 << 30))
+        with interrupted_by(make):
             self.some(world, own, 10)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-        assert not seen, seen[0]

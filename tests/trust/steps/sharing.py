@@ -74,7 +74,7 @@ MALFORMED = (
 )
 
 
-def altered(random: Random) -> None:
+def altered(world: World, random: Random) -> None:
     """Let a part of a handle, or one of its numbers, be another one: it is refused, or all of the array can be read."""
     reduced: Any = ft.shared(5000, "u1").__reduce_ex__(5)  # dropped: where it lives, it is not opened again
     opens, parts = reduced[0], list(reduced[1])
@@ -95,21 +95,3 @@ def altered(random: Random) -> None:
         return
     if isinstance(again, np.ndarray) and again.nbytes < 1 << 30:
         again.max(initial=0)
-
-
-def spoiled(world: World, random: Random) -> None:
-    """A handle that was damaged on the way is refused, or one of the array that it names."""
-    if random.random() < 0.5:
-        altered(random)
-        return
-    array = ft.shared(5000, "u1")
-    handle = bytearray(pickle.dumps(array))
-    for _ in range(random.randrange(1, 4)):
-        place = random.randrange(len(handle))
-        if handle[place : place + 1].isdigit():  # other bytes are the pickle's own
-            handle[place] = ord("0") + random.randrange(10)
-    try:
-        again = pickle.loads(bytes(handle))
-    except Exception:  # pickle's own errors are of many kinds
-        return
-    assert not isinstance(again, np.ndarray) or again.size == 0 or int(again.reshape(-1)[0]) >= 0

@@ -15,5 +15,14 @@ pub mod pages;
 pub mod pattern;
 pub mod process;
 pub mod reentrant;
-pub mod tracked;
+pub mod storm;
 pub mod wild;
+
+use firsttouch::adaptors::Limited;
+use firsttouch::sources::Calloc;
+use std::sync::Arc;
+
+/// The C library's memory, for tests that look at what reaches an upstream: its statistics count exactly.
+pub fn counted() -> Arc<Limited> {
+    Limited::new(Calloc::new(), 1 << 40)
+}

@@ -6,13 +6,11 @@
 mod common;
 
 mod accounts;
-mod apart;
 mod c_functions;
-mod given;
+mod programs;
 mod refused;
 mod released;
 mod requests;
-mod resized;
 mod shared;
 mod sizes;
 mod zero;
@@ -21,11 +19,12 @@ use common::reentrant::Reentrant;
 use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool};
 use firsttouch::numa::Policy;
-use firsttouch::os::{Mode, current_processor};
+use firsttouch::os::Mode;
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::scratch::Buffer;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Makes a fresh allocator.
@@ -70,9 +69,10 @@ fn placed(page: Page, populate: Populate) -> Arc<dyn Allocator> {
     Pages::placed(Placement { page, populate, policy, ..Placement::default() })
 }
 
-/// On a machine whose processors are on two nodes in turn.
-fn pool_on_two_nodes() -> Arc<dyn Allocator> {
-    Pool::on(Options::default(), Machine { node_of: [0, 1].into(), current: || current_processor() % 2 })
+/// On a machine with two nodes: a thread moves from one to the other whenever it asks.
+fn pool_on_two_nodes(options: Options) -> Arc<dyn Allocator> {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    Pool::on(options, Machine { node_of: [0, 1].into(), current: || TURN.fetch_add(1, Relaxed) % 2 })
 }
 
 fn over(upstream: Arc<dyn Allocator>) -> Arc<dyn Allocator> {
@@ -99,13 +99,9 @@ macro_rules! contract {
     )*};
     (@common $how:ident $name:ident) => {
         contract!(@$how $name
-            given::size_and_alignment, given::every_alignment, given::tiny_and_empty,
-            zero::after_everything_was_dirty, zero::recycled_one_by_one, zero::among_clean_and_dirty, zero::unasked,
-            apart::no_two_blocks_overlap, apart::nobody_else_writes,
-            resized::contents_come_along, resized::in_place_or_not_at_all, resized::neighbours_stay, resized::a_long_walk,
+            programs::random, programs::a_long_walk, zero::after_everything_was_dirty, zero::recycled_one_by_one,
             shared::any_thread_may_free, shared::a_thread_that_ends_leaves_nothing_behind,
             refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost, requests::every_request,
-            released::trim_keeps_what_lives, released::idle_memory_is_gone_after_trim,
             accounts::add_up, accounts::the_expression_names_it,
         );
     };
@@ -156,7 +152,8 @@ contract! {
     pool_at_once: Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
     pool_bounded: Pool::new(Options { max_idle: Some(8 << 20), ..Options::default() });
     pool_keeps_nothing: Pool::new(Options { max_idle: Some(0), decay: Some(Duration::ZERO), ..Options::default() });
-    pool_two_nodes: pool_on_two_nodes();
+    pool_two_nodes: pool_on_two_nodes(Options::default());
+    pool_two_nodes_at_once: pool_on_two_nodes(Options { decay: Some(Duration::ZERO), ..Options::default() });
     limited_pool: limited(pool());
     limited_limited_pool: limited(limited(pool()));
     limited_malloc: limited(Arc::new(Malloc));

@@ -1,38 +1,13 @@
-//! Idle memory is returned on demand, and all of it with its allocator; live blocks stay (law 8).
+//! All memory goes with its allocator; live blocks stay (law 8).
 
 #![allow(unsafe_code)] // Safety: owners are asked for while their blocks live.
 
 use super::Make;
 use super::common::held::Held;
-use super::sizes::up_to;
 use firsttouch::adaptors::Pool;
 use firsttouch::address_map;
 use firsttouch::allocator::find;
 use std::sync::Arc;
-
-pub fn trim_keeps_what_lives(make: Make) {
-    let allocator = make();
-    let mut blocks: Vec<_> = (0..80).map(|n| Held::filled(&*allocator, 3000 << (n % 9), n)).collect();
-    for round in 0..3 {
-        let mut index = 0;
-        blocks.retain(|_| {
-            index += 1;
-            index % 4 != round
-        });
-        allocator.trim();
-        blocks.iter().for_each(Held::check);
-    }
-}
-
-pub fn idle_memory_is_gone_after_trim(make: Make) {
-    let allocator = make();
-    let blocks: Vec<_> = up_to(9 << 20).map(|size| Held::filled(&*allocator, size, 1)).collect();
-    drop(blocks);
-    allocator.trim();
-    let stats = allocator.stats();
-    assert_eq!((stats.idle, stats.active, stats.in_use, stats.blocks), (0, 0, 0, 0));
-    assert_eq!(allocator.trim(), 0, "there is nothing left to give back");
-}
 
 pub fn dropped_with_nothing_alive(make: Make) {
     for _ in 0..3 {

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // Safety: marks are rewound to in their order, and blocks are not used after.
 
 use crate::common::alone::alone;
+use crate::common::counted;
 use crate::common::pattern;
-use crate::common::tracked::Tracked;
 use crate::pieces::Dice;
 use firsttouch::Allocator as _;
 use firsttouch::adaptors::{Limited, Options, Pool};
@@ -24,8 +24,8 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
 /// Arenas of all kinds, and what their upstream sees of them.
-fn arenas(storage: &mut [MaybeUninit<u8>]) -> ([Arena<'_>; 5], Arc<Tracked>) {
-    let tracked = Tracked::new(Arc::new(Malloc));
+fn arenas(storage: &mut [MaybeUninit<u8>]) -> ([Arena<'_>; 5], Arc<Limited>) {
+    let tracked = counted();
     let (chunks, pool) = (|size| Arena::with(tracked.clone(), size), Pool::new(Options::default()));
     let checked = Arena::checked(tracked.clone());
     ([chunks(4 * KIB), chunks(256), Arena::with(pool, KIB), checked, Arena::over(storage)], tracked)
@@ -76,7 +76,7 @@ fn sizes_never_wrap() {
 /// Chunks double up to a bound, and all of them go back.
 #[test]
 fn growth_does_not_run_away() {
-    let tracked = Tracked::new(Arc::new(Malloc));
+    let tracked = counted();
     let mut arena = Arena::with(tracked.clone(), KIB);
     arena.alloc(1u8).unwrap();
     assert_eq!(arena.capacity(), KIB);

@@ -4,13 +4,12 @@
 #![allow(unsafe_code)] // Safety: what is not refused is passed on as it is.
 
 use crate::common::alone::alone;
-use crate::common::tracked::Tracked;
+use crate::common::counted;
 use crate::pieces::{Piece, fixed};
 use firsttouch::Request;
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit};
 use firsttouch::os::{Call, fail_after};
 use firsttouch::scratch::Buffer;
-use firsttouch::sources::Malloc;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -81,7 +80,7 @@ fn program(buffer: &Buffer) -> usize {
 fn each_request_in_turn() {
     for fail in [1, 2, 1000] {
         for pass in 0..12 {
-            let tracked = Tracked::new(Arc::new(Malloc));
+            let tracked = counted();
             let (pass, fail) = (AtomicI64::new(pass), AtomicI64::new(fail));
             let failing = Arc::new(Failing { upstream: tracked.clone(), pass, fail });
             let buffer = Buffer::growing(failing.clone(), 64 << 10);
@@ -97,7 +96,7 @@ fn each_request_in_turn() {
 fn without_a_thread() {
     alone("failing::without_a_thread", || {
         fail_after(&[Call::Spawn], 0, i64::MAX / 2);
-        let tracked = Tracked::new(Arc::new(Malloc));
+        let tracked = counted();
         let buffer = Buffer::growing(tracked.clone(), 64 << 10);
         let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 8000, n)).collect();
         assert!(tracked.stats().blocks > 3);

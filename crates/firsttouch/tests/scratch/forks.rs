@@ -1,13 +1,12 @@
 //! Law 6 for scratch buffers: in a child the lock is free and blocks are in place; shared storage is its parent's.
 
 use crate::common::alone::alone;
+use crate::common::counted;
 use crate::common::forked::fork;
-use crate::common::tracked::Tracked;
 use crate::pieces::{Dice, Piece, fixed};
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::scratch::Buffer;
 use firsttouch::{Allocator, Request};
-use std::sync::Arc;
 
 fn some(buffer: &Buffer, seed: u64) {
     let mut dice = Dice(seed);
@@ -47,7 +46,7 @@ fn shared_storage_is_closed_in_a_child() {
 #[test]
 fn idle_chunks_go_before_a_fork() {
     alone("forks::idle_chunks_go_before_a_fork", || {
-        let tracked = Tracked::new(Arc::new(firsttouch::sources::Malloc) as Arc<dyn Allocator>);
+        let tracked = counted();
         let buffer = Buffer::growing(tracked.clone(), 1 << 20);
         some(&buffer, 1);
         assert_eq!(tracked.stats().blocks, 1);

@@ -1,6 +1,7 @@
 //! What is used again, and how much is held.
 
-use crate::common::tracked::Tracked;
+use crate::common::counted;
+use crate::common::process::within;
 use crate::failing::Failing;
 use crate::pieces::{Piece, fixed};
 use firsttouch::adaptors::Limited;
@@ -10,13 +11,12 @@ use firsttouch::sources::Malloc;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::time::{Duration, Instant};
 
 const KIB: usize = 1 << 10;
 
 /// A buffer, and what its upstream sees of it.
-fn growing(chunk_size: usize) -> (Arc<Buffer>, Arc<Tracked>) {
-    let tracked = Tracked::new(Arc::new(Malloc));
+fn growing(chunk_size: usize) -> (Arc<Buffer>, Arc<Limited>) {
+    let tracked = counted();
     (Buffer::growing(tracked.clone(), chunk_size), tracked)
 }
 
@@ -151,11 +151,7 @@ fn idle_chunks_are_given_back() {
     let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 4000, n)).collect();
     pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
     buffer.settle();
-    let end = Instant::now() + Duration::from_secs(20);
-    while tracked.stats().blocks > 0 {
-        assert!(Instant::now() < end, "{:?}", tracked.stats());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    within("idle chunks go", || tracked.stats().blocks == 0);
     assert_eq!(buffer.capacity(), 0);
 }
 
@@ -163,8 +159,8 @@ fn idle_chunks_are_given_back() {
 #[test]
 fn idle_chunks_of_foreign_memory_are_given_back() {
     let failing = Failing { upstream: Arc::new(Malloc), pass: AtomicI64::new(i64::MAX), fail: AtomicI64::new(0) };
-    let tracked = Tracked::new(Arc::new(failing));
-    let buffer = Buffer::growing(tracked.clone(), 64 * KIB);
+    let limited = Limited::new(Arc::new(failing), 1 << 40);
+    let buffer = Buffer::growing(limited.clone(), 64 * KIB);
     let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 4000, n)).collect();
     pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
     assert!(buffer.capacity() > 4 * 64 * KIB);
@@ -172,7 +168,7 @@ fn idle_chunks_of_foreign_memory_are_given_back() {
         Piece::bytes(&buffer, 4000, n).give_back(&buffer);
         buffer.settle();
     }
-    assert_eq!((buffer.capacity(), tracked.stats().blocks), (64 * KIB, 1), "the chunk in use stays");
+    assert_eq!((buffer.capacity(), limited.used()), (64 * KIB, 64 * KIB), "the chunk in use stays");
 }
 
 /// Law 8: a buffer that is dropped while blocks live leaves them alone.

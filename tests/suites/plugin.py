@@ -1,8 +1,8 @@
-"""A pytest plugin: installs firsttouch before NumPy's tests are collected, and keeps every test's outcome.
+"""A pytest plugin: installs firsttouch before tests are collected, and keeps every test's outcome.
 
-FIRSTTOUCH_SUITE says how: `plain` leaves NumPy alone, `install` installs, `everything` installs and pools arrays of
-every size; with `functions` numpy.zeros is firsttouch.zeros and so on, too; anything else is the expression of an
-allocator to install. FIRSTTOUCH_SUITE_OUTCOMES names the file for the outcomes.
+FIRSTTOUCH_SUITE says how: `plain` leaves NumPy alone, `install` installs; with `functions` numpy.zeros is
+firsttouch.zeros and so on, too; anything else is the expression of an allocator to install. FIRSTTOUCH_SUITE_OUTCOMES
+names the file for the outcomes.
 """
 
 import json
@@ -22,17 +22,14 @@ _RANK = ["passed", "skipped", "xfailed", "xpassed", "failed", "error"]
 
 def _install() -> None:
     import firsttouch
-    from firsttouch import _firsttouch
 
-    if WAY == "everything":
-        _firsttouch.set_small_limit(1)
     if WAY == "functions":
         import numpy as np
         import numpy.ma  # before, as it makes docstrings of its own from those of NumPy's functions
 
         for name in firsttouch.arrays.__all__:
             setattr(np, name, getattr(firsttouch, name))
-    firsttouch.install(None if WAY in ("install", "everything", "functions") else WAY)
+    firsttouch.install(None if WAY in ("install", "functions") else WAY)
 
 
 if WAY != "plain":

@@ -1,1 +1,0 @@
-"""NumPy's own tests, run plainly and under install(), and compared test by test."""
