@@ -3,17 +3,18 @@
 //! The table is allocated in a scope, and each row in a nested scope, so that all rows use the same memory. When the outer
 //! scope ends nothing is in use, and nothing had to be freed.
 
-use firsttouch::scratch::{Arena, ArenaError, Scratch};
+use firsttouch::AllocError;
+use firsttouch::scratch::{Arena, Scratch};
 
 /// Returns the table of `rows` by `columns` as text, with aligned columns.
-fn times_table(arena: &mut Arena, rows: usize, columns: usize) -> Result<String, ArenaError> {
+fn times_table(arena: &mut Arena, rows: usize, columns: usize) -> Result<String, AllocError> {
     arena.scope(|s| {
         let table = s.alloc_slice::<u64>(rows * columns)?;
         for row in 0..rows {
             s.scope(|inner| {
                 let numbers = inner.alloc_slice_with(columns, |column| ((row + 1) * (column + 1)) as u64)?;
                 table[row * columns..][..columns].copy_from_slice(numbers);
-                Ok::<_, ArenaError>(())
+                Ok::<_, AllocError>(())
             })?;
         }
         let width = table.last().map_or(0, |largest| largest.to_string().len());
@@ -57,6 +58,6 @@ fn the_table_does_not_fit() {
     let mut arena = Arena::over(&mut storage);
     assert_eq!(times_table(&mut arena, 4, 4).unwrap().lines().count(), 4);
     let error = times_table(&mut arena, 5, 5).unwrap_err();
-    assert!(error.to_string().contains("fixed at 200 bytes"), "{error}");
+    assert!(error.to_string().contains("has 200 bytes"), "{error}");
     assert_eq!(arena.used(), 0);
 }

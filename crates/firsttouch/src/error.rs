@@ -1,5 +1,6 @@
 //! Why memory cannot be allocated: the error of a request, and the limit that was exceeded.
 
+use crate::layout::LayoutError;
 use crate::size::Bytes;
 use std::fmt;
 
@@ -8,6 +9,8 @@ use std::fmt;
 pub enum Limit {
     /// No address space of any machine is that large.
     Size,
+    /// No block can have so many items, or such an alignment.
+    Layout(LayoutError),
     /// `RLIMIT_AS`: its bytes, and the bytes of address space in use.
     AddressSpace {
         /// The limit in bytes.
@@ -49,24 +52,17 @@ pub enum Limit {
         /// Bytes in use of it.
         used: usize,
     },
-    /// A scratch buffer of a fixed size has no gap that is large enough.
+    /// A scratch buffer or an arena of a fixed size has no gap that is large enough.
     Full {
         /// The buffer's bytes.
         capacity: usize,
         /// Bytes of its live blocks.
         used: usize,
-        /// Number of its live blocks.
+        /// Number of its live blocks; 0 for an arena, which counts none.
         blocks: u32,
     },
     /// A scratch buffer on storage that a forked child shares with its parent is closed in the child.
     Forked,
-    /// The capacity of a fixed arena.
-    Arena {
-        /// Its bytes.
-        capacity: usize,
-        /// Bytes in use of them.
-        used: usize,
-    },
     /// Memory that has to be resident at once, and how much is available.
     Available {
         /// Bytes that the machine, the container or the nodes still have.
@@ -98,7 +94,7 @@ impl AllocError {
     /// The limit's name, as a user would look it up.
     pub const fn limit_name(&self) -> &'static str {
         match self.limit {
-            Limit::Size => "size",
+            Limit::Size | Limit::Layout(_) => "size",
             Limit::AddressSpace { .. } => "RLIMIT_AS",
             Limit::Data { .. } => "RLIMIT_DATA",
             Limit::Locked { .. } => "RLIMIT_MEMLOCK",
@@ -107,7 +103,6 @@ impl AllocError {
             Limit::Maps { .. } => "vm.max_map_count",
             Limit::Budget { .. } => "limited",
             Limit::Full { .. } | Limit::Forked => "scratch buffer",
-            Limit::Arena { .. } => "arena",
             Limit::Available { .. } => "available memory",
             Limit::Placement => "strict",
             Limit::Upstream => "upstream",
@@ -122,6 +117,7 @@ impl fmt::Display for AllocError {
         write!(f, "cannot allocate {}: ", Bytes(self.asked))?;
         match self.limit {
             Limit::Size => write!(f, "no address space is that large"),
+            Limit::Layout(error) => error.fmt(f),
             Limit::AddressSpace { limit, used } => write!(
                 f,
                 "RLIMIT_AS allows {} of address space, of which {} are in use ({} are left)",
@@ -152,23 +148,17 @@ impl fmt::Display for AllocError {
                 Bytes(used),
                 left(allowed, used)
             ),
-            Limit::Full { capacity, used, blocks } => write!(
-                f,
-                "the fixed buffer has {}, of which {} are in use by {blocks} live block{}; no free piece is large enough",
-                Bytes(capacity),
-                Bytes(used),
-                if blocks == 1 { "" } else { "s" },
-            ),
+            Limit::Full { capacity, used, blocks } => {
+                write!(f, "the fixed buffer has {}, of which {} are in use", Bytes(capacity), Bytes(used))?;
+                match blocks {
+                    0 => Ok(()),
+                    1 => write!(f, " by 1 live block; no free piece is large enough"),
+                    _ => write!(f, " by {blocks} live blocks; no free piece is large enough"),
+                }
+            }
             Limit::Forked => write!(
                 f,
                 "the buffer's storage is shared with the parent process; in a forked child such a buffer is closed"
-            ),
-            Limit::Arena { capacity, used } => write!(
-                f,
-                "the arena is fixed at {}, of which {} are in use ({} are left)",
-                Bytes(capacity),
-                Bytes(used),
-                left(capacity, used)
             ),
             Limit::Available { available } => {
                 write!(f, "they have to be resident at once, and {} are available", Bytes(available))

@@ -16,7 +16,7 @@ pub const MAX_ALIGN: usize = 1 << 30;
 pub const MAX_SIZE: usize = isize::MAX as usize;
 
 /// The error returned for an invalid layout.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
     /// So many items of this size in bytes are larger than [`MAX_SIZE`].
     Overflow(usize, usize),

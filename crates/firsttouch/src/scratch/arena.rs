@@ -4,7 +4,8 @@
 //! promise, so that nothing is counted and nothing can dangle:
 //!
 //! ```
-//! use firsttouch::scratch::{Arena, ArenaError, Scratch};
+//! use firsttouch::AllocError;
+//! use firsttouch::scratch::{Arena, Scratch};
 //!
 //! let mut arena = Arena::new();
 //! let sum = arena.scope(|s| {
@@ -12,21 +13,19 @@
 //!     s.scope(|inner| {
 //!         let squares = inner.alloc_slice_with(1000, |i| (i * i) as f64)?;
 //!         kept.copy_from_slice(squares);
-//!         Ok::<_, ArenaError>(())
+//!         Ok::<_, AllocError>(())
 //!     })?; // the memory of the squares is free again
-//!     Ok::<_, ArenaError>(kept.iter().sum::<f64>())
+//!     Ok::<_, AllocError>(kept.iter().sum::<f64>())
 //! })?;
 //! assert_eq!(sum, 332_833_500.0);
-//! # Ok::<(), ArenaError>(())
+//! # Ok::<(), AllocError>(())
 //! ```
 //!
 //! | method | allocates |
 //! |---|---|
 //! | `alloc(value)` | a value, moved into the arena |
-//! | `alloc_slice::<T>(n)` | `n` zeros |
+//! | `alloc_slice::<T>(n)` | `n` default values: zeros |
 //! | `alloc_slice_with(n, f)` | `f(0)`, `f(1)`, ... |
-//! | `alloc_slice_copy(&slice)` | a copy of a slice |
-//! | `alloc_uninit::<T>(n)` | `n` uninitialized values |
 //! | `alloc_aligned::<T>(n, align)` | `n` uninitialized values at a multiple of `align` bytes |
 //!
 //! All of them are methods of [`Arena`], where the memory lives until the next reset, and of [`Scope`], where it lives until
@@ -43,7 +42,6 @@ use crate::layout::{LayoutError, MAX_ALIGN, MAX_SIZE, checked_align, round_up};
 use crate::sources::Malloc;
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::num::NonZero;
@@ -60,57 +58,6 @@ const KEEP: usize = 64 << 20;
 /// On a rewind into an earlier chunk, free space of at most this fraction of it is given up in favour of the next chunk:
 /// a loop that needs more than that in every iteration would change chunks twice in every iteration.
 const ABANDONED_FRACTION: usize = 4;
-
-/// The error returned when an arena cannot allocate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ArenaError {
-    /// The requested layout is invalid.
-    Layout(LayoutError),
-    /// There is no memory.
-    Memory(AllocError),
-}
-
-impl fmt::Display for ArenaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Layout(error) => error.fmt(f),
-            Self::Memory(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ArenaError {}
-
-impl From<LayoutError> for ArenaError {
-    fn from(error: LayoutError) -> Self {
-        Self::Layout(error)
-    }
-}
-
-impl From<AllocError> for ArenaError {
-    fn from(error: AllocError) -> Self {
-        Self::Memory(error)
-    }
-}
-
-/// A type for which memory of zero bytes is a valid value.
-///
-/// # Safety
-/// A value whose bytes are all zero must be valid.
-pub unsafe trait Zeroable: Sized {}
-
-macro_rules! zeroable {
-    ($($type:ty),*) => { $(
-        // SAFETY: zero is a number, `false`, and the character NUL.
-        unsafe impl Zeroable for $type {}
-    )* };
-}
-zeroable!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, bool, char);
-
-// SAFETY: an array consists of its elements.
-unsafe impl<T: Zeroable, const N: usize> Zeroable for [T; N] {}
-// SAFETY: uninitialized memory may hold any bytes.
-unsafe impl<T> Zeroable for MaybeUninit<T> {}
 
 /// Memory that is freed by rewinding to a mark: an [`Arena`], or a buffer type of one's own. It is used by one thread at a
 /// time, not always the same.
@@ -200,18 +147,18 @@ impl<'s, S: Scratch> Scope<'s, S> {
     /// Calls `f` with a scope inside this one.
     ///
     /// ```
-    /// # use firsttouch::scratch::{Arena, ArenaError, Scratch};
+    /// # use firsttouch::{AllocError, scratch::{Arena, Scratch}};
     /// let mut arena = Arena::new();
     /// arena.scope(|outer| {
     ///     let total = outer.alloc(0)?;
     ///     for n in 0..1000 {
     ///         // Each iteration uses the same memory.
-    ///         *total += outer.scope(|s| Ok::<_, ArenaError>(s.alloc_slice_with(n, |i| i)?.iter().sum::<usize>()))?;
+    ///         *total += outer.scope(|s| Ok::<_, AllocError>(s.alloc_slice_with(n, |i| i)?.iter().sum::<usize>()))?;
     ///     }
     ///     assert_eq!(*total, 166_167_000);
-    ///     Ok::<_, ArenaError>(())
+    ///     Ok::<_, AllocError>(())
     /// })?;
-    /// # Ok::<(), ArenaError>(())
+    /// # Ok::<(), AllocError>(())
     /// ```
     #[inline]
     pub fn scope<R>(&mut self, f: impl for<'i> FnOnce(&mut Scope<'i, S>) -> R) -> R {
@@ -239,7 +186,7 @@ macro_rules! alloc_methods {
         /// # Errors
         /// If there is no memory. The value is dropped then.
         #[inline]
-        pub fn alloc<T>(&$self, value: T) -> Result<&$($lifetime)? mut T, ArenaError> {
+        pub fn alloc<T>(&$self, value: T) -> Result<&$($lifetime)? mut T, AllocError> {
             let slot = $scratch.allocate(Layout::new::<T>())?.cast::<T>();
             // SAFETY: it was just allocated with the layout of a `T`, and stays valid for the lifetime returned.
             unsafe {
@@ -248,18 +195,13 @@ macro_rules! alloc_methods {
             }
         }
 
-        /// Allocates a slice of `n` zeros.
+        /// Allocates a slice of `n` default values, which for numbers are zeros.
         ///
         /// # Errors
         /// If there is no memory, or the size overflows.
         #[inline]
-        pub fn alloc_slice<T: Zeroable>(&$self, n: usize) -> Result<&$($lifetime)? mut [T], ArenaError> {
-            let start = $scratch.allocate(layout_of::<T>(n, 1)?)?.cast::<T>();
-            // SAFETY: it was just allocated for `n` values, and zero bytes are a valid value.
-            unsafe {
-                start.write_bytes(0, n);
-                Ok(from_raw_parts_mut(start.as_ptr(), n))
-            }
+        pub fn alloc_slice<T: Default>(&$self, n: usize) -> Result<&$($lifetime)? mut [T], AllocError> {
+            $self.alloc_slice_with(n, |_| T::default())
         }
 
         /// Allocates a slice of `n` values, each computed by `f` from its index. They are never dropped.
@@ -271,7 +213,7 @@ macro_rules! alloc_methods {
             &$self,
             n: usize,
             mut f: impl FnMut(usize) -> T,
-        ) -> Result<&$($lifetime)? mut [T], ArenaError> {
+        ) -> Result<&$($lifetime)? mut [T], AllocError> {
             let start = $scratch.allocate(layout_of::<T>(n, 1)?)?.cast::<T>();
             // SAFETY: it was just allocated for `n` values, and each is written before the slice is made.
             unsafe {
@@ -280,29 +222,6 @@ macro_rules! alloc_methods {
                 }
                 Ok(from_raw_parts_mut(start.as_ptr(), n))
             }
-        }
-
-        /// Copies a slice into the arena.
-        ///
-        /// # Errors
-        /// If there is no memory.
-        #[inline]
-        pub fn alloc_slice_copy<T: Copy>(&$self, values: &[T]) -> Result<&$($lifetime)? mut [T], ArenaError> {
-            let start = $scratch.allocate(Layout::for_value(values))?.cast::<T>();
-            // SAFETY: it was just allocated for as many values, so it does not overlap `values`.
-            unsafe {
-                start.copy_from_nonoverlapping(NonNull::from_ref(values).cast(), values.len());
-                Ok(from_raw_parts_mut(start.as_ptr(), values.len()))
-            }
-        }
-
-        /// Allocates an uninitialized slice of `n` values.
-        ///
-        /// # Errors
-        /// If there is no memory, or the size overflows.
-        #[inline]
-        pub fn alloc_uninit<T>(&$self, n: usize) -> Result<&$($lifetime)? mut [MaybeUninit<T>], ArenaError> {
-            $self.alloc_aligned(n, 1)
         }
 
         /// Allocates an uninitialized slice of `n` values at a multiple of `align` bytes, or of what the type requires.
@@ -314,7 +233,7 @@ macro_rules! alloc_methods {
             &$self,
             n: usize,
             align: usize,
-        ) -> Result<&$($lifetime)? mut [MaybeUninit<T>], ArenaError> {
+        ) -> Result<&$($lifetime)? mut [MaybeUninit<T>], AllocError> {
             let start = $scratch.allocate(layout_of::<T>(n, align)?)?.cast();
             // SAFETY: it was just allocated for `n` values, which need not be initialized.
             Ok(unsafe { from_raw_parts_mut(start.as_ptr(), n) })
@@ -324,10 +243,12 @@ macro_rules! alloc_methods {
 
 /// The layout of `n` values at a multiple of `align` bytes at least.
 #[inline]
-fn layout_of<T>(n: usize, align: usize) -> Result<Layout, ArenaError> {
-    let align = checked_align(align)?;
-    let layout = Layout::array::<T>(n).and_then(|layout| layout.align_to(align));
-    layout.map_err(|_| LayoutError::Overflow(n, size_of::<T>()).into())
+fn layout_of<T>(n: usize, align: usize) -> Result<Layout, AllocError> {
+    let layout = checked_align(align).and_then(|align| {
+        let layout = Layout::array::<T>(n).and_then(|layout| layout.align_to(align));
+        layout.map_err(|_| LayoutError::Overflow(n, size_of::<T>()))
+    });
+    layout.map_err(|error| AllocError::new(n.saturating_mul(size_of::<T>()), Limit::Layout(error)))
 }
 
 #[allow(clippy::mut_from_ref)] // each call returns distinct memory
@@ -353,8 +274,6 @@ unsafe impl Send for Mark {}
 struct Chunk {
     start: NonNull<u8>,
     size: usize,
-    /// Bytes that were in use when the next chunk became current.
-    used: usize,
 }
 
 impl Chunk {
@@ -362,7 +281,7 @@ impl Chunk {
     fn of(upstream: &Arc<dyn Allocator>, size: usize, align: usize) -> Result<Self, AllocError> {
         let refused = AllocError::new(size, Limit::Size);
         let request = Request::bytes(size).aligned(align).map_err(|_| refused)?;
-        Ok(Self { start: upstream.allocate(request)?.address, size, used: 0 })
+        Ok(Self { start: upstream.allocate(request)?.address, size })
     }
 
     fn end(&self) -> NonNull<u8> {
@@ -463,13 +382,13 @@ impl<'a> Arena<'a> {
     /// let arena = Arena::over(&mut storage);
     /// arena.alloc_slice::<u8>(60)?;
     /// let error = arena.alloc_slice::<u8>(50).unwrap_err();
-    /// assert!(error.to_string().contains("of which 60 bytes are in use (40 bytes are left)"));
-    /// # Ok::<(), firsttouch::scratch::ArenaError>(())
+    /// assert!(error.to_string().contains("has 100 bytes, of which 60 bytes are in use"));
+    /// # Ok::<(), firsttouch::AllocError>(())
     /// ```
     pub fn over(storage: &'a mut [MaybeUninit<u8>]) -> Self {
         let (size, start) = (storage.len(), NonNull::from_mut(storage).cast());
         let arena = Self::make(None, size, false);
-        arena.chunks.borrow_mut().push(Chunk { start, size, used: 0 });
+        arena.chunks.borrow_mut().push(Chunk { start, size });
         arena.enter(&arena.chunks.borrow(), 0);
         arena
     }
@@ -503,7 +422,7 @@ impl<'a> Arena<'a> {
 
     fn serve(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
         let Some(upstream) = &self.upstream else {
-            return Err(AllocError::new(size, Limit::Arena { capacity: self.capacity(), used: self.used() }));
+            return Err(AllocError::new(size, Limit::Full { capacity: self.capacity(), used: self.used(), blocks: 0 }));
         };
         // Chunks begin at multiples of a granule.
         let need = round_up(size, GRANULE).and_then(|bytes| bytes.checked_add(align.max(GRANULE) - GRANULE));
@@ -512,7 +431,7 @@ impl<'a> Arena<'a> {
         chunks.try_reserve(1).map_err(|_| AllocError::new(size, Limit::Upstream))?;
         if self.checked {
             let block = Chunk::of(upstream, size, align)?;
-            chunks.push(Chunk { used: size, ..block });
+            chunks.push(block);
             self.depth.set(self.depth.get() + 1);
             return Ok(block.start);
         }
@@ -530,16 +449,8 @@ impl<'a> Arena<'a> {
             })?;
             chunks.insert(at, chunk);
         }
-        self.leave(chunks, self.top.get());
         self.enter(chunks, at);
         self.bump(size, align).ok_or(AllocError::new(size, Limit::Size))
-    }
-
-    /// Notes how much of the current chunk, if any, is in use: from `top` to its end.
-    fn leave(&self, chunks: &mut [Chunk], top: NonNull<u8>) {
-        if let Some(at) = (self.depth.get() as usize).checked_sub(1) {
-            chunks[at].used = chunks[at].end().addr().get() - top.addr().get();
-        }
     }
 
     /// Makes the chunk at `at`, all of it free, current.
@@ -553,33 +464,27 @@ impl<'a> Arena<'a> {
     #[cold]
     #[inline(never)]
     fn rewind_far(&self, mark: Mark) {
-        let (chunks, depth) = (&mut *self.chunks.borrow_mut(), mark.depth as usize);
+        let chunks = &mut *self.chunks.borrow_mut();
         self.depth.set(mark.depth);
         if self.checked {
             return self.give_back(chunks, 0);
         }
-        let Some(at) = depth.checked_sub(1) else { return self.rewind_to_start(chunks) };
-        let Chunk { start, size, .. } = chunks[at];
+        let Some(at) = (mark.depth as usize).checked_sub(1) else { return self.begin(chunks) };
+        let Chunk { start, size } = chunks[at];
         if mark.top.addr().get() - start.addr().get() <= size / ABANDONED_FRACTION {
-            self.leave(chunks, mark.top);
-            return self.enter(chunks, depth);
+            return self.enter(chunks, at + 1);
         }
         self.floor.set(start.addr().get());
         self.top.set(mark.top);
     }
 
-    /// Begins anew in the largest chunk, so that the next round needs few others.
-    fn rewind_to_start(&self, chunks: &mut [Chunk]) {
-        if let Some(largest) = (0..chunks.len()).max_by_key(|&at| chunks[at].size)
-            && !self.checked
-        {
-            chunks.swap(0, largest);
-            self.enter(chunks, 0);
-        } else {
-            self.depth.set(0);
-            self.top.set(NonNull::dangling());
-            self.floor.set(usize::MAX);
+    /// Begins anew in the first chunk, if there is one.
+    fn begin(&self, chunks: &[Chunk]) {
+        if !chunks.is_empty() {
+            return self.enter(chunks, 0);
         }
+        self.top.set(NonNull::dangling());
+        self.floor.set(usize::MAX);
     }
 
     /// Returns idle chunks, except for up to `keep` bytes, to the upstream.
@@ -602,41 +507,23 @@ impl<'a> Arena<'a> {
     }
 
     /// Frees everything allocated, and returns what exceeds 64 MiB to the upstream.
-    #[inline]
     pub fn reset(&mut self) {
-        match self.chunks.get_mut()[..] {
-            [chunk] if chunk.size <= KEEP && self.depth.get() == 1 && !self.checked => self.top.set(chunk.end()),
-            _ => self.start_again(KEEP),
-        }
-    }
-
-    #[cold]
-    fn start_again(&mut self, keep: usize) {
         self.depth.set(0);
         let chunks = &mut *self.chunks.borrow_mut();
-        self.give_back(chunks, if self.checked { 0 } else { keep });
-        self.rewind_to_start(chunks);
+        self.give_back(chunks, if self.checked { 0 } else { KEEP });
+        self.begin(chunks);
     }
 
-    /// Returns idle memory to the upstream: if nothing is in use, all.
+    /// Returns idle chunks to the upstream.
     pub fn trim(&mut self) {
-        if self.used() == 0 {
-            self.start_again(0);
-        } else {
-            self.give_back(&mut self.chunks.borrow_mut(), 0);
-        }
+        self.give_back(&mut self.chunks.borrow_mut(), 0);
     }
 
-    /// Returns the bytes in use, alignment gaps included.
+    /// Returns the bytes in use: of all chunks but the current one, all.
     pub fn used(&self) -> usize {
         let chunks = &self.chunks.borrow()[..self.depth.get() as usize];
-        let (current, earlier) = match chunks.split_last() {
-            Some((current, earlier)) if !self.checked => {
-                (current.end().addr().get() - self.top.get().addr().get(), earlier)
-            }
-            _ => (0, chunks),
-        };
-        current + earlier.iter().map(|chunk| chunk.used).sum::<usize>()
+        let free = if self.checked || chunks.is_empty() { 0 } else { self.top.get().addr().get() - self.floor.get() };
+        chunks.iter().map(|chunk| chunk.size).sum::<usize>() - free
     }
 
     /// Returns the bytes held, in use or idle.

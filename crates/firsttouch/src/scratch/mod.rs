@@ -8,5 +8,5 @@
 mod arena;
 mod buffer;
 
-pub use arena::{Arena, ArenaError, Mark, Scope, Scratch, Zeroable};
+pub use arena::{Arena, Mark, Scope, Scratch};
 pub use buffer::Buffer;

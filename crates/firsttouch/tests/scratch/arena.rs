@@ -10,7 +10,7 @@ use firsttouch::Allocator as _;
 use firsttouch::adaptors::{Limited, Options, Pool};
 use firsttouch::allocator::Limit;
 use firsttouch::layout::{LayoutError, MAX_SIZE};
-use firsttouch::scratch::{Arena, ArenaError, Mark, Scope, Scratch};
+use firsttouch::scratch::{Arena, Mark, Scope, Scratch};
 use firsttouch::sources::{Guarded, GuardedOptions, Malloc};
 use firsttouch::{AllocError, failure};
 use std::alloc::Layout;
@@ -31,13 +31,6 @@ fn arenas(storage: &mut [MaybeUninit<u8>]) -> ([Arena<'_>; 5], Arc<Limited>) {
     ([chunks(4 * KIB), chunks(256), Arena::with(pool, KIB), checked, Arena::over(storage)], tracked)
 }
 
-fn limit(error: ArenaError) -> Limit {
-    match error {
-        ArenaError::Memory(AllocError { limit, .. }) => limit,
-        ArenaError::Layout(error) => panic!("{error}"),
-    }
-}
-
 #[test]
 fn every_way_to_allocate() {
     let mut arena = Arena::new();
@@ -47,9 +40,8 @@ fn every_way_to_allocate() {
         assert_eq!(value, "a value that is moved");
         assert_eq!(s.alloc_slice::<f64>(3).unwrap(), [0.0; 3]);
         assert_eq!(s.alloc_slice::<[u16; 2]>(2).unwrap(), [[0; 2]; 2]);
-        assert_eq!(s.alloc_slice_copy(&[1, 2, 3]).unwrap(), [1, 2, 3]);
         assert_eq!(s.alloc_slice_with(4, |i| i * i).unwrap(), [0, 1, 4, 9]);
-        for place in s.alloc_uninit::<u32>(5).unwrap() {
+        for place in s.alloc_aligned::<u32>(5, 1).unwrap() {
             place.write(7);
         }
         assert_eq!(s.alloc_aligned::<u8>(5, 4096).unwrap().as_ptr().addr() % 4096, 0);
@@ -63,11 +55,11 @@ fn sizes_never_wrap() {
     let kept = arena.alloc(7).unwrap();
     for n in [usize::MAX, usize::MAX / 8 + 1, 1 << 61, MAX_SIZE / 8 + 1] {
         let error = arena.alloc_slice::<u64>(n).unwrap_err();
-        assert_eq!(error, ArenaError::Layout(LayoutError::Overflow(n, 8)));
+        assert_eq!(error, AllocError::new(n.saturating_mul(8), Limit::Layout(LayoutError::Overflow(n, 8))));
         assert!(error.to_string().contains(&n.to_string()), "{error}");
     }
-    assert_eq!(limit(arena.alloc_uninit::<u8>(MAX_SIZE).unwrap_err()), Limit::Size);
-    assert_eq!(limit(arena.alloc_uninit::<u8>(MAX_SIZE / 2).unwrap_err()), Limit::Upstream);
+    assert_eq!(arena.alloc_aligned::<u8>(MAX_SIZE, 1).unwrap_err().limit, Limit::Size);
+    assert_eq!(arena.alloc_aligned::<u8>(MAX_SIZE / 2, 1).unwrap_err().limit, Limit::Upstream);
     assert!(arena.alloc_aligned::<u8>(MAX_SIZE - 15, 16).is_err());
     assert!(Arena::with(Arc::new(Malloc), usize::MAX).alloc(1).is_ok(), "the smallest chunk that serves");
     assert_eq!(*kept, 7);
@@ -80,22 +72,23 @@ fn growth_does_not_run_away() {
     let mut arena = Arena::with(tracked.clone(), KIB);
     arena.alloc(1u8).unwrap();
     assert_eq!(arena.capacity(), KIB);
-    arena.alloc_uninit::<u8>(MIB).unwrap();
+    arena.alloc_aligned::<u8>(MIB, 1).unwrap();
     assert_eq!(arena.capacity(), KIB + MIB, "no more than was asked for");
     for _ in 0..1000 {
-        arena.alloc_uninit::<u8>(KIB).unwrap();
+        arena.alloc_aligned::<u8>(KIB, 1).unwrap();
         assert!(arena.capacity() - MIB <= 2 * (arena.used() - MIB) + 64 * KIB, "{}", arena.capacity());
     }
     assert_eq!(tracked.stats().in_use, arena.capacity());
-    (0..5).for_each(|_| assert_eq!(arena.alloc_uninit::<u8>(30 * MIB).unwrap().len(), 30 * MIB));
+    (0..5).for_each(|_| assert_eq!(arena.alloc_aligned::<u8>(30 * MIB, 1).unwrap().len(), 30 * MIB));
     arena.reset();
     assert!(arena.capacity() <= 64 * MIB && arena.used() == 0);
     for _ in 0..20 {
-        arena.trim();
-        assert_eq!((arena.capacity(), tracked.stats().in_use), (0, 0));
+        arena.alloc_aligned::<u8>(KIB, 64).unwrap();
         arena.alloc(1).unwrap();
-        assert_eq!(arena.capacity(), KIB, "chunks double while the arena grows, not with its age");
+        assert!(arena.capacity() > KIB);
         arena.reset();
+        arena.trim();
+        assert_eq!((arena.capacity(), tracked.stats().in_use), (KIB, KIB), "chunks double not with the arena's age");
     }
     drop(arena);
     assert_eq!(tracked.stats().in_use, 0);
@@ -111,8 +104,8 @@ fn a_fixed_arena_says_what_is_used() {
         assert!(range.contains(&words.as_ptr().cast()) && words.as_ptr().is_aligned());
         let used = arena.used();
         let error = arena.alloc_slice::<u8>(200).unwrap_err();
-        assert_eq!(limit(error.clone()), Limit::Arena { capacity: 1000, used });
-        assert!(error.to_string().starts_with("cannot allocate 200 bytes: the arena is fixed at 1000 bytes, of which"));
+        assert_eq!(error.limit, Limit::Full { capacity: 1000, used, blocks: 0 });
+        assert!(error.to_string().starts_with("cannot allocate 200 bytes: the fixed buffer has 1000 bytes, of which"));
         arena.scope(|s| s.alloc_slice::<u8>(100).unwrap().fill(1));
         assert_eq!((arena.used(), arena.capacity()), (used, 1000));
         arena.trim();
@@ -130,18 +123,18 @@ fn an_upstream_with_little() {
         let mut arena = Arena::with(limited.clone(), KIB);
         let mut served = 0;
         let error = loop {
-            match arena.alloc_uninit::<u8>(KIB) {
+            match arena.alloc_aligned::<u8>(KIB, 1) {
                 Ok(_) => served += KIB,
                 Err(error) => break error,
             }
             assert_eq!(failure::last(), None, "a smaller chunk is no failure");
         };
         assert!(served >= 96 * KIB, "{served}");
-        assert!(matches!(limit(error), Limit::Budget { allowed: 102_400, .. }));
+        assert!(matches!(error.limit, Limit::Budget { allowed: 102_400, .. }));
         assert!(failure::last().is_some());
         arena.reset();
         arena.trim();
-        arena.alloc_uninit::<u8>(90 * KIB).unwrap();
+        arena.alloc_aligned::<u8>(90 * KIB, 1).unwrap();
         drop(arena);
         assert_eq!(limited.used(), 0);
     });
@@ -283,7 +276,7 @@ fn marked(arena: &Arena, dice: &mut Dice) {
                 shadow.living.truncate(living);
                 // SAFETY: the shadow has forgotten what was allocated since.
                 unsafe { arena.rewind(mark) };
-                assert_eq!(arena.used(), used);
+                assert!(arena.used() >= used); // or more, where the rest of a chunk is given up
             }
             _ => {
                 let (size, align) = rolled(dice);
