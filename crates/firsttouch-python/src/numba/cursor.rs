@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)] // Safety: one thread uses a cursor, that of its call; frames are its own (law 8).
 
-use crate::numba::{self, Failure, MemInfo};
+use crate::numba::Failure;
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::scratch::{Arena, Buffer, Mark, Scratch as _};
 use pyo3::ffi;
@@ -14,7 +14,7 @@ use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire};
 
 /// Bytes of the first chunk of an arena.
 const CHUNK: usize = 64 << 10;
@@ -45,6 +45,29 @@ extern "C" fn ended(data: *mut c_void) {
     drop(unsafe { Box::from_raw(data.cast::<Kept>()) });
 }
 
+/// A count as Numba has it; the fields after the number are private to Numba.
+#[repr(C)]
+struct MemInfo {
+    count: AtomicUsize,
+}
+
+/// The functions that Numba publishes for other libraries (nrt_external.h).
+#[repr(C)]
+pub struct Api {
+    _allocate: [*const c_void; 2],
+    manage_memory: extern "C" fn(*mut c_void, extern "C" fn(*mut c_void)) -> *mut MemInfo,
+    _acquire: *const c_void,
+    release: extern "C" fn(*mut MemInfo),
+}
+
+/// They are static in Numba's module, which Python never unloads.
+pub static API: AtomicPtr<Api> = AtomicPtr::new(null_mut());
+
+fn api() -> Option<&'static Api> {
+    // SAFETY: null or Numba's table.
+    unsafe { API.load(Acquire).as_ref() }
+}
+
 /// A reference to a count that arrays share.
 struct Count {
     info: NonNull<MemInfo>,
@@ -52,11 +75,12 @@ struct Count {
 }
 
 impl Count {
-    fn new(kept: Kept) -> Result<Self, Failure> {
-        let kept = NonNull::from_mut(Box::leak(Box::new(kept)));
-        let Some(info) = numba::counted(kept.as_ptr().cast(), ended) else {
+    fn new() -> Result<Self, Failure> {
+        let kept = NonNull::from_mut(Box::leak(Box::<Kept>::default()));
+        let made = api().map_or(null_mut(), |api| (api.manage_memory)(kept.as_ptr().cast(), ended));
+        let Some(info) = NonNull::new(made) else {
             ended(kept.as_ptr().cast());
-            return Err(Failure::memory("no memory is left to count arrays"));
+            return Err(Failure::Memory("no memory is left to count arrays".into()));
         };
         Ok(Self { info, kept })
     }
@@ -66,23 +90,29 @@ impl Count {
         self.info.as_ptr().cast()
     }
 
-    /// Whether no live array refers to it.
+    /// Whether no live array refers to it. What other threads did before they gave up their references has happened then.
     fn is_alone(&self) -> bool {
-        // SAFETY: the reference is ours.
-        unsafe { numba::alone(self.info) }
+        // SAFETY: it lives, as this reference is ours.
+        unsafe { self.info.as_ref() }.count.load(Acquire) == 1
     }
 
-    /// Leaves the count to its arrays, for which it keeps this from now on.
-    fn leave(self, kept: Kept) {
-        // SAFETY: the count lives while this reference does, and nothing else reads what it keeps before it ends.
-        unsafe { *self.kept.as_ptr() = kept };
+    /// Keeps an arena for its arrays, until it ends or forgets what it keeps.
+    fn keep(&self, left: Arc<Left>) {
+        // SAFETY: the count lives while this reference does, and nothing else accesses what it keeps before it ends.
+        unsafe { &mut *self.kept.as_ptr() }.push(left);
+    }
+
+    fn forget(&self) {
+        // SAFETY: as above.
+        unsafe { &mut *self.kept.as_ptr() }.clear();
     }
 }
 
 impl Drop for Count {
     fn drop(&mut self) {
-        // SAFETY: the reference is ours, and we are done with it.
-        unsafe { numba::release(self.info) };
+        if let Some(api) = api() {
+            (api.release)(self.info.as_ptr());
+        }
     }
 }
 
@@ -131,8 +161,6 @@ pub struct Cursor {
     arena: Arena<'static>,
     /// How many frames were open when the arena was made.
     since: usize,
-    /// Arenas that are left to arrays, and in which arrays of open frames may lie, too; each with its `since`.
-    shared: Vec<(usize, Arc<Left>)>,
     /// Counts the arenas that are left to arrays.
     left: Arc<()>,
     /// All frames, the outermost first.
@@ -156,7 +184,6 @@ impl Cursor {
             nothing: null(),
             arena: Arena::with(buffer.clone(), CHUNK),
             since: 0,
-            shared: Vec::new(),
             left: Arc::default(),
             frames: Vec::new(),
             buffer,
@@ -176,7 +203,7 @@ impl Cursor {
     pub fn open(&mut self) -> Result<*mut MarkFrame, Failure> {
         let depth = self.depth();
         if depth == self.frames.len() {
-            let count = Count::new(Kept::new())?;
+            let count = Count::new()?;
             let made = Box::into_raw(Box::new(MarkFrame {
                 info: count.number(),
                 watched: count.number(),
@@ -215,7 +242,8 @@ impl Cursor {
         }
         let own = Arena::with(self.buffer.clone(), layout.size());
         let address = cut(&own)?;
-        let count = Count::new(vec![Arc::new(Left { _arena: own, _counted: None })])?;
+        let count = Count::new()?;
+        count.keep(Arc::new(Left { _arena: own, _counted: None }));
         self.info = count.number();
         frame.apart.push(count);
         Ok(address.as_ptr().expose_provenance())
@@ -224,8 +252,9 @@ impl Cursor {
     /// Rewinds to a mark, if it is one of this cursor's that is open.
     pub fn rewind(&mut self, frame: *mut MarkFrame) -> Result<(), Failure> {
         let Some(depth) = self.frames[..self.depth()].iter().position(|&open| open == frame) else {
-            return Err(Failure::value(
-                "this mark is not open: the buffer was rewound to it or to an earlier one, or another buffer made it",
+            return Err(Failure::Value(
+                "this mark is not open: the buffer was rewound to it or to an earlier one, or another buffer made it"
+                    .into(),
             ));
         };
         self.close(depth);
@@ -244,24 +273,25 @@ impl Cursor {
                 outer.touch(frame.mark.depth);
             }
             frame.apart.clear();
-            let (arrays_live, is_newer) = (!frame.count.is_alone(), frame.depth < self.since);
-            if arrays_live {
+            let is_newer = frame.depth < self.since;
+            if !frame.count.is_alone() {
                 self.leave_to_arrays(frame, is_newer);
-            } else if is_newer {
-                self.arena.reset();
-                self.since = frame.depth;
             } else {
-                // SAFETY: this arena made the mark; no live array was made since, here or in frames inside.
-                unsafe { self.arena.rewind(frame.mark) };
+                frame.count.forget();
+                if is_newer {
+                    self.arena.reset();
+                    self.since = frame.depth;
+                } else {
+                    // SAFETY: this arena made the mark; no live array was made since, here or in frames inside.
+                    unsafe { self.arena.rewind(frame.mark) };
+                }
             }
             frame.watched = frame.info;
-            let open = frame.depth;
-            self.shared.retain(|&(since, _)| since.max(1) <= open);
         }
     }
 
-    /// Leaves the arena, and all others in which arrays of a frame may lie, to those that live. `is_newer` says that the frame
-    /// is older than the arena.
+    /// Leaves the arena to those of a frame's arrays that live, and to all arrays of the frames around it that may lie there.
+    /// `is_newer` says that the frame is older than the arena.
     fn leave_to_arrays(&mut self, frame: &mut MarkFrame, is_newer: bool) {
         let mut arena = std::mem::replace(&mut self.arena, Arena::with(self.buffer.clone(), CHUNK));
         arena.trim();
@@ -269,20 +299,18 @@ impl Cursor {
             // SAFETY: this arena made the mark, and nothing will be cut off it any more.
             unsafe { arena.rewind(frame.mark) };
         }
-        let is_shared = !is_newer && arena.used() > 0;
-        let arena = Arc::new(Left { _arena: arena, _counted: Some(self.left.clone()) });
-        let since = std::mem::replace(&mut self.since, frame.depth);
-        let kept = self.shared.iter().map(|(_, shared)| shared).chain([&arena]).cloned().collect();
-        if is_shared {
-            self.shared.push((since, arena));
+        let around = if is_newer || arena.used() == 0 { frame.depth } else { self.since.saturating_sub(1) };
+        self.since = frame.depth;
+        let left = Arc::new(Left { _arena: arena, _counted: Some(self.left.clone()) });
+        for &outer in &self.frames[around..frame.depth] {
+            // SAFETY: an open frame of ours, which nothing else accesses meanwhile.
+            unsafe { &(*outer).count }.keep(left.clone());
         }
-        match Count::new(Kept::new()) {
-            Ok(fresh) => {
-                frame.info = fresh.number();
-                std::mem::replace(&mut frame.count, fresh).leave(kept);
-            }
-            // Without memory for another count, this one keeps its arenas for ever.
-            Err(_) => std::mem::forget(kept),
+        frame.count.keep(left);
+        // Without memory for another count the frame goes on with this one.
+        if let Ok(fresh) = Count::new() {
+            frame.info = fresh.number();
+            frame.count = fresh;
         }
     }
 

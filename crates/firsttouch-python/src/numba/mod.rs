@@ -11,7 +11,7 @@ pub mod cursor;
 
 use crate::python::values::{PyMemoryError, PyRuntimeError, PyValueError};
 use crate::scratch::buffer::PyBuffer;
-use cursor::{Cursor, MarkFrame};
+use cursor::{API, Api, Cursor, MarkFrame};
 use firsttouch::allocator::AllocError;
 use firsttouch::failure;
 use firsttouch::sync::thread;
@@ -20,8 +20,8 @@ use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::mem::transmute;
-use std::ptr::{NonNull, null_mut, with_exposed_provenance};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::ptr::{null_mut, with_exposed_provenance};
+use std::sync::atomic::Ordering;
 
 /// Does something with a cursor; the failure is kept for its exception.
 ///
@@ -63,7 +63,7 @@ extern "C" fn bad_shape(cursor: *mut Cursor, lengths: *const isize, count: usize
     let lengths = unsafe { std::slice::from_raw_parts(lengths, count) };
     let shape: Vec<String> = lengths.iter().map(ToString::to_string).collect();
     let shape = format!("({}{})", shape.join(", "), if count == 1 { "," } else { "" });
-    let failure = Failure::value(if lengths.iter().any(|&length| length < 0) {
+    let failure = Failure::Value(if lengths.iter().any(|&length| length < 0) {
         format!("negative dimensions are not allowed: {shape}")
     } else {
         format!("no address space holds an array of shape {shape} with items of {itemsize} bytes")
@@ -188,18 +188,18 @@ extern "C" fn local(cursors: *const Cursors, number: usize) -> *mut Cursor {
     // SAFETY: from `enter_all`, and its call lasts. The numbers of threads that run at a time differ.
     let found = unsafe { &*cursors }.get(number).copied();
     found.unwrap_or_else(|| {
-        Failure::memory(format!("thread {number} of Numba's came after the buffers were made, and has none")).put();
+        Failure::Memory(format!("thread {number} of Numba's came after the buffers were made, and has none")).put();
         null_mut()
     })
 }
 
 /// Takes the address of Numba's `NRT_get_api`, and gives the addresses of the functions that compiled code calls.
 #[pyfunction]
-pub fn numba_setup(get_api: usize) -> PyResult<[(&'static str, usize); 10]> {
-    if !attach(get_api) {
-        return Err(PyRuntimeError::new_err("Numba's runtime gave no interface (NRT_get_api)"));
-    }
-    Ok([
+pub fn numba_setup(get_api: usize) -> [(&'static str, usize); 10] {
+    // SAFETY: Numba names the address as that of its function of this type.
+    let get_api = unsafe { transmute::<*const c_void, extern "C" fn() -> *mut Api>(with_exposed_provenance(get_api)) };
+    API.store(get_api(), Ordering::Release);
+    [
         ("firsttouch_numba_allocate", (allocate as *const ()).expose_provenance()),
         ("firsttouch_numba_mark", (mark as *const ()).expose_provenance()),
         ("firsttouch_numba_rewind", (rewind as *const ()).expose_provenance()),
@@ -210,7 +210,7 @@ pub fn numba_setup(get_api: usize) -> PyResult<[(&'static str, usize); 10]> {
         ("firsttouch_numba_enter_all", (enter_all as *const ()).expose_provenance()),
         ("firsttouch_numba_leave_all", (leave_all as *const ()).expose_provenance()),
         ("firsttouch_numba_local", (local as *const ()).expose_provenance()),
-    ])
+    ]
 }
 
 /// Why a call of compiled code failed. Such code can raise exceptions, but only of a constant class without arguments: that class
@@ -224,14 +224,6 @@ pub enum Failure {
 }
 
 impl Failure {
-    pub fn memory(text: impl Into<String>) -> Self {
-        Self::Memory(text.into())
-    }
-
-    pub fn value(text: impl Into<String>) -> Self {
-        Self::Value(text.into())
-    }
-
     pub fn error(self) -> PyErr {
         match self {
             Self::Memory(text) => PyMemoryError::new_err(text),
@@ -262,67 +254,4 @@ pub fn numba_failure(py: Python<'_>) -> Py<PyAny> {
     let failure = LAST.with_borrow(Clone::clone);
     let error = failure.map_or_else(|| PyRuntimeError::new_err("compiled code did not fail here"), Failure::error);
     error.into_value(py).into_any()
-}
-
-// Reference counts that arrays share, as the table of functions that Numba publishes for other libraries (nrt_external.h) has
-// them.
-
-/// A reference count of Numba's; the fields after the number are private to Numba.
-#[repr(C)]
-pub struct MemInfo {
-    count: AtomicUsize,
-}
-
-/// Called when a count reaches zero.
-pub type Destructor = extern "C" fn(*mut c_void);
-
-#[repr(C)]
-struct Api {
-    allocate: *const c_void,
-    allocate_external: *const c_void,
-    manage_memory: extern "C" fn(*mut c_void, Destructor) -> *mut MemInfo,
-    acquire: extern "C" fn(*mut MemInfo),
-    release: extern "C" fn(*mut MemInfo),
-    get_data: *const c_void,
-}
-
-static API: AtomicPtr<Api> = AtomicPtr::new(null_mut());
-
-/// Remembers the table that `NRT_get_api` at an address gives; whether there is one.
-pub fn attach(get_api: usize) -> bool {
-    if get_api == 0 {
-        return false;
-    }
-    // SAFETY: Numba names the address as that of its function of this type.
-    let get_api = unsafe { transmute::<*const c_void, extern "C" fn() -> *mut Api>(with_exposed_provenance(get_api)) };
-    API.store(get_api(), Ordering::Release);
-    !API.load(Ordering::Relaxed).is_null()
-}
-
-/// Creates a count of one for `data`; `None` if there is no memory.
-pub fn counted(data: *mut c_void, ended: Destructor) -> Option<NonNull<MemInfo>> {
-    // SAFETY: the table is static in Numba's module, which Python never unloads.
-    let api = unsafe { API.load(Ordering::Acquire).as_ref() }?;
-    NonNull::new((api.manage_memory)(data, ended))
-}
-
-/// Gives a reference back.
-///
-/// # Safety
-/// The reference is the caller's.
-pub unsafe fn release(info: NonNull<MemInfo>) {
-    // SAFETY: a count exists, so the table does.
-    if let Some(api) = unsafe { API.load(Ordering::Acquire).as_ref() } {
-        (api.release)(info.as_ptr());
-    }
-}
-
-/// Whether the caller's reference is the only one. Everything that other threads did before they released theirs has
-/// then happened.
-///
-/// # Safety
-/// The caller has a reference.
-pub unsafe fn alone(info: NonNull<MemInfo>) -> bool {
-    // SAFETY: a count with a reference lives.
-    unsafe { info.as_ref() }.count.load(Ordering::Acquire) == 1
 }
