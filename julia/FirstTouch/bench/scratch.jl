@@ -12,7 +12,7 @@ function by_hand(x, ::Val, hand)
     n = length(x)
     result = GC.@preserve hand begin
         hand.offset + 8n > length(hand.memory) && error("full")
-        y = FirstTouch.ScratchArray{Int,1,Any}(Ptr{Int}(pointer(hand.memory)) + hand.offset, (n,), hand)
+        y = FirstTouch.ScratchArray{Int,1}(Ptr{Int}(pointer(hand.memory)) + hand.offset, (n,), hand)
         hand.offset += 8n
         y .= x .+ 1
         sum(y)

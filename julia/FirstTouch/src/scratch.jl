@@ -7,33 +7,23 @@
 
 An array of scratch memory, valid until the end of its [`@no_escape`](@ref). Elements are bits types.
 """
-struct ScratchArray{T,N,Owner} <: DenseArray{T,N}
+struct ScratchArray{T,N} <: DenseArray{T,N}
     address::Ptr{T}
     size::NTuple{N,Int}
-    owner::Owner # the buffer, kept alive; and Base looks for overlap only where an array has a reference
+    buffer::Any # kept alive; and Base looks for overlap only where an array has a reference
 end
-
-# The owner of a checked array: every access asks whether the scope is open.
-mutable struct CheckedScope
-    buffer::Any
-    open::Bool
-end
-const CheckedArray{T,N} = ScratchArray{T,N,CheckedScope}
 
 Base.pointer(array::ScratchArray) = array.address
-Base.pointer(array::CheckedArray) = array.owner.open ? array.address : used_late()
-@noinline used_late() = error("an array of scratch memory is used after the end of its @no_escape")
-
 Base.size(array::ScratchArray) = array.size
 Base.IndexStyle(::Type{<:ScratchArray}) = IndexLinear()
 Base.elsize(::Type{<:ScratchArray{T}}) where {T} = Base.elsize(Vector{T})
 Base.strides(array::ScratchArray) = Base.size_to_strides(1, array.size...)
 Base.unsafe_convert(::Type{Ptr{T}}, array::ScratchArray{T}) where {T} = pointer(array)
 Base.sizeof(array::ScratchArray) = length(array) * Base.elsize(array)
-function Base.reshape(array::ScratchArray{T,M,Owner}, size::Dims{N}) where {T,M,Owner,N}
+function Base.reshape(array::ScratchArray{T}, size::Dims{N}) where {T,N}
     scratch_bytes(T, size) == sizeof(array) && prod(size) == length(array) ||
         throw(DimensionMismatch("$size does not hold the $(length(array)) elements of the array"))
-    return ScratchArray{T,N,Owner}(array.address, size, array.owner)
+    return ScratchArray{T,N}(array.address, size, array.buffer)
 end
 # By address, so that broadcasting sees what overlaps.
 Base.dataids(array::ScratchArray) = (UInt(array.address),)
@@ -73,7 +63,7 @@ scope; outside of one, it is for you to know when the buffer is rewound.
     bytes = scratch_bytes(T, size)
     # An empty array has no memory, and shares none.
     start = bytes == 0 ? Ptr{Cvoid}(BLOCK_ALIGNMENT) : aligned_ptr!(buffer, bytes, Base.datatype_alignment(T))
-    return ScratchArray{T,N,Any}(start, size, buffer)
+    return ScratchArray{T,N}(start, size, buffer)
 end
 
 @inline function scratch_bytes(::Type{T}, size::Dims) where {T}
@@ -395,86 +385,55 @@ default_buffer(::Type{AllocBuffer}) =
     get!(() -> AllocBuffer(), task_local_storage(), fixed_key)::AllocBuffer{Vector{UInt8}}
 with_buffer(f, buffer::AllocBuffer{Vector{UInt8}}) = task_local_storage(f, fixed_key, buffer)
 
-# Checked mode: every access asks whether the scope of the array is still open.
+# Checked mode: each block is an allocator's own, and goes back with its scope.
 
 """
-    CheckedBuffer(buffer = SlabBuffer())
+    CheckedBuffer()
 
-A buffer whose arrays report their use after the end of their scope. It is slow, and meant for tests:
-where [`FirstTouch.checking`](@ref) is true, every [`@no_escape`](@ref) uses one on its buffer.
+A buffer for tests, whose blocks are those of `guarded(keep = "16 MiB")`: the program ends where an array is used after its
+scope, or beyond its end. Where [`FirstTouch.checking`](@ref) is true, every
+[`@no_escape`](@ref) uses one instead of its buffer.
 
 # Examples
 
 ```jldoctest
-julia> kept = Ref{Any}();
-
 julia> @no_escape CheckedBuffer() begin
-           kept[] = @alloc(Int, 3)
-           nothing
+           sum(@alloc(Int, 3) .= 2)
        end
-
-julia> kept[][1]
-ERROR: an array of scratch memory is used after the end of its @no_escape
-[...]
+6
 ```
 """
-mutable struct CheckedBuffer{B}
-    buffer::B
-    scopes::Vector{CheckedScope} # from outer to inner
-end
-CheckedBuffer(buffer = SlabBuffer()) = CheckedBuffer(buffer, [CheckedScope(buffer, true)])
-
-# As the package Preferences reads one; Julia has had them since 1.6.
-const CHECKED = @static if VERSION >= v"1.6"
-    let package = Base.PkgId(@__MODULE__).uuid
-        Base.record_compiletime_preference(package, "checked")
-        get(Base.get_preferences(package), "checked", false) === true
-    end
-else
-    false
+mutable struct CheckedBuffer
+    allocator::Allocator
+    blocks::Vector{Tuple{Ptr{Cvoid},Int}}
+    CheckedBuffer() = finalizer(until_end(reset_buffer!), new(kept("guarded(keep='16 MiB')"), []))
 end
 
 """
     FirstTouch.checking()
 
-Whether every scope is checked. From Julia 1.6 on the preference `checked = true` of `[FirstTouch]` in
-`LocalPreferences.toml` decides; a script may also evaluate `FirstTouch.checking() = true`.
+Whether every scope is checked. A script of tests may evaluate `@eval FirstTouch checking() = true` at its beginning.
 """
-checking() = CHECKED
-checked_in_scope(buffer) = checking() ? CheckedBuffer(buffer) : buffer
-checked_in_scope(buffer::CheckedBuffer) = buffer
+checking() = false
+checked_in_scope(buffer) = checking() && !(buffer isa CheckedBuffer) ? CheckedBuffer() : buffer
 
-alloc_ptr!(checked::CheckedBuffer, n::Int) = alloc_ptr!(checked.buffer, n)
-function alloc!(checked::CheckedBuffer, ::Type{T}, dims::Vararg{Integer,N}) where {T,N}
-    array = alloc!(checked.buffer, T, dims...)
-    return CheckedArray{T,N}(array.address, array.size, checked.scopes[end])
+function alloc_ptr!(buffer::CheckedBuffer, n::Int)
+    n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
+    push!(buffer.blocks, (allocate(buffer.allocator, n), n))
+    return buffer.blocks[end][1]
 end
-
-struct CheckedCheckpoint{B,C}
-    checked::CheckedBuffer{B}
-    inner::C
-    depth::Int
+aligned_ptr!(buffer::CheckedBuffer, n::Int, alignment::Int) =
+    align_up(alloc_ptr!(buffer, n + max(alignment - BLOCK_ALIGNMENT, 0)), alignment)
+checkpoint_save(buffer::CheckedBuffer) = (buffer, length(buffer.blocks))
+function checkpoint_restore!((buffer, depth)::Tuple{CheckedBuffer,Int})
+    while length(buffer.blocks) > depth
+        give(buffer.allocator.handle.pointer, pop!(buffer.blocks)...)
+    end
+    return
 end
-function checkpoint_save(checked::CheckedBuffer)
-    checkpoint = CheckedCheckpoint(checked, checkpoint_save(checked.buffer), length(checked.scopes))
-    push!(checked.scopes, CheckedScope(checked.buffer, true))
-    return checkpoint
-end
-# Also closes the scopes inside this one that an exception has left.
-close_scopes!(checked::CheckedBuffer, depth::Int) =
-    foreach(_ -> pop!(checked.scopes).open = false, depth+1:length(checked.scopes))
-function checkpoint_restore!(checkpoint::CheckedCheckpoint)
-    close_scopes!(checkpoint.checked, checkpoint.depth)
-    return checkpoint_restore!(checkpoint.inner)
-end
-allocated_since(checkpoint::CheckedCheckpoint, address::Ptr) = allocated_since(checkpoint.inner, address)
-function reset_buffer!(checked::CheckedBuffer)
-    depth = length(checked.scopes)
-    close_scopes!(checked, 0)
-    # The scopes around the reset have yet to end.
-    foreach(_ -> push!(checked.scopes, CheckedScope(checked.buffer, true)), 1:depth)
-    return reset_buffer!(checked.buffer)
-end
+allocated_since((buffer, depth)::Tuple{CheckedBuffer,Int}, address::Ptr) =
+    any(((start, bytes),) -> start <= address < start + bytes, buffer.blocks[depth+1:end])
+reset_buffer!(buffer::CheckedBuffer) = checkpoint_restore!((buffer, 0))
 
 # An assignment between scratch arrays that overlap, such as `y .= y'`, is an error, as Base would have to copy one into an
 # array of the same type.
@@ -506,13 +465,4 @@ end
 Base.show(io::IO, buffer::AllocBuffer) = print(io, "AllocBuffer{", nameof(typeof(buffer.buf)), "}(",
     Base.format_bytes(buffer.offset), " of ", Base.format_bytes(sizeof(buffer.buf)), " in use)")
 
-Base.show(io::IO, checked::CheckedBuffer) =
-    print(io, "CheckedBuffer(", checked.buffer, ')')
-
-# An array that can still be read is shown as any other.
-ended(array::CheckedArray) =
-    string(Base.dims2string(size(array)), " ScratchArray{", eltype(array), "} after the end of its @no_escape")
-Base.show(io::IO, array::CheckedArray) =
-    array.owner.open ? invoke(show, Tuple{IO,DenseArray}, io, array) : print(io, ended(array))
-Base.show(io::IO, mime::MIME"text/plain", array::CheckedArray) =
-    array.owner.open ? invoke(show, Tuple{IO,MIME"text/plain",DenseArray}, io, mime, array) : print(io, ended(array))
+Base.show(io::IO, buffer::CheckedBuffer) = print(io, "CheckedBuffer(blocks: ", length(buffer.blocks), ')')

@@ -24,16 +24,6 @@ FirstTouch.free(slab)
 FirstTouch.alloc!(fixed, Int, 10)
 @test repr(fixed) == "AllocBuffer{Array}(80 bytes of 7.812 KiB in use)"
 
-# An array of a scope that has ended is shown, too.
-kept = Ref{Any}()
-@no_escape CheckedBuffer() begin
-    kept[] = @alloc(Int, 3)
-    kept[] .= 1
-    @test endswith(on_terminal(kept[]), "\n 1\n 1\n 1")
-    nothing
-end
-@test on_terminal(kept[]) == repr(kept[]) == "3-element ScratchArray{Int64} after the end of its @no_escape"
-
 p = pool()
 finalize(p)
 @test repr(p) == "Allocator(finalized)"

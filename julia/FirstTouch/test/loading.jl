@@ -1,4 +1,4 @@
-# A precompiled package that depends on this one loads, also from its cache, and with other preferences.
+# A precompiled package that depends on this one loads, also from its cache.
 mktempdir() do folder
     project = joinpath(folder, "Dependent")
     mkpath(joinpath(project, "src"))
@@ -27,9 +27,5 @@ mktempdir() do folder
         run(script)
         @test run(load) == "10" # precompiles
         @test run(load) == "10" # from the cache
-        if VERSION >= v"1.6"
-            write(joinpath(folder, "LocalPreferences.toml"), "[FirstTouch]\nchecked = true\n")
-            @test run("using Dependent; print(Dependent.FirstTouch.checking())") == "true"
-        end
     end
 end

@@ -20,15 +20,6 @@
     end
 end
 
-function after_its_scope()
-    kept = Ref{Any}()
-    @no_escape CheckedBuffer() begin
-        kept[] = @alloc(Int, 3)
-        nothing
-    end
-    return kept[]
-end
-
 @testset "the memory of wrappers" begin
     A = Matrix{UInt8}(pages(), 4096, 64)
     B = Vector{Int}(pages(), 512 * 16)
@@ -53,7 +44,6 @@ end
             @test_throws ArgumentError call(nowhere)
         end
     end
-    @test_throws ErrorException inspect(view(after_its_scope(), 1:2))
 end
 
 @testset "nodes" begin
