@@ -122,21 +122,27 @@ _DEPTH = 8
 
 def _copied(value: Any, made: _firsttouch.Made) -> Any:
     """Return a result with copies of the arrays that a call made in chunks of its buffer, which they would keep."""
-    if type(value) is np.ndarray:
-        owner = made.pinned(value)
-        return value if owner is None or value.nbytes > owner.nbytes else _copy(value)
     found: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # each with the array that owns its memory
-    _look(value, made, found, {}, _DEPTH)
-    if not found:
-        return value
+    _changed(value, functools.partial(_noted, made, found), {}, _DEPTH)
     # Those that share memory with one another stay, as they would not in their copies, and so do views that are larger
     # than their memory. (No generator: CPython 3.13.0 crashes if it has no memory for one.)
     owners = Counter([id(owner) for _, owner in found.values()])
-    copies: dict[int, tuple[Any, Any]] = {}
+    copies: dict[int, np.ndarray] = {}
     for number, (array, owner) in found.items():
         if owners[id(owner)] == 1 and array.nbytes <= owner.nbytes:
-            copies[number] = array, _copy(array)
-    return _replaced(value, copies, _DEPTH)
+            copies[number] = _copy(array)
+    return _changed(value, functools.partial(_replaced, copies), {}, _DEPTH) if copies else value
+
+
+def _noted(made: _firsttouch.Made, found: dict[int, tuple[np.ndarray, np.ndarray]], array: np.ndarray) -> np.ndarray:
+    owner = made.pinned(array)
+    if owner is not None:
+        found[id(array)] = array, owner
+    return array
+
+
+def _replaced(copies: dict[int, np.ndarray], array: np.ndarray) -> np.ndarray:
+    return copies.get(id(array), array)
 
 
 def _copy(array: np.ndarray) -> np.ndarray:
@@ -146,47 +152,28 @@ def _copy(array: np.ndarray) -> np.ndarray:
     return copy
 
 
-def _look(
-    value: Any,
-    made: _firsttouch.Made,
-    found: dict[int, tuple[Any, Any]],
-    seen: dict[int, Any],
-    depth: int,
-) -> None:
-    """Enter the arrays into `found` and the containers into `seen`, by their numbers; look into each once."""
-    kind = type(value)
-    if kind is np.ndarray:
-        owner = made.pinned(value)
-        if owner is not None:
-            found[id(value)] = value, owner
-    elif depth and kind in _CONTAINERS and id(value) not in seen:
-        seen[id(value)] = value
-        # Other threads may change a dict meanwhile.
-        for item in list(value.values()) if kind is dict else value:
-            if type(item) in _LOOKED_AT:
-                _look(item, made, found, seen, depth - 1)
+def _changed(value: Any, change: Callable[[np.ndarray], np.ndarray], seen: dict[int, Any], depth: int) -> Any:
+    """Return a value whose arrays are changed: lists and dicts stay the same objects, tuples are made again.
 
-
-def _replaced(value: Any, new: dict[int, tuple[Any, Any]], depth: int) -> Any:
-    """Return a value with copies: lists and dicts stay the same objects, tuples are made again.
-
-    `new` has arrays and containers by their numbers, each with what replaces it.
+    `seen` has the containers by their numbers, each with what replaces it: each is looked into once.
     """
     kind = type(value)
-    if id(value) in new:
-        return new[id(value)][1]
+    if kind is np.ndarray:
+        return change(value)
+    if id(value) in seen:
+        return seen[id(value)][1]
     if not depth or kind not in _CONTAINERS:
         return value
-    new[id(value)] = value, value
-    items = list(value.items() if kind is dict else enumerate(value))
+    seen[id(value)] = value, value
+    items = list(value.items()) if kind is dict else list(enumerate(value))  # other threads may change it meanwhile
     some = [(at, old) for at, old in items if type(old) in _LOOKED_AT]
-    changed = {at: made for at, old in some if (made := _replaced(old, new, depth - 1)) is not old}
+    changed = {at: new for at, old in some if (new := _changed(old, change, seen, depth - 1)) is not old}
     if kind is not tuple:
-        for at, made in changed.items():
-            value[at] = made
+        for at, new in changed.items():
+            value[at] = new
     elif changed:
-        new[id(value)] = value, tuple(changed.get(at, old) for at, old in items)
-    return new[id(value)][1]
+        seen[id(value)] = value, tuple([changed.get(at, old) for at, old in items])
+    return seen[id(value)][1]
 
 
 @overload

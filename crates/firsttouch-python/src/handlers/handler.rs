@@ -398,7 +398,7 @@ impl Handler {
         let pointer = address.as_ptr().cast::<c_void>();
         if self.relays() {
             // SAFETY: as demanded, with the context of its functions.
-            return scope::free_of(self.scope(), || unsafe { (self.next.free)(self.next.ctx, pointer, size) });
+            return unsafe { (self.next.free)(self.next.ctx, pointer, size) };
         }
         match self.kind {
             Kind::Front => glibc::freed(pointer as usize, size),

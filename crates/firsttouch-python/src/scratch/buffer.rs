@@ -196,7 +196,8 @@ pub struct FixedBuffer;
 
 /// Memory, and what keeps it.
 struct Storage {
-    range: Range<usize>,
+    start: NonNull<u8>,
+    size: usize,
     keep: Box<dyn std::any::Any + Send + Sync>,
 }
 
@@ -232,8 +233,7 @@ fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
     }
     let pool = process_pool();
     let block = pool.allocate(Request::bytes(size)).map_err(|error| PyMemoryError::new_err(error.to_string()))?;
-    let start = block.address.as_ptr().expose_provenance();
-    Ok(Storage { range: start..start + size, keep: Box::new(PoolBlock(pool.clone(), block.address)) })
+    Ok(Storage { start: block.address, size, keep: Box::new(PoolBlock(pool.clone(), block.address)) })
 }
 
 /// The memory of an array, a memory map, shared memory, a bytearray.
@@ -250,17 +250,21 @@ fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
     };
     // Of a structure, the names of fields stand between colons.
     let mut types = view.format().to_bytes().split(|&byte| byte == b':').step_by(2);
+    let start = NonNull::new(view.buf_ptr().cast());
+    // A block of ours at the address of one whose memory is lent as well could be taken for that one.
+    let skipped = if start.is_some_and(owners::is_lent) { 64 } else { 0 };
+    let size = view.len_bytes().saturating_sub(skipped);
     let refused = if view.readonly() {
         "is read-only: its storage has to be writable"
     } else if types.any(|types| types.contains(&b'O')) {
         "is of objects, whose references would be lost: give it one of numbers or bytes"
     } else if !view.is_c_contiguous() && !view.is_fortran_contiguous() {
         "is not contiguous: its storage has to lie in one piece, without steps"
-    } else if view.len_bytes() == 0 {
-        "has no bytes"
+    } else if let Some(start) = start.filter(|_| size > 0) {
+        // SAFETY: it lies within the memory, as `size` is not zero.
+        return Ok(Storage { start: unsafe { start.add(skipped) }, size, keep: Box::new(view) });
     } else {
-        let start = view.buf_ptr().expose_provenance();
-        return Ok(Storage { range: start..start + view.len_bytes(), keep: Box::new(view) });
+        "has no bytes"
     };
     Err(PyValueError::new_err(format!("FixedBuffer() got memory that {refused} ({kind})")))
 }
@@ -268,27 +272,21 @@ fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
 /// Fixed buffers that live, and their memory.
 static FIXED: Lock<Vec<(Range<usize>, Weak<Buffer>)>> = Lock::new(Vec::new());
 
-/// Notes that a buffer stands on some memory. Two on the same memory would hand it out twice; but what one handed out is its
-/// holder's, who may lend it to another.
+/// Notes that a buffer stands on some memory: two on the same memory would hand it out twice.
 fn note(range: Range<usize>, buffer: &Arc<Buffer>) -> PyResult<()> {
-    let living: Vec<_>; // dropped after the lock, as the end of a buffer may run code of its lender's
     let mut fixed = FIXED.lock();
     fixed.retain(|(_, other)| other.strong_count() > 0);
-    living = fixed.iter().filter_map(|(range, other)| Some((range.clone(), other.upgrade()?))).collect();
-    let is_taken = |(other, on): &(Range<usize>, Arc<Buffer>)| {
-        other.start < range.end && range.start < other.end && !on.lent(&range)
-    };
-    if living.iter().any(is_taken) {
-        drop(fixed);
-        return Err(PyValueError::new_err(format!(
-            "FixedBuffer() got {} bytes at {:#x}, which overlap the memory of another FixedBuffer that is in use: both would \
-             hand out the same bytes; use that buffer, or drop it and its arrays first",
-            range.len(),
-            range.start
-        )));
+    if !fixed.iter().any(|(other, _)| other.start < range.end && range.start < other.end) {
+        fixed.push((range, Arc::downgrade(buffer)));
+        return Ok(());
     }
-    fixed.push((range, Arc::downgrade(buffer)));
-    Ok(())
+    drop(fixed);
+    Err(PyValueError::new_err(format!(
+        "FixedBuffer() got {} bytes at {:#x}, which overlap the memory of another FixedBuffer that is in use: both would \
+         hand out the same bytes; use that buffer, or drop it and its arrays first",
+        range.len(),
+        range.start
+    )))
 }
 
 #[pymethods]
@@ -298,17 +296,11 @@ impl FixedBuffer {
     #[pyo3(text_signature = "(nbytes_or_array='1 MiB')")]
     fn new(py: Python<'_>, nbytes_or_array: Option<&Bound<'_, PyAny>>) -> PyResult<PyClassInitializer<Self>> {
         ensure_memory(py)?;
-        let Storage { mut range, keep } = storage(nbytes_or_array)?;
-        let at = |start| NonNull::new(std::ptr::with_exposed_provenance_mut(start));
-        if at(range.start).is_some_and(owners::is_lent) {
-            range.start += 64; // a block of ours at the address of that one could be taken for it
-        }
-        let shared = os::is_shared(range.start);
-        let address = at(range.start).filter(|_| !range.is_empty());
-        let address = address.ok_or_else(|| PyValueError::new_err("FixedBuffer() got memory that has no room"))?;
+        let Storage { start, size, keep } = storage(nbytes_or_array)?;
+        let address = start.addr().get();
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
-        let buffer = unsafe { Buffer::fixed(address, range.len(), shared, keep) };
-        note(range, &buffer)?;
+        let buffer = unsafe { Buffer::fixed(start, size, os::is_shared(address), keep) };
+        note(address..address + size, &buffer)?;
         Ok(PyBuffer::new(buffer).add_subclass(Self))
     }
 }

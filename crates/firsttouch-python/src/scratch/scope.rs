@@ -76,8 +76,8 @@ thread_local! {
     static OPEN: RefCell<Vec<Listed>> = const { RefCell::new(Vec::new()) };
     /// The largest limit of them.
     static LIMIT: Cell<usize> = const { Cell::new(0) };
-    /// The number of the scopes that serve the handler by which a block is being freed.
-    static FREEING: Cell<u64> = const { Cell::new(OF_FRONT) };
+    /// The scope that served last: what is freed is likely to be its.
+    static LAST: Cell<*const Opening> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Does something with the list; `None` in a thread that is ending.
@@ -111,7 +111,12 @@ pub fn serving(number: u64, size: usize) -> Option<Arc<Buffer>> {
         return None;
     }
     let is_it = |scope: &&Listed| scope.number == number && scope.opening.serves();
-    let find = |open: &RefCell<Vec<Listed>>| Some(open.borrow().iter().rev().find(is_it)?.opening.buffer.clone());
+    let find = |open: &RefCell<Vec<Listed>>| {
+        let open = open.borrow();
+        let opening = &open.iter().rev().find(is_it)?.opening;
+        LAST.set(Arc::as_ptr(opening));
+        Some(opening.buffer.clone())
+    };
     OPEN.try_with(find).ok().flatten()
 }
 
@@ -124,15 +129,9 @@ pub fn is_open(number: u64) -> bool {
     OPEN.try_with(|open| open.borrow().iter().any(is_it)).unwrap_or(false)
 }
 
-/// Frees a block by the next handler, on behalf of one that the scopes with this number serve.
-pub fn free_of(number: u64, free: impl FnOnce()) {
-    let before = FREEING.replace(number);
-    free();
-    FREEING.set(before);
-}
-
-/// Frees the block at `address` where it lies in the buffer of the innermost scope that serves its handler: the short way for
-/// what `owners::find` would find as well. It is this buffer's block only if no other keeper may have lent memory inside of it.
+/// Frees the block at `address` where it lies in the buffer of the scope that served last, or else of the innermost: the short
+/// way for what `owners::find` would find as well. It is this buffer's block only if no other keeper may have lent memory inside
+/// of it.
 ///
 /// # Safety
 /// A live block begins there that nobody uses any more.
@@ -141,9 +140,9 @@ pub unsafe fn take_back(address: NonNull<u8>) -> bool {
         return false;
     }
     let give_back = |open: &RefCell<Vec<Listed>>| {
-        let (open, number) = (open.borrow(), FREEING.get());
-        let innermost = open.iter().rfind(|scope| scope.number == number).or(open.last());
-        let buffer = innermost.map(|scope| &*scope.opening.buffer).filter(|buffer| owners::is_highest(*buffer));
+        let open = open.borrow();
+        let likely = open.iter().rfind(|scope| Arc::as_ptr(&scope.opening) == LAST.get()).or(open.last());
+        let buffer = likely.map(|scope| &*scope.opening.buffer).filter(|buffer| owners::is_highest(*buffer));
         // SAFETY: as demanded.
         buffer.is_some_and(|buffer| unsafe { buffer.try_deallocate(address) })
     };

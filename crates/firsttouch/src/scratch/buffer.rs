@@ -6,6 +6,7 @@
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
+use crate::fork::forks;
 use crate::heap::purger::{self, Purgeable};
 use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
@@ -26,7 +27,7 @@ const CHUNK_ALIGN: usize = 4096;
 /// Held are at most about so many times the bytes that live; more only where no gap of so many chunks is large enough.
 const WASTE: usize = 4;
 const LOOKS: usize = 16;
-/// Ticks of the background purger that a chunk may stay unused; where that may not call the upstream, scopes that end.
+/// Ticks of the background purger that a chunk may stay unused.
 const PATIENCE: u8 = 10;
 
 /// A block, by its offset in the chunk.
@@ -184,22 +185,15 @@ impl Chunk {
     fn block(&self, address: usize) -> Option<(usize, u64)> {
         self.find(address).map(|at| (self.records[at].size, self.records[at].serial))
     }
-
-    /// Whether a live block contains all of a range.
-    fn lent(&self, range: &Range<usize>) -> bool {
-        let is_within = |record: &Record| {
-            record.live && self.address(record.start) <= range.start && range.end <= self.address(record.end())
-        };
-        self.records.iter().any(is_within)
-    }
 }
 
 /// Where the memory comes from.
 enum Source {
     /// Chunks from an upstream.
     Growing { upstream: Arc<dyn Allocator>, chunk: usize },
-    /// Storage of a fixed size: whether forked children share it, which process made the buffer, and what keeps it.
-    Fixed { size: usize, shared: bool, process: u32, keep: Option<Box<dyn Any + Send + Sync>> },
+    /// Storage of a fixed size, and what keeps it. `shared` is storage that forked children have, too: the number of forks when
+    /// the buffer was made.
+    Fixed { size: usize, shared: Option<u32>, keep: Option<Box<dyn Any + Send + Sync>> },
 }
 
 struct State {
@@ -210,8 +204,6 @@ struct State {
     /// Bytes of live blocks, and the most there were.
     used: usize,
     peak: usize,
-    /// Whether this is a forked child and the storage is its parent's.
-    closed: bool,
 }
 
 /// See the module.
@@ -222,8 +214,6 @@ pub struct Buffer {
     source: Source,
     /// Requests of this size or alignment go to the upstream.
     large: usize,
-    /// Whether the purger may call the upstream.
-    may_be_purged: bool,
 }
 
 impl State {
@@ -234,30 +224,30 @@ impl State {
         self.chunks.get_mut(at).filter(|chunk| chunk.range().contains(&address))
     }
 
+    /// Cuts a block off the chunk at `at`, which is the current one from then on.
     #[inline]
-    fn take(&mut self, cut: Cut) -> Option<NonNull<u8>> {
-        let taken = self.chunks.get_mut(self.current)?.take(cut)?;
-        self.count(cut.size);
-        Some(taken)
+    fn take(&mut self, at: usize, cut: Cut) -> Option<NonNull<u8>> {
+        let taken = self.chunks.get_mut(at)?.take(cut)?;
+        Some(self.note(at, cut.size, taken))
     }
 
-    /// Cuts a block off a gap of the chunk at `at`.
+    /// The same, where it fits between live blocks.
     fn take_in_gap(&mut self, at: usize, cut: Cut) -> Option<NonNull<u8>> {
         let taken = self.chunks.get_mut(at)?.take_in_gap(cut)?;
+        Some(self.note(at, cut.size, taken))
+    }
+
+    #[inline]
+    fn note(&mut self, at: usize, size: usize, taken: NonNull<u8>) -> NonNull<u8> {
         self.current = at;
-        self.count(cut.size);
-        Some(taken)
+        self.used += size;
+        self.peak = self.peak.max(self.used);
+        taken
     }
 
     /// Bytes of chunks.
     fn held(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.size).sum()
-    }
-
-    #[inline]
-    fn count(&mut self, size: usize) {
-        self.used += size;
-        self.peak = self.peak.max(self.used);
     }
 
     /// Frees the live block at `address`; returns whether there is one.
@@ -274,12 +264,10 @@ impl State {
         for step in 1..=count {
             let at = (self.current + step) % count;
             let chunk = &self.chunks[at];
-            if chunk.room() >= chunk.size / 2 {
-                let before = std::mem::replace(&mut self.current, at);
-                if let Some(taken) = self.take(cut) {
-                    return Some(taken);
-                }
-                self.current = before;
+            if chunk.room() >= chunk.size / 2
+                && let Some(taken) = self.take(at, cut)
+            {
+                return Some(taken);
             }
         }
         // Before more is held of which little lives, gaps between survivors are used.
@@ -332,23 +320,32 @@ impl Buffer {
     ) -> Arc<Self> {
         // SAFETY: the storage is this buffer's alone until `keep` is dropped, which it is not while blocks live.
         let chunk = unsafe { Chunk::new(storage, size) };
-        let process = std::process::id();
-        let source = Source::Fixed { size, shared, process, keep: Some(keep) };
+        let source = Source::Fixed { size, shared: shared.then(forks), keep: Some(keep) };
         Self::enter(Some(chunk), source, usize::MAX)
     }
 
     fn enter(chunk: Option<Chunk>, source: Source, large: usize) -> Arc<Self> {
-        let mut state = State { chunks: Vec::new(), current: 0, used: 0, peak: 0, closed: false };
+        let mut state = State { chunks: Vec::new(), current: 0, used: 0, peak: 0 };
         if let Some(chunk) = chunk.filter(|_| state.chunks.try_reserve(1).is_ok()) {
             state.insert(chunk);
         }
         let (state, serial) = (Lock::new(state), AtomicU64::new(0));
-        let may_be_purged = matches!(&source, Source::Growing { upstream, .. } if may_be_called_by_purger(upstream));
-        let buffer = Arc::new(Self { state, serial, source, large, may_be_purged });
+        let buffer = Arc::new(Self { state, serial, source, large });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
         buffer
+    }
+
+    /// Whether the purger may call the upstream.
+    fn may_be_purged(&self) -> bool {
+        matches!(&self.source, Source::Growing { upstream, .. } if may_be_called_by_purger(upstream))
+    }
+
+    /// Whether this is a forked child and the storage is its parent's.
+    #[inline]
+    fn is_closed(&self) -> bool {
+        matches!(self.source, Source::Fixed { shared: Some(made), .. } if made != forks())
     }
 
     /// Serves a request for which the current chunk has no room.
@@ -358,7 +355,7 @@ impl Buffer {
         let block = |address| Ok(Block { address, size: cut.size, zeroed: false });
         let mut state = self.state.lock();
         let Source::Growing { upstream, chunk, .. } = &self.source else {
-            if state.closed {
+            if self.is_closed() {
                 return Err(AllocError::new(asked, Limit::Forked));
             }
             if let Some(taken) = state.take_in_gap(0, cut) {
@@ -383,7 +380,8 @@ impl Buffer {
         let mut state = self.state.lock();
         if state.chunks.try_reserve(1).is_ok() {
             state.insert(fresh);
-            if let Some(taken) = state.take(cut) {
+            let at = state.current;
+            if let Some(taken) = state.take(at, cut) {
                 drop(state);
                 purger::ensure();
                 return block(taken);
@@ -423,26 +421,14 @@ impl Buffer {
         }
     }
 
-    /// A scope on this buffer ended: chunks that are empty now will go back after a while.
+    /// A scope on this buffer ended: the purger gives back what is empty after a while, or if it cannot, that goes now.
     pub fn settle(&self) {
         if self.state.lock().chunks.iter().all(|chunk| chunk.live > 0) {
             return;
         }
-        if !self.may_be_purged {
-            self.age();
-        } else if !purger::ensure() {
+        if !self.may_be_purged() || !purger::ensure() {
             self.give_back(0);
         }
-    }
-
-    /// Gives back what was unused for too long.
-    fn age(&self) {
-        let mut state = self.state.lock();
-        for chunk in state.chunks.iter_mut().filter(|chunk| chunk.live == 0) {
-            chunk.quiet = chunk.quiet.saturating_add(1);
-        }
-        drop(state);
-        self.give_back(PATIENCE);
     }
 
     /// Returns the memory that no live block needs, and forgets the peak.
@@ -482,11 +468,6 @@ impl Buffer {
         self.state.lock().find(address)?.block(address)
     }
 
-    /// Whether a live block in the buffer's own memory contains all of a range.
-    pub fn lent(&self, range: &Range<usize>) -> bool {
-        self.state.lock().chunks.iter().any(|chunk| chunk.lent(range))
-    }
-
     /// Requests of so many bytes and more are the upstream's.
     pub fn large(&self) -> usize {
         self.large
@@ -500,7 +481,7 @@ impl Buffer {
     pub unsafe fn try_deallocate(&self, address: NonNull<u8>) -> bool {
         let address = address.addr().get();
         let mut state = self.state.lock();
-        if state.closed { state.find(address).is_some() } else { state.give(address) }
+        if self.is_closed() { state.find(address).is_some() } else { state.give(address) }
     }
 }
 
@@ -526,7 +507,8 @@ unsafe impl Allocator for Buffer {
         let serial = self.serial.fetch_add(1, Relaxed);
         let cut = Cut { size, align: request.align(), serial };
         let mut state = self.state.lock();
-        let taken = if state.closed { None } else { state.take(cut) };
+        let at = state.current;
+        let taken = if self.is_closed() { None } else { state.take(at, cut) };
         drop(state);
         let block = match taken {
             Some(address) => Block { address, size, zeroed: false },
@@ -607,17 +589,21 @@ unsafe impl Allocator for Buffer {
 
 impl Purgeable for Buffer {
     fn tick(&self) {
-        if self.may_be_purged {
-            self.age();
+        if !self.may_be_purged() {
+            return;
         }
+        for chunk in self.state.lock().chunks.iter_mut().filter(|chunk| chunk.live == 0) {
+            chunk.quiet = chunk.quiet.saturating_add(1);
+        }
+        self.give_back(PATIENCE);
     }
 
     fn is_idle(&self) -> bool {
-        !self.may_be_purged || self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
+        !self.may_be_purged() || self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
     }
 
     fn trim_idle(&self) {
-        if self.may_be_purged {
+        if self.may_be_purged() {
             self.give_back(0);
         }
     }
@@ -627,12 +613,6 @@ impl Purgeable for Buffer {
     }
 
     unsafe fn release(&self) {
-        if let Source::Fixed { shared: true, process, .. } = self.source
-            && process != std::process::id()
-        {
-            // SAFETY: `hold` acquired the lock, and no other thread that could have a reference runs.
-            unsafe { self.state.held().closed = true };
-        }
         // SAFETY: `hold` acquired it.
         unsafe { self.state.release() }
     }
