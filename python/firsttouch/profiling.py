@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 from firsttouch import _firsttouch
 from firsttouch._internal import units
@@ -127,23 +126,13 @@ class Measured:
 
 
 @contextmanager
-def measure(*, threads: Literal["all", "own"] = "all") -> Iterator[Measured]:
-    """Measure the memory that arrays made in a block request.
-
-    Parameters
-    ----------
-    threads : {"all", "own"}, optional
-        Whose arrays are counted: those of all threads, or only those of this one.
+def measure() -> Iterator[Measured]:
+    """Measure the memory that arrays made in a block request, in any thread.
 
     Returns
     -------
     context manager
         Entering it returns a :class:`firsttouch.profiling.Measured`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `threads` is not one of these.
 
     See Also
     --------
@@ -169,9 +158,7 @@ def measure(*, threads: Literal["all", "own"] = "all") -> Iterator[Measured]:
     >>> m.assert_at_most(peak="8 MiB")
 
     """
-    if threads not in ("all", "own"):
-        raise ValueError(f"threads={threads!r:.40}: give 'all' or 'own'")
-    measured = Measured(_firsttouch.ProfileRegion(threads == "own"))
+    measured = Measured(_firsttouch.ProfileRegion())
     try:
         yield measured
     finally:

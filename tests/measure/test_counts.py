@@ -135,8 +135,3 @@ def test_limits() -> None:
     with pytest.raises(ValueError, match="peak"):
         m.assert_at_most(peak="one megabyte")
     del a
-
-
-def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="threads='mine': give 'all' or 'own'"), ft.measure(threads="mine"):  # type: ignore[arg-type]
-        pass

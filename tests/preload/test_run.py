@@ -47,7 +47,7 @@ def test_programs_that_close_their_streams_are_reported_on(bench: Bench) -> None
     assert "large blocks" in run("sort", input="b\na\n").stderr
 
 
-@pytest.mark.parametrize(("how", "status"), [("now", 3), ("signal", 4), ("children", 6), ("quick", 8)])
+@pytest.mark.parametrize(("how", "status"), [("now", 3), ("signal", 4), ("children", 6)])
 def test_programs_that_end_by_exit_with_an_underscore_are_reported_on(bench: Bench, how: str, status: int) -> None:
     for _ in range(5 if how == "signal" else 1):
         done = run(bench.compiled("leaving"), how, timeout=30)

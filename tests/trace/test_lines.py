@@ -85,7 +85,7 @@ def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> N
     assert first["avoidable"] < best["avoidable"]  # no pool has memory that was never used
 
 
-#: What plainly takes about 41,000, 13,000, 1,000, 24,000, 20,000 and 21,000 page faults beyond the imports.
+#: What plainly takes about 41,000, 13,000, 1,000, 24,000, 20,000, 21,000 and 59,000 page faults beyond the imports.
 ROLLED = """
 import resource
 import numpy as np
@@ -130,6 +130,15 @@ import numpy as np
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 kept = [np.ones(3000) for _ in range(4000)]
 """
+HANDED_BACK = """
+import resource
+import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+with ThreadPoolExecutor(4) as pool:
+    for _ in range(2):
+        made = list(pool.map(lambda _: np.ones(50_000), range(300)))
+"""
 WORK = {
     "2 MB": ROLLED.format(500, 120),
     "8 MB": ROLLED.format(1000, 30),
@@ -137,6 +146,7 @@ WORK = {
     "24 kB": KEPT,
     "bytes": HASHED,
     "file": SAVED,
+    "threads": HANDED_BACK,
 }
 
 

@@ -6,10 +6,9 @@
 use crate::large::{self, is_large};
 use crate::{idle, life, next, report};
 use firsttouch::address_map::is_foreign;
-use firsttouch::glibc;
 use firsttouch::os::page_size;
 use libc::{c_int, c_uint, c_ulong, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// See malloc(3).
 #[unsafe(no_mangle)]
@@ -179,6 +178,13 @@ pub fn may_be_altered(block: usize, size: impl FnOnce() -> usize) -> bool {
     block & !(page - 1) < last.load(Relaxed) && first.load(Relaxed) < (block + size()).next_multiple_of(page)
 }
 
+/// Whether the program asked for huge pages in blocks of ours, as NumPy does for large arrays.
+static ADVISES: AtomicBool = AtomicBool::new(false);
+
+pub fn advises_huge() -> bool {
+    ADVISES.load(Relaxed)
+}
+
 /// See madvise(2).
 ///
 /// # Safety
@@ -192,8 +198,8 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, size: usize, advice: c_in
     ) {
         remember(address, size);
     }
-    if advice == libc::MADV_HUGEPAGE && !is_foreign(address as usize) {
-        glibc::advised_huge(address as usize);
+    if advice == libc::MADV_HUGEPAGE && !is_foreign(address as usize) && !life::is_inside() {
+        ADVISES.store(true, Relaxed);
     }
     // SAFETY: what madvise(2) demands of the program.
     unsafe { next::madvise(address, size, advice) }

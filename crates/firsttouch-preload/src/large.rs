@@ -55,9 +55,8 @@ pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> 
     idle::before_allocation(pool);
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
     let block = in_pool(|| pool.allocate(request.aligned(align).ok()?).ok())??;
-    let address = block.address.as_ptr();
-    glibc::allocated(address as usize, size, false);
-    Some(address.cast())
+    glibc::allocated(size, true);
+    Some(block.address.as_ptr().cast())
 }
 
 /// malloc(3) of a large block. Like all that the common path ends with it is C's, whose calls need no frame of their own.
@@ -117,7 +116,7 @@ pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
     let given = in_pool(|| {
         // SAFETY: a block of the pool's that nobody uses (`free` above, and the list of blocks that had to wait).
         unsafe {
-            glibc::freed(block.as_ptr() as usize, pool.asked(block));
+            glibc::freed(pool.asked(block));
             pool.deallocate(block);
             // At once, as the program may request no other large block. This one is the C library's, and nobody's.
             glibc::follow(|size| next::free(next::malloc(size)));
@@ -174,9 +173,7 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
                 moved
             });
             if let Some(Block { address: moved, .. }) = moved.flatten() {
-                let grown = size.saturating_sub(asked); // the C library would move pages, too
-                glibc::freed(address as usize, asked);
-                glibc::allocated(moved.as_ptr() as usize, if grown > 0 { grown } else { size }, false);
+                glibc::resized(asked, size);
                 return moved.as_ptr().cast();
             }
         }

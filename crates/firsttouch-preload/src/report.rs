@@ -3,9 +3,8 @@
 
 use crate::next::{self, Main};
 use crate::settings::{Pattern, Reporting};
-use crate::{large, life};
-use firsttouch::gain::Fresh;
-use firsttouch::glibc;
+use crate::{entry, large, life};
+use firsttouch::glibc::{self, Bounds};
 use firsttouch::os::{self, Usage};
 use firsttouch::report::Report;
 use firsttouch::{Allocator, Stats};
@@ -65,16 +64,10 @@ pub unsafe fn begin(
     let (start, command) = (Start::now(), words.collect());
     let asked = Asked { process, start, reporting, threshold, command, refused, screen, output };
     ASKED.store(Box::into_raw(Box::new(asked)), Relaxed);
-    // SAFETY: a function that stays, as this library is never unloaded. It is called after all others, which come later.
-    unsafe { __cxa_at_quick_exit(end_quickly, null_mut()) };
 }
 
-// SAFETY: glibc's functions, as its at_quick_exit calls the first, and as flockfile(3) and unlocked_stdio(3) declare the
-// others.
+// SAFETY: glibc's functions, as flockfile(3) and unlocked_stdio(3) declare them.
 unsafe extern "C" {
-    /// What at_quick_exit(3) calls, which is not in the C library itself.
-    fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
-
     /// The C library's stream for standard output, whatever the program made of `stdout`.
     #[link_name = "_IO_2_1_stdout_"]
     static STDOUT: [u8; 0];
@@ -82,10 +75,6 @@ unsafe extern "C" {
     fn ftrylockfile(stream: *mut FILE) -> c_int;
     fn funlockfile(stream: *mut FILE);
     fn fflush_unlocked(stream: *mut FILE) -> c_int;
-}
-
-extern "C" fn end_quickly(_: *mut c_void) {
-    write_apart();
 }
 
 /// In a forked child: the report is its parent's, or, with a file for each process, about what it does itself.
@@ -118,8 +107,8 @@ pub fn write() {
     });
 }
 
-/// The same for `_exit` and `quick_exit`, which flush nothing of the program's, and for `_exit` in a signal handler that
-/// interrupted the C library's allocator.
+/// The same for `_exit`, which flushes nothing of the program's, also in a signal handler that interrupted the C library's
+/// allocator.
 fn write_apart() {
     if !life::is_inside() {
         with_due(|asked| {
@@ -138,11 +127,20 @@ impl Asked {
 
 fn compose(asked: &Asked) {
     let process = asked.process;
-    let pool = large::pool().map(|pool| pool.stats().since(&asked.start.pool));
+    let mut pool = large::pool().map(|pool| pool.stats().since(&asked.start.pool));
     if pool.is_none() && asked.refused.is_none() {
         return;
     }
-    let before = asked.start.plainly;
+    let mut plainly = glibc::taken().since(asked.start.plainly);
+    if !entry::advises_huge() {
+        plainly = plainly.on_base_pages();
+    } else if let Some(pool) = &mut pool {
+        // What the program asks for after it has a block, it asks for on the pool as plainly.
+        let part = plainly.most.huge as f64 / (plainly.most.bytes() as f64).max(1.0);
+        let huge = (part * pool.first_touched_small_bytes as f64) as u64;
+        pool.first_touched_small_bytes -= huge;
+        pool.first_touched_huge_bytes += huge;
+    }
     let report = Report {
         process,
         main: asked.reporting.process == Some(process),
@@ -152,7 +150,7 @@ fn compose(asked: &Asked) {
         resident: os::resident_and_peak(),
         from: asked.threshold,
         pool,
-        plainly: glibc::faulted().since(before),
+        plainly,
         ..Report::default()
     };
     let (text, content) = report.text_and_json();
@@ -180,13 +178,13 @@ fn compose(asked: &Asked) {
 struct Start {
     usage: Usage,
     pool: Stats,
-    plainly: Fresh,
+    plainly: Bounds,
 }
 
 impl Start {
     fn now() -> Self {
         let pool = large::pool().map(Allocator::stats).unwrap_or_default();
-        Self { usage: os::usage(), pool, plainly: glibc::faulted() }
+        Self { usage: os::usage(), pool, plainly: glibc::taken() }
     }
 }
 

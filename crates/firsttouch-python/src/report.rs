@@ -3,20 +3,20 @@
 use crate::allocators::allocator::{PyAllocator, small_limit};
 use crate::handlers::front::arrays_only;
 use crate::process::serving;
-use firsttouch::gain::Fresh;
+use firsttouch::glibc::{self, Bounds};
 use firsttouch::heap::c_library;
 use firsttouch::os::{self, Usage};
-use firsttouch::report::{Failure, Report};
-use firsttouch::{Stats, failure, glibc};
+use firsttouch::report::Report;
+use firsttouch::{Stats, failure};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-fn totals(allocator: Option<&PyAllocator>) -> (Stats, Fresh) {
+fn totals(allocator: Option<&PyAllocator>) -> (Stats, Bounds) {
     let stats = match allocator {
         None => serving().stats(),
         Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
     };
-    (stats, glibc::faulted())
+    (stats, glibc::taken())
 }
 
 /// What this process has used since `start`, which is as the launcher and the hook count it: the fields of [`Usage`].
@@ -34,7 +34,7 @@ fn usage([wall, user, kernel, minor_faults, major_faults, children]: [f64; 6]) -
 pub struct ReportStart {
     usage: Usage,
     stats: Stats,
-    plainly: Fresh,
+    plainly: Bounds,
     returned: usize,
     failure: Option<String>,
 }
@@ -44,7 +44,7 @@ impl ReportStart {
     /// The start of a process: nothing but what the kernel had counted of it.
     #[new]
     fn new(counted: [f64; 6]) -> Self {
-        Self { usage: usage(counted), stats: Stats::default(), plainly: Fresh::default(), returned: 0, failure: None }
+        Self { usage: usage(counted), stats: Stats::default(), plainly: Bounds::default(), returned: 0, failure: None }
     }
 
     /// This moment.
@@ -70,7 +70,7 @@ pub fn report(
         found.map(|value| value.extract().map_err(Into::into)).transpose()
     }
     let arrays_only = !pooled || arrays_only().is_some();
-    let (now, plainly) = if pooled { totals(allocator) } else { <(Stats, Fresh)>::default() };
+    let (now, plainly) = if pooled { totals(allocator) } else { <(Stats, Bounds)>::default() };
     let last_failure = failure::last().zip(failure::last_reason());
     let last_failure = last_failure.filter(|(_, reason)| pooled && start.failure.as_ref() != Some(reason));
     let report = Report {
@@ -89,11 +89,7 @@ pub fn report(
         from: small_limit(),
         pool: pooled.then(|| now.since(&start.stats)),
         plainly: plainly.since(start.plainly),
-        last_failure: last_failure.map(|(error, reason)| Failure {
-            reason,
-            asked: error.asked,
-            limit: error.limit_name().to_owned(),
-        }),
+        last_failure,
         elsewhere: fact(facts, "elsewhere")?.unwrap_or_default(),
     };
     Ok(report.text_and_json())

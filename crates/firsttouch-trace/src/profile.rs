@@ -6,7 +6,6 @@
 use firsttouch::heap::purger;
 use firsttouch::ledger::Part;
 use firsttouch::sync::lock::Lock;
-use firsttouch::sync::thread;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -54,22 +53,12 @@ pub struct Block {
     size: usize,
     /// The region opened last before the allocation: the block belongs to all regions that were open then.
     last_region: u64,
-    /// The allocating thread.
-    thread: u64,
 }
 
 struct OpenRegion {
     /// A unique number, increasing in the order of opening.
     number: u64,
-    /// The only thread that is profiled; `None` for all threads.
-    thread: Option<u64>,
     counts: RegionCounts,
-}
-
-impl OpenRegion {
-    fn has(&self, block: Block) -> bool {
-        self.number <= block.last_region && self.thread.is_none_or(|only| only == block.thread)
-    }
 }
 
 /// The open regions and their blocks.
@@ -82,11 +71,12 @@ struct Regions {
 
 impl Regions {
     fn change(&mut self, block: Block, old: usize, new: usize) {
-        self.open.iter_mut().filter(|region| region.has(block)).for_each(|region| region.counts.change(old, new));
+        let open = self.open.iter_mut().filter(|region| region.number <= block.last_region);
+        open.for_each(|region| region.counts.change(old, new));
     }
 
     fn on_alloc(&mut self, address: usize, size: usize) {
-        let block = Block { size, last_region: self.last, thread: thread() };
+        let block = Block { size, last_region: self.last };
         self.change(block, 0, size);
         self.insert(address, block);
     }
@@ -103,14 +93,14 @@ impl Regions {
 pub struct Region(u64);
 
 impl Region {
-    /// Opens a region that profiles all threads, or only the current one.
-    pub fn open(only_this_thread: bool) -> Self {
+    /// Opens a region.
+    pub fn open() -> Self {
         static ENTERED: AtomicBool = AtomicBool::new(false);
         purger::enter_once(&REGIONS, &ENTERED);
         let mut regions = REGIONS.lock();
         regions.last += 1;
-        let (number, thread) = (regions.last, only_this_thread.then(thread));
-        regions.open.push(OpenRegion { number, thread, counts: RegionCounts::default() });
+        let number = regions.last;
+        regions.open.push(OpenRegion { number, counts: RegionCounts::default() });
         OPEN.store(regions.open.len(), Relaxed);
         Self(number)
     }

@@ -1,19 +1,26 @@
-//! The trace of the process: its large blocks by the line that asks for them, with what they take fresh from the system, plainly
-//! and on a pool (see [`firsttouch::gain`]). It is summed up as the program runs, at the cost of a short lock and a look into a
-//! table for each event. A forked child is not traced unless it begins a trace of its own.
+//! The trace of the process: its large blocks by the line that asks for them, with what they take fresh from the system, which
+//! is seen, and what they would take on a pool, which is simulated. It is summed up as the program runs, at the cost of a short
+//! lock, a look into a table and a question to the kernel for each event. A forked child is not traced unless it begins a trace
+//! of its own.
 
-use firsttouch::adaptors::SMALL_LIMIT;
+use firsttouch::adaptors::{DECAY, RENEW_MIN, SMALL_LIMIT};
 use firsttouch::fork;
-use firsttouch::gain::{Simulation, Taken};
+use firsttouch::gain::{Fresh, Taken};
 use firsttouch::heap::purger;
 use firsttouch::ledger::Part;
 use firsttouch::os::{self, Usage};
 use firsttouch::sync::lock::Lock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 /// Smaller blocks are not traced: no pool serves them.
 pub const LEAST: usize = SMALL_LIMIT;
+/// The kernel is asked for so many bytes of a block at a time.
+const MOST_ASKED: usize = 16 << 20;
+/// Each question costs as much time as a page fault, so that fewer are asked about blocks below this size.
+const SURE: usize = 128 << 10;
+const SAMPLE: usize = 8;
 
 static TRACE: Lock<Option<Tracing>> = Lock::new(None);
 /// One more than the forks before the process that is traced; 0 if none is.
@@ -81,8 +88,40 @@ struct Tracing {
     found: Trace,
     begun: Instant,
     before: Usage,
-    simulation: Simulation,
+    pool: Pool,
     blocks: Part<Block>,
+}
+
+/// What a pool would keep: the microseconds when it was freed, and bytes, the latest last. Fragmentation is ignored, so a pool may
+/// take a little more fresh.
+#[derive(Default)]
+struct Pool(VecDeque<(u64, usize)>);
+
+impl Pool {
+    fn give(&mut self, bytes: usize, now: u64) {
+        if bytes > 0 && self.0.try_reserve(1).is_ok() {
+            self.0.push_back((now, bytes));
+        }
+    }
+
+    /// Takes up to `wanted` idle bytes, after giving back what has been idle for long; returns how many are missing.
+    fn take(&mut self, wanted: usize, now: u64) -> usize {
+        let is_cold = |&(freed_at, _): &(u64, usize)| u128::from(now.saturating_sub(freed_at)) > DECAY.as_micros();
+        while self.0.front().is_some_and(is_cold) {
+            self.0.pop_front();
+        }
+        let mut missing = wanted;
+        while missing > 0 {
+            let Some((_, bytes)) = self.0.back_mut() else { break };
+            let taken = missing.min(*bytes);
+            *bytes -= taken;
+            missing -= taken;
+            if *bytes == 0 {
+                self.0.pop_back();
+            }
+        }
+        missing
+    }
 }
 
 /// Whether this process is traced.
@@ -92,9 +131,8 @@ pub fn is_on() -> bool {
     traced != 0 && traced == fork::forks() + 1
 }
 
-/// Begins a trace, of a program whose C library has raised its thresholds so far (see [`firsttouch::glibc::raised_for`]); returns
-/// whether none went on.
-pub fn begin(raised_for: usize) -> bool {
+/// Begins a trace; returns whether none went on.
+pub fn begin() -> bool {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     purger::enter_once(&TRACE, &ENTERED);
     let mut trace = TRACE.lock();
@@ -102,8 +140,8 @@ pub fn begin(raised_for: usize) -> bool {
         return false;
     }
     let found = Trace { lines: vec![Line::default()], ..Trace::default() };
-    let simulation = Simulation::new(raised_for);
-    *trace = Some(Tracing { found, begun: Instant::now(), before: os::usage(), simulation, blocks: Part::default() });
+    let (pool, blocks) = (Pool::default(), Part::default());
+    *trace = Some(Tracing { found, begun: Instant::now(), before: os::usage(), pool, blocks });
     TRACED.store(fork::forks() + 1, Relaxed);
     true
 }
@@ -124,10 +162,29 @@ fn with<T>(body: impl FnOnce(&mut Tracing) -> T) -> Option<T> {
     if is_on() { TRACE.lock().as_mut().map(body) } else { None }
 }
 
-/// Tells of a block that was allocated.
+/// Bytes of a new block behind which there is no page. Of small blocks one of [`SAMPLE`] is asked about, for all.
+fn fresh(address: usize, size: usize) -> usize {
+    static SMALL: AtomicU64 = AtomicU64::new(0);
+    if size >= SURE {
+        return absent(address, size);
+    }
+    let golden = SMALL.fetch_add(1, Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15); // in no step with any loop
+    if golden < u64::MAX / SAMPLE as u64 { SAMPLE * absent(address, size) } else { 0 }
+}
+
+/// Bytes of a range behind which there is no page.
+fn absent(start: usize, size: usize) -> usize {
+    let page = os::page_size();
+    let (from, to) = (start - start % page, (start + size).next_multiple_of(page));
+    let pages = |at| os::resident_pages(at, MOST_ASKED.min(to - at)).unwrap_or(0);
+    size.saturating_sub(page * (from..to).step_by(MOST_ASKED).map(pages).sum::<usize>())
+}
+
+/// Tells of a block that was allocated, and that nobody has written to but the C library.
 pub fn on_alloc(address: usize, request: Request) {
-    if request.size >= LEAST {
-        with(|trace| trace.on_alloc(address, request));
+    if request.size >= LEAST && is_on() {
+        let fresh = fresh(address, request.size);
+        with(|trace| trace.on_alloc(address, request, fresh));
     }
 }
 
@@ -139,20 +196,26 @@ pub fn on_free(address: usize, size: usize) {
     }
 }
 
-/// Tells of a block that is about to be resized: another may get its address. Returns it, if it is traced; [`on_resize_end`]
-/// must follow.
-pub fn on_resize_begin(address: usize) -> Option<Block> {
-    with(|trace| trace.blocks.remove(&address)).flatten()
+/// Tells of a block that is about to be resized: another may get its address. Returns it, if it is traced, and the page faults
+/// so far; [`on_resize_end`] must follow.
+pub fn on_resize_begin(address: usize) -> Option<(Block, u64)> {
+    let block = with(|trace| trace.blocks.remove(&address)).flatten()?;
+    Some((block, os::usage().minor_faults))
 }
 
 /// Tells that the block at `old` was resized: it is at `address` now, or as it was if that is `None`. The request counts where it
 /// was not traced before.
-pub fn on_resize_end(before: Option<Block>, old: usize, address: Option<usize>, request: Request) {
+pub fn on_resize_end(before: Option<(Block, u64)>, old: usize, address: Option<usize>, request: Request) {
     match (before, address) {
         (None, None) => {}
         (None, Some(address)) => on_alloc(address, request),
-        (Some(block), None) => _ = with(|trace| trace.insert(old, block)),
-        (Some(block), Some(address)) => _ = with(|trace| trace.on_resize((old, block), address, request.size)),
+        (Some((block, _)), None) => _ = with(|trace| trace.insert(old, block)),
+        (Some((block, faults)), Some(address)) => {
+            // What was copied to fresh memory took its page faults; what the block grew by has no pages yet.
+            let copied = os::usage().minor_faults.saturating_sub(faults) as usize * os::page_size();
+            let grown = absent(address + block.size, request.size.saturating_sub(block.size));
+            with(|trace| trace.on_resize(block, address, request.size, (copied + grown).min(request.size)));
+        }
     }
 }
 
@@ -182,28 +245,39 @@ impl Tracing {
         }
     }
 
-    fn on_alloc(&mut self, address: usize, Request { size, zeroed, is_array, site }: Request) {
+    fn on_alloc(&mut self, address: usize, Request { size, zeroed, is_array, site }: Request, plainly: usize) {
         self.on_free(address); // if that was not told
         let made = self.now();
         let lines = &mut self.found.lines;
         let missing = (site + 1).saturating_sub(lines.len());
         let site = if lines.try_reserve(missing).is_ok() { site } else { 0 };
         lines.resize(lines.len().max(site + 1), Line::default());
-        let taken = self.simulation.allocate(address, size, zeroed, is_array, made);
+        let fresh = if zeroed && size >= RENEW_MIN { size } else { self.pool.take(size, made) } as u64;
+        // Zeroed blocks that fill no huge page may be sparse.
+        let on_huge = !zeroed || os::huge_page_size().is_some_and(|huge| size >= huge);
         let line = &mut lines[site];
         (line.count, line.bytes) = (line.count + 1, line.bytes + size);
-        line.taken += taken;
+        line.taken += Taken {
+            plainly: Fresh::of(plainly, size, is_array),
+            pooled: if on_huge { Fresh { small: 0, huge: fresh } } else { Fresh { small: fresh, huge: 0 } },
+            cleared: if zeroed { plainly as f64 - fresh as f64 } else { 0.0 },
+        };
         *(if is_array { &mut self.found.allocations } else { &mut self.found.buffers }) += 1;
         self.changed(is_array, 0, size);
         self.insert(address, Block { size, made, is_array, site });
     }
 
-    fn on_resize(&mut self, (old, block): (usize, Block), address: usize, size: usize) {
+    fn on_resize(&mut self, block: Block, address: usize, size: usize, plainly: usize) {
         self.on_free(address); // if that was not told
         self.changed(block.is_array, block.size, size);
         let now = self.now();
-        let taken = self.simulation.resize((old, block.size), (address, size), now);
-        self.line(block).taken += taken;
+        self.pool.give(block.size.saturating_sub(size), now);
+        let fresh = self.pool.take(size.saturating_sub(block.size), now) as u64;
+        self.line(block).taken += Taken {
+            plainly: Fresh { small: plainly as u64, huge: 0 }, // NumPy advises nothing where a block is resized
+            pooled: Fresh { small: 0, huge: fresh },
+            cleared: 0.0,
+        };
         self.insert(address, Block { size, ..block });
         if size < LEAST {
             self.on_free(address); // which will not be told
@@ -214,7 +288,7 @@ impl Tracing {
         let Some(block) = self.blocks.remove(&address) else { return };
         self.changed(block.is_array, block.size, 0);
         let now = self.now();
-        self.simulation.free(address, block.size, now);
+        self.pool.give(block.size, now);
         self.line(block).lived += now.saturating_sub(block.made);
     }
 

@@ -54,8 +54,8 @@ impl Request {
         Self { zeroed, ..self }
     }
 
-    /// The same request, of an interpreter for itself: at the end of a budget it has to compile and import what tells of that,
-    /// so budgets have a little more for it.
+    /// The same request, of an interpreter for itself, and for no array: at the end of a budget it has to compile and import what
+    /// tells of that, so budgets have a little more for it.
     #[inline]
     pub const fn of_interpreter(self) -> Self {
         Self { of_interpreter: true, ..self }

@@ -1,12 +1,11 @@
 //! What a pool gains: what the C library would have taken fresh from the system, what a pool takes, and what the difference
-//! costs on this machine. Of a process that a pool serves both are counted; of one that is traced both are simulated.
+//! costs on this machine. Of a process that a pool serves the latter is counted, and the former lies between two bounds
+//! (`glibc.rs`); of one that is traced the former is seen, and the latter simulated (the crate `firsttouch-trace`).
 
 #![allow(unsafe_code)] // Safety: memory that is mapped, touched and unmapped in one function.
 
-use crate::adaptors::{DECAY, NUMPYS_HUGE, RENEW_MIN};
-use crate::glibc::{self, Heap};
+use crate::adaptors::NUMPYS_HUGE;
 use crate::os;
-use std::collections::VecDeque;
 use std::hint::black_box;
 use std::ops::AddAssign;
 use std::ptr::with_exposed_provenance_mut;
@@ -66,6 +65,11 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// The page faults that a pool saves.
+    pub fn saved_faults(&self) -> u64 {
+        self.plainly.faults().saturating_sub(self.pooled.faults())
+    }
+
     /// A part of it.
     #[must_use]
     pub fn times(self, part: f64) -> Self {
@@ -80,84 +84,6 @@ impl AddAssign for Taken {
         self.plainly += other.plainly;
         self.pooled += other.pooled;
         self.cleared += other.cleared;
-    }
-}
-
-/// The C library and a pool beside each other, for the requests of one program: blocks of [`glibc::LEAST`] bytes and more, by their
-/// addresses.
-#[derive(Default)]
-pub struct Simulation {
-    plainly: Heap,
-    /// See [`Heap::allocate`].
-    freed: usize,
-    /// The memory that a pool would keep: the microseconds when it was freed, and bytes, the latest last. Fragmentation is
-    /// ignored, so a pool may take a little more.
-    idle: VecDeque<(u64, usize)>,
-}
-
-impl Simulation {
-    /// A program whose C library has raised its thresholds so far: see [`crate::glibc::raised_for`].
-    pub fn new(freed: usize) -> Self {
-        Self { freed: freed.max(glibc::INITIAL), ..Self::default() }
-    }
-
-    /// Allocates a block at a time in microseconds.
-    pub fn allocate(&mut self, block: usize, size: usize, zeroed: bool, is_array: bool, now: u64) -> Taken {
-        let plainly = self.plainly.allocate(block, size, self.freed);
-        let had = if zeroed && size >= RENEW_MIN { 0 } else { self.take(size, now) };
-        let fresh = (size - had) as u64;
-        // Zeroed blocks that fill no huge page may be sparse.
-        let on_huge = !zeroed || os::huge_page_size().is_some_and(|huge| size >= huge);
-        Taken {
-            plainly: Fresh::of(plainly, size, is_array),
-            pooled: if on_huge { Fresh { small: 0, huge: fresh } } else { Fresh { small: fresh, huge: 0 } },
-            cleared: if zeroed { plainly as f64 - fresh as f64 } else { 0.0 },
-        }
-    }
-
-    /// Changes the size of a block, and perhaps its address.
-    pub fn resize(&mut self, (block, old): (usize, usize), (address, size): (usize, usize), now: u64) -> Taken {
-        let plainly;
-        (plainly, self.freed) = self.plainly.resize((block, old), (address, size), self.freed);
-        let grown = size.saturating_sub(old);
-        self.give(old.saturating_sub(size), now);
-        let fresh = grown - self.take(grown, now);
-        Taken {
-            plainly: Fresh::of(plainly, size, false), // NumPy advises nothing where a block is resized
-            pooled: Fresh { small: 0, huge: fresh as u64 },
-            cleared: 0.0,
-        }
-    }
-
-    /// Frees a block.
-    pub fn free(&mut self, block: usize, size: usize, now: u64) {
-        self.freed = self.plainly.free(block, size, self.freed);
-        self.give(size, now);
-    }
-
-    fn give(&mut self, bytes: usize, now: u64) {
-        if bytes > 0 && self.idle.try_reserve(1).is_ok() {
-            self.idle.push_back((now, bytes));
-        }
-    }
-
-    /// Takes up to `wanted` idle bytes, after giving back what has been idle for long; returns how many there were.
-    fn take(&mut self, wanted: usize, now: u64) -> usize {
-        let is_cold = |&(freed_at, _): &(u64, usize)| u128::from(now.saturating_sub(freed_at)) > DECAY.as_micros();
-        while self.idle.front().is_some_and(is_cold) {
-            self.idle.pop_front();
-        }
-        let mut missing = wanted;
-        while missing > 0 {
-            let Some((_, bytes)) = self.idle.back_mut() else { break };
-            let taken = missing.min(*bytes);
-            *bytes -= taken;
-            missing -= taken;
-            if *bytes == 0 {
-                self.idle.pop_back();
-            }
-        }
-        wanted - missing
     }
 }
 
@@ -223,24 +149,22 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// What a pool saves where blocks took so much, in a program that used so many seconds of processor time: plainly, where it
-    /// was `seen`, or on a pool. A pool takes a little itself, and runs differ.
-    pub fn of(price: &Price, taken: &Taken, used: f64, seen: Option<Seen>) -> Self {
-        let faults = taken.plainly.faults().saturating_sub(taken.pooled.faults());
-        let saved = price.range(taken, seen);
-        let plainly = if seen.is_some() { used } else { used + saved.middle().max(0.0) };
-        if plainly <= 0.0 {
+    /// What a pool saves that saves so many page faults, and seconds for its memory, in a program that uses `plainly(saved)` seconds
+    /// of processor time plainly. A pool takes a little itself, and runs differ.
+    pub fn of(faults: u64, saved: Range, plainly: impl Fn(f64) -> f64) -> Self {
+        let all = plainly(saved.middle());
+        if plainly(saved.low) <= 0.0 {
             return Self { faults, ..Self::default() }; // a process that the kernel has counted no time of
         }
-        let noise = NOISE * plainly;
-        let (low, high) = ((saved.low - START - noise).min(plainly), (saved.high + noise).min(plainly));
+        let bound = |seconds: f64| seconds.min(plainly(seconds));
+        let (low, high) = (bound(saved.low - START - NOISE * all), bound(saved.high + NOISE * all));
         let seconds = Range { low, high };
         let verdict = match seconds.middle() {
-            little if little < NOTHING * plainly => Verdict::Nothing,
+            little if little < NOTHING * all => Verdict::Nothing,
             _ if low > 0.0 => Verdict::Certain,
             _ => Verdict::Perhaps,
         };
-        Self { faults, seconds, share: Range { low: low / plainly, high: high / plainly }, verdict }
+        Self { faults, seconds, share: Range { low: low / plainly(low), high: high / plainly(high) }, verdict }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The report on a process at its end: what it used, what came from a pool, and whether that gained anything. The preloaded
 //! library and the start-up hook of Python programs fill in the figures; all words are here.
 
+use crate::error::AllocError;
 use crate::gain::{Fresh, Gain, Price, Range, Taken, Verdict};
+use crate::glibc::Bounds;
 use crate::heap::c_library::WORTH;
 use crate::json;
 use crate::os::Usage;
@@ -11,17 +13,6 @@ use std::fmt::Write;
 
 /// Above this share of the allocated bytes, the report says how much was given back too early.
 const WORTH_KEEPING: f64 = 0.05;
-
-/// A request that was refused.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// What was requested, what there was, and which limit spoke.
-    pub reason: String,
-    /// Bytes requested.
-    pub asked: usize,
-    /// The limit's name.
-    pub limit: String,
-}
 
 /// All that a report says.
 #[derive(Clone, Debug, Default)]
@@ -55,9 +46,9 @@ pub struct Report {
     /// What the pool did; `None` where nothing came from one.
     pub pool: Option<Stats>,
     /// What the process would have taken fresh without the pool, for the same requests: see [`crate::glibc`].
-    pub plainly: Fresh,
-    /// The last request that was refused.
-    pub last_failure: Option<Failure>,
+    pub plainly: Bounds,
+    /// The last request that was refused, and the full reason.
+    pub last_failure: Option<(AllocError, String)>,
     /// Python's packages that used memory of their own, which was not served: "torch", "jax", "pyarrow".
     pub elsewhere: Vec<String>,
 }
@@ -79,8 +70,9 @@ impl Report {
             let figures = pool.figures().into_iter().chain([("small_limit", self.from as u64)]);
             json::object(figures.map(|(name, figure)| (name, figure.to_string())))
         });
-        let failure = self.last_failure.as_ref().map(|Failure { reason, asked, limit }| {
-            json::object([("reason", json::text(reason)), ("asked", asked.to_string()), ("limit", json::text(limit))])
+        let failure = self.last_failure.as_ref().map(|(error, reason)| {
+            let (asked, limit) = (error.asked.to_string(), json::text(error.limit_name()));
+            json::object([("reason", json::text(reason)), ("asked", asked), ("limit", limit)])
         });
         let (now, peak) = self.resident.unzip();
         let (returned, free) = self.c_library;
@@ -121,7 +113,7 @@ impl Report {
             ),
             ("conclusion", json::text(self.conclusion(gain))),
             ("rows", json::object(self.rows(gain).iter().map(|(name, value)| (*name, json::text(value))))),
-            ("remarks", texts(&self.remarks())),
+            ("remarks", texts(&self.remarks(gain))),
         ])
     }
 
@@ -130,7 +122,7 @@ impl Report {
         for (name, value) in self.rows(gain) {
             fold(&mut text, &format!("  {name:13}  "), &value);
         }
-        for remark in self.remarks() {
+        for remark in self.remarks(gain) {
             fold(&mut text, "  ", &remark);
         }
         text
@@ -146,19 +138,22 @@ impl Report {
             self.describe_pool(pool, &mut rows);
         }
         if let Some((now, peak)) = self.resident {
-            rows.push(("resident", format!("at most {}, {} at the end", Bytes(peak), Bytes(now))));
+            rows.push(("resident", format!("at most {}, {} at the end", about(peak), about(now))));
         }
         let (returned, free) = self.c_library;
         if returned.max(free) >= WORTH {
             rows.push((
                 "C library",
-                format!("{} returned; {} free in its heaps, between its blocks", Bytes(returned), Bytes(free)),
+                format!("{} returned; {} free in its heaps, between its blocks", about(returned), about(free)),
             ));
         }
-        let avoided = if gain.faults == 0 { String::new() } else { format!("; about {} avoided", count(gain.faults)) };
+        let avoided = match gain.verdict {
+            Verdict::Nothing => String::new(),
+            _ => format!("; at most {} avoided", count(gain.faults)),
+        };
         rows.push(("page faults", count(self.used.minor_faults) + &avoided));
-        if let Some(failure) = &self.last_failure {
-            rows.push(("last failure", failure.reason.lines().next().unwrap_or_default().to_owned()));
+        if let Some((_, reason)) = &self.last_failure {
+            rows.push(("last failure", reason.lines().next().unwrap_or_default().to_owned()));
         }
         rows
     }
@@ -181,7 +176,7 @@ impl Report {
         } else if !knows_fresh(&pool) {
             "nothing known of a gain by this allocator".to_owned()
         } else if cfg!(windows) {
-            "what was gained is not known: glibc is simulated, which Windows does not have".to_owned()
+            "what was gained is not known: it is estimated for glibc, which Windows does not have".to_owned()
         } else if gain.verdict == Verdict::Certain {
             format!("{} gained ({})", range(gain.seconds), shares(gain.share))
         } else if gain.verdict == Verdict::Perhaps {
@@ -218,17 +213,20 @@ impl Report {
             0 => String::new(),
             huge => format!(" ({} on huge pages)", percent(huge as f64 / (small + huge) as f64)),
         };
-        let (fresh, reused) = (bytes(small + huge), bytes(pool.recycled_bytes));
+        let (fresh, reused) = (about((small + huge) as usize), about(pool.recycled_bytes as usize));
         rows.push(("fresh memory", format!("at most {fresh}{on_huge}; {reused} reused")));
-        rows.push((name, format!("at most {} used, {} held", Bytes(pool.peak_in_use), Bytes(pool.peak_held))));
+        rows.push((name, format!("at most {} used, {} held", about(pool.peak_in_use), about(pool.peak_held))));
         if pool.refaulted_bytes as f64 > WORTH_KEEPING * pool.allocated_bytes as f64 {
             let keeps = if self.allocator.is_none() { "; decay=10 keeps it" } else { "" };
-            rows.push(("given back", format!("{} too early (needed again){keeps}", bytes(pool.refaulted_bytes))));
+            rows.push((
+                "given back",
+                format!("{} too early (needed again){keeps}", about(pool.refaulted_bytes as usize)),
+            ));
         }
     }
 
     /// What the figures alone would leave to be guessed.
-    fn remarks(&self) -> Vec<String> {
+    fn remarks(&self, gain: Gain) -> Vec<String> {
         let mut said = Vec::new();
         if let Some(why) = &self.refused {
             said.push(format!("not pooled: {why}"));
@@ -240,6 +238,9 @@ impl Report {
                 _ => ("Arrow's buffers", " where ARROW_DEFAULT_MEMORY_POOL is system"),
             };
             said.push(format!("{whose} have memory of their own and were not served; --all serves them{condition}"));
+        }
+        if gain.verdict == Verdict::Perhaps && !self.is_elsewhere() {
+            said.push("firsttouch compare measures whether anything was gained".to_owned());
         }
         if self.is_elsewhere() {
             let used = seconds(self.used.children);
@@ -267,12 +268,20 @@ impl Report {
             return Gain::default();
         };
         let pooled = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
-        let taken = Taken { plainly: self.plainly, pooled, cleared: 0.0 };
-        if taken.plainly.faults() <= pooled.faults() {
+        // All memory is taken to be used, as far as the page faults that the process took allow it.
+        let touched = (self.used.minor_faults as f64 / (pooled.faults() as f64).max(1.0)).min(1.0);
+        let most = Taken { plainly: self.plainly.most, pooled, cleared: 0.0 }.times(touched);
+        if most.saved_faults() == 0 {
             return Gain::default();
         }
+        // Only what was used again is certain: of what was fresh, huge pages may cost more where the machine has few left.
+        let fresh = pooled.bytes() as f64 / (self.plainly.least.bytes() as f64).max(1.0);
+        let again = touched * (1.0 - fresh.min(1.0));
+        let least = Taken { plainly: self.plainly.least, ..Taken::default() }.times(again);
+        let Some(price) = Price::measure() else { return Gain::default() };
+        let saved = Range { low: price.range(&least, None).low, high: price.range(&most, None).high };
         let used = self.used.user + self.used.kernel;
-        Price::measure().map_or_else(Gain::default, |price| Gain::of(&price, &taken, used, None))
+        Gain::of(most.saved_faults(), saved, |seconds| used + seconds.max(0.0))
     }
 }
 
@@ -281,8 +290,11 @@ fn knows_fresh(pool: &Stats) -> bool {
     pool.first_touched_small_bytes + pool.first_touched_huge_bytes + pool.recycled_bytes > 0
 }
 
-fn bytes(number: u64) -> Bytes {
-    Bytes(number as usize)
+/// A size as people write it: 4 GiB instead of the 4189436 KiB that they are exactly.
+fn about(size: usize) -> Bytes {
+    let unit = 1_usize << (size.max(1).ilog2() / 10 * 10);
+    let whole = size.saturating_add(unit / 2) / unit * unit;
+    Bytes(if whole.abs_diff(size) < unit / 200 { whole } else { size })
 }
 
 /// A duration with three significant digits: `1.25 s`, `12.3 ms`.
@@ -358,7 +370,8 @@ pub fn count(number: u64) -> String {
 mod tests {
     use super::*;
 
-    fn report(plainly: Fresh, recycled: u64) -> Report {
+    fn report(least: u64, most: u64, recycled: u64) -> Report {
+        let [least, most] = [least, most].map(|small| Fresh { small, huge: 0 });
         let pool = Stats {
             allocations: 10,
             recycled: 9,
@@ -368,49 +381,65 @@ mod tests {
             ..Stats::default()
         };
         let used = Usage { wall: 1.0, user: 0.8, kernel: 0.1, minor_faults: 12_345, ..Usage::default() };
+        let plainly = Bounds { least, most };
         Report { process: 7, used, pool: Some(pool), plainly, numpy: Some("2".into()), ..Report::default() }
     }
 
-    #[cfg(not(windows))]
-    #[test]
-    fn recycled_memory_is_no_gain_where_it_would_have_been_reused() {
-        let none = report(Fresh { small: 1 << 20, huge: 0 }, 9 << 20);
-        assert_eq!(none.gain().faults, 0);
-        assert!(
-            none.text(none.gain())
-                .starts_with("firsttouch, process 7: nothing gained, the C library reuses this memory, too\n")
-        );
-        let much = report(Fresh { small: 1 << 40, huge: 0 }, 9 << 20);
-        assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / crate::os::page_size() as u64);
-        let text = much.text(much.gain());
-        assert!(text.lines().next().is_some_and(|line| line.ends_with(" %)") && line.contains(" s gained (")));
-        assert!(text.contains("  page faults    12,345; about "), "{text}");
+    fn first_line(report: &Report) -> String {
+        report.text(report.gain()).lines().next().map(str::to_owned).unwrap_or_default()
     }
 
     #[cfg(not(windows))]
     #[test]
-    fn what_lies_on_huge_pages_is_a_gain_though_none_of_it_was_reused() {
-        let mut kept = report(Fresh { small: 1 << 40, huge: 0 }, 0);
+    fn the_first_line_says_no_more_than_is_known() {
+        let none = report(1 << 20, 1 << 20, 9 << 20);
+        assert_eq!(none.gain().faults, 0);
+        assert_eq!(first_line(&none), "firsttouch, process 7: nothing gained, the C library reuses this memory, too");
+        let perhaps = report(1 << 20, 1 << 40, 9 << 20);
+        assert!(first_line(&perhaps).contains(": perhaps gained, at most "), "{perhaps:?}");
+        let much = report(1 << 40, 1 << 40, 9 << 20);
+        assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / crate::os::page_size() as u64);
+        let line = first_line(&much);
+        assert!(line.ends_with(" %)") && line.contains(" s gained ("), "{line}");
+        let text = much.text(much.gain());
+        assert!(text.contains("  page faults    12,345; at most "), "{text}");
+    }
+
+    #[cfg(not(windows))]
+    #[test]
+    fn what_lies_on_huge_pages_is_perhaps_a_gain_though_none_of_it_was_reused() {
+        let mut kept = report(1 << 40, 1 << 40, 0);
+        kept.used.minor_faults = 1 << 20;
         let pool = kept.pool.as_mut().expect("made with one");
-        (pool.first_touched_small_bytes, pool.first_touched_huge_bytes) = (0, (1 << 40) + (1 << 30));
+        (pool.first_touched_small_bytes, pool.first_touched_huge_bytes) = (0, 1 << 40);
         if crate::os::huge_page_size().is_some() {
-            assert_eq!(kept.gain().verdict, Verdict::Certain);
+            assert_eq!(kept.gain().verdict, Verdict::Perhaps);
         }
+        kept.used.minor_faults = 1; // as little was used of it
+        assert_eq!(kept.gain().verdict, Verdict::Nothing);
     }
 
     #[test]
     fn a_process_of_no_time_has_figures() {
-        let plainly = Fresh { small: 0, huge: (1 << 20) + 4096 }; // huge pages cost less than the pool's base pages
-        let report = Report { used: Usage::default(), ..report(plainly, 9 << 20) };
+        let huge = Fresh { small: 0, huge: (1 << 20) + 4096 }; // huge pages cost less than the pool's base pages
+        let plainly = Bounds { least: huge, most: huge };
+        let report = Report { used: Usage::default(), plainly, ..report(0, 0, 9 << 20) };
         let json = report.json(report.gain());
         assert!(!json.contains("NaN") && !json.contains("inf"), "{json}");
     }
 
     #[test]
+    fn sizes_are_written_as_people_write_them() {
+        let written = |size| about(size).to_string();
+        assert_eq!([4_189_436 << 10, 0, 1023, 1 << 20].map(written), ["4 GiB", "0 bytes", "1023 bytes", "1 MiB"]);
+        assert_eq!(written((1 << 30) + (1 << 29)), "1.5 GiB");
+    }
+
+    #[test]
     fn requests_that_all_failed_are_no_arrays_that_were_not_counted() {
         let pool = Some(Stats { failures: 3, ..Stats::default() });
-        let none = Report { pool, allocator: Some("limited(pool(), 1)".into()), ..report(Fresh::default(), 0) };
-        assert!(none.text(none.gain()).starts_with("firsttouch, process 7: nothing served, 3 requests failed\n"));
+        let none = Report { pool, allocator: Some("limited(pool(), 1)".into()), ..report(0, 0, 0) };
+        assert_eq!(first_line(&none), "firsttouch, process 7: nothing served, 3 requests failed");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 /* Ends by _exit: at once, in a signal handler that interrupts malloc, in several threads together, or only in children; by
-   exit in such a handler, or while a thread waits for input; or by quick_exit. */
+   exit in such a handler, or while a thread waits for input. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -71,7 +71,6 @@ int main(int count, char **words) {
         usleep(100000);
         return 10;
     }
-    if (strcmp(how, "quick") == 0) quick_exit(8);
     if (strcmp(how, "children") == 0) {
         pid_t child = vfork();
         if (child == 0) _exit(0);

@@ -62,7 +62,7 @@ def trim(world: World, random: Random) -> None:
 
 
 def measured(world: World, random: Random) -> None:
-    with ft.measure(threads=random.choice(("all", "own"))) as found:
+    with ft.measure() as found:
         make(world, random)
         # Smaller ones are not counted, nor those of numpy_default(), in whose block a signal handler may run.
         ft.ones(100_000, "u1", allocator="pool()")

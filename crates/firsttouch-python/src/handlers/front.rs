@@ -74,7 +74,7 @@ fn is_glibcs() -> bool {
 }
 
 /// What glibc's thresholds were raised for, if `malloc` is glibc's.
-pub fn raised_for() -> Option<usize> {
+fn raised_for() -> Option<usize> {
     // A block that is mapped by itself raises the thresholds to the size that it has when it is freed. Freed at its whole
     // size, it changed the program: the Mandelbrot set took 5,756 page faults while it was recorded, and 24,624 without.
     // SAFETY: a block that nobody uses.

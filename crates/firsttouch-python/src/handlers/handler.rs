@@ -225,7 +225,9 @@ impl Handler {
                 // A budget serves the interpreter a little longer than arrays.
                 let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
                 let block = self.give(&**self.allocator(), request);
-                glibc::allocated(block as usize, request.size(), self.kind == Kind::Front);
+                if !block.is_null() {
+                    glibc::allocated(request.size(), self.kind == Kind::Front);
+                }
                 block
             }
             _ => self.give(&**self.allocator(), request),
@@ -297,7 +299,7 @@ fn followed(address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_v
     let old = owners::asked(address);
     let moved = guarded(resize);
     if !moved.is_null() {
-        glibc::resized((address.as_ptr() as usize, old), (moved as usize, size));
+        glibc::resized(old, size);
     }
     moved
 }
@@ -400,20 +402,27 @@ impl Handler {
             // SAFETY: as demanded, with the context of its functions.
             return unsafe { (self.next.free)(self.next.ctx, pointer, size) };
         }
-        match self.kind {
-            Kind::Front => glibc::freed(pointer as usize, size),
-            Kind::Raw => glibc::freed(pointer as usize, owners::asked(address)),
-            _ => {}
-        }
         observed::freed(pointer);
         // SAFETY: as demanded; each block goes to who made it.
         unsafe {
             if scope::take_back(address) {
                 return;
             }
+            // Of what scopes serve glibc is told nothing.
+            let follow = || match self.kind {
+                Kind::Front => glibc::freed(size),
+                Kind::Raw => glibc::freed(owners::asked(address)),
+                _ => {}
+            };
             match owners::find(address) {
-                Owner::Segment(owner) => owner.deallocate(address),
+                Owner::Segment(owner) => {
+                    follow();
+                    owner.deallocate(address);
+                }
                 Owner::Keeper(owner) => {
+                    if Arc::ptr_eq(&owner, self.allocator()) {
+                        follow();
+                    }
                     owner.deallocate(address);
                     let is_left_alone = Arc::strong_count(&owner) == 2; // by all but the registry
                     drop(owner);

@@ -14,10 +14,10 @@ pub struct ProfileRegion(Lock<Option<Region>>);
 #[pymethods]
 impl ProfileRegion {
     #[new]
-    fn open(py: Python<'_>, only_this_thread: bool) -> PyResult<Self> {
+    fn open(py: Python<'_>) -> PyResult<Self> {
         ensure_memory(py)?;
         watch(py)?;
-        Ok(Self(Lock::new(Some(py.detach(|| Region::open(only_this_thread))))))
+        Ok(Self(Lock::new(Some(py.detach(Region::open)))))
     }
 
     /// The counts so far.

@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 pub fn trace_begin(py: Python<'_>) -> PyResult<Option<&'static str>> {
     front::watch(py)?;
     let arrays_only = front::watch_buffers(py).err();
-    if !py.detach(|| trace::begin(front::raised_for().unwrap_or_default())) {
+    if !py.detach(trace::begin) {
         front::unwatch();
         return Err(PyOSError::new_err("the process is traced already"));
     }
@@ -56,8 +56,9 @@ fn as_json(found: &Trace, facts: &[(String, String)], used: &Usage, price: &Pric
     let touched = (seen.faults as f64 / (found.taken().plainly.faults() as f64).max(1.0)).min(1.0);
     let all = found.taken().times(touched);
     let processor = used.user + used.kernel;
-    let gain = Gain::of(price, &all, processor, Some(seen));
-    let (alone, in_program) = (price.saved(&all), price.range(&all, Some(seen)).middle());
+    let saved = price.range(&all, Some(seen));
+    let gain = Gain::of(all.saved_faults(), saved, |_| processor);
+    let (alone, in_program) = (price.saved(&all), saved.middle());
     let in_program = if alone > 0.0 { in_program / alone } else { 1.0 };
     let of_line = |(site, line): (usize, &Line)| {
         let (file, number, library) = call_sites::place(site as u64)

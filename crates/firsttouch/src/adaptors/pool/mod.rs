@@ -294,7 +294,8 @@ impl Pool {
         // Blocks that begin right before a huge page may be a huge page further apart. Where the process has a bound on address
         // space, that is worth more.
         let is_scarce = self.idle_space.load(Relaxed) != usize::MAX;
-        self.evidence.lock().pages(size, zeroed, self.for_arrays && !is_scarce)
+        let is_array = self.for_arrays && !request.is_of_interpreter();
+        self.evidence.lock().pages(size, zeroed, is_array && !is_scarce)
     }
 
     /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
