@@ -78,7 +78,7 @@ def _report(options: "dict[str, Any]") -> None:
         for found in hook.module.overruns(hook.allocator):
             speak.line(found)
     pattern: str = options.get("json") or ""
-    own_file = bool(pattern) and (main or settings.one_per_process(pattern))
+    own_file = bool(pattern) and (main or "%p" in pattern)
     on_screen = main and not options.get("quiet")
     if not own_file and not on_screen:
         return
@@ -101,7 +101,7 @@ def _report(options: "dict[str, Any]") -> None:
     if on_screen:
         speak.write(sys.__stderr__, text)
     if own_file:
-        _save(json, settings.filled(pattern))
+        _save(json, pattern.replace("%p", str(os.getpid())))
 
 
 def _has_memory(package: str) -> bool:

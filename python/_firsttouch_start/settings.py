@@ -51,13 +51,3 @@ def parsed(text: str) -> object:
         return make_scanner(_AsTheyAre)(text, 0)[0]  # type: ignore[arg-type]
     except StopIteration:
         raise ValueError(f"{text!r} is not valid JSON") from None
-
-
-def one_per_process(pattern: str) -> bool:
-    """Return whether the name of a file has the field %p, so that each process gets a file of its own."""
-    return any("%p" in piece for piece in pattern.split("%%"))
-
-
-def filled(pattern: str) -> str:
-    """Substitute the process number for %p, and a percent sign for %%."""
-    return "%".join(piece.replace("%p", str(os.getpid())) for piece in pattern.split("%%"))

@@ -1,13 +1,9 @@
 """Files of reports (--json, --html): names with %r and %p, and what cannot be written; options for every run."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
-
-from _firsttouch_start import settings
-from firsttouch.tools.cli import files
 
 from .conftest import Start, Write
 
@@ -37,7 +33,7 @@ ONES = "import numpy as np, sys; [np.ones(1 << 20) for _ in range(9)]; sys.exit(
     [
         (["run", "-q"], "<tr><td>large "),
         (
-            ["run", "-q", "--limit", "1GiB", "--json", "100%%.json"],
+            ["run", "-q", "--limit", "1GiB", "--json", "100%.json"],
             "<tr><td>allocator</td><td>limited(pool(), &#x27;1 GiB&#x27;)",
         ),
         (["advise", "-q"], "pooled memory"),
@@ -90,24 +86,6 @@ def test_rank_zero_speaks_for_all_and_each_has_its_file(firsttouch: Start, tmp_p
     assert found == {"one.json": 0, "r0.json": 0, "r3.json": 3}
     firsttouch("run", "--json", "r%r.json", "-c", IMPORT)
     assert json.loads((tmp_path / "r0.json").read_text())["rank"] is None
-
-
-@pytest.mark.parametrize(
-    ("pattern", "name", "fields"),
-    [
-        ("a-%p-%r.json", "a-{pid}-7.json", {"p", "r"}),
-        ("100%%p.json", "100%p.json", set()),
-        ("%", "%", set()),
-        ("%x%", "%x%", set()),
-        ("plain", "plain", set()),
-        ("%%%p", "%{pid}", {"p"}),
-    ],
-)
-def test_patterns(monkeypatch: pytest.MonkeyPatch, pattern: str, name: str, fields: set[str]) -> None:
-    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "7")
-    assert settings.filled(files.fill_rank(pattern)) == name.replace("{pid}", str(os.getpid()))
-    assert files.has_fields(pattern) == bool(fields)
-    assert settings.one_per_process(pattern) == ("p" in fields)
 
 
 FILE = ".config/firsttouch/run"

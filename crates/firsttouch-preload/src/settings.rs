@@ -89,7 +89,7 @@ impl Settings {
     }
 }
 
-/// The name of a file for a report as JSON. In it `%p` stands for the process and `%%` for a percent sign; `-` is standard output. Names are bytes.
+/// The name of a file for a report as JSON. In it `%p` stands for the process; `-` is standard output. Names are bytes.
 #[derive(Clone)]
 pub struct Pattern(pub Vec<u8>);
 
@@ -100,23 +100,14 @@ impl Pattern {
 
     /// Whether each process gets a file of its own.
     pub fn has_process(&self) -> bool {
-        self.of(0) != self.of(1)
+        self.0.windows(2).any(|two| two == b"%p")
     }
 
     /// The file of a process.
     pub fn of(&self, process: u32) -> PathBuf {
-        let mut name = Vec::new();
-        let mut bytes = self.0.iter().copied().peekable();
-        while let Some(byte) = bytes.next() {
-            match (byte, bytes.peek()) {
-                (b'%', Some(b'p')) => name.extend(process.to_string().into_bytes()),
-                (b'%', Some(b'%')) => name.push(b'%'),
-                _ => {
-                    name.push(byte);
-                    continue;
-                }
-            }
-            bytes.next();
+        let mut name = self.0.clone();
+        while let Some(at) = name.windows(2).position(|two| two == b"%p") {
+            name.splice(at..at + 2, process.to_string().into_bytes());
         }
         OsString::from_vec(name).into()
     }

@@ -34,24 +34,19 @@ def in_numpy(items: int) -> dict[str, Turns]:
     """Return a plain function, and decorated ones; the loop is in Python."""
     x, kept = np.arange(items), np.empty(items, np.int64)
 
-    def plain(x: Any) -> int:
+    def plain() -> Any:
         y = x + 1
-        return int(y.sum())
+        return y.sum()
 
-    def into_kept(x: Any) -> int:
+    def into_kept() -> Any:
         np.add(x, 1, out=kept)
-        return int(kept.sum())
+        return kept.sum()
 
-    def turns(function: Callable[[Any], int], count: int) -> None:
+    def turns(function: Callable[[], Any], count: int) -> None:
         for _ in range(count):
-            function(x)
+            function()
 
-    functions: tuple[Callable[[Any], int], ...] = (
-        plain,
-        ft.scratch(plain),
-        ft.scratch(ft.ScratchBuffer())(plain),
-        into_kept,
-    )
+    functions = plain, ft.scratch(plain), ft.scratch(ft.ScratchBuffer())(plain), into_kept
     return {way: partial(turns, function) for way, function in zip(WAYS, functions, strict=True)}
 
 

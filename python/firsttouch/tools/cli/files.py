@@ -2,7 +2,7 @@
 
 import os
 
-from _firsttouch_start import settings, speak
+from _firsttouch_start import speak
 from firsttouch.tools.cli import BadUsageError
 
 _VARIABLES = (
@@ -25,17 +25,12 @@ def rank() -> int | None:
 
 def has_fields(pattern: str) -> bool:
     """Return whether a file name contains %r or %p, so that several processes have files of their own."""
-    return any("%r" in piece or "%p" in piece for piece in pattern.split("%%"))
+    return "%r" in pattern or "%p" in pattern
 
 
 def fill_rank(pattern: str) -> str:
-    """Substitute the rank for %r; the process that gets the result substitutes the rest."""
-    return "%%".join(piece.replace("%r", str(rank() or 0)) for piece in pattern.split("%%"))
-
-
-def escape(name: str) -> str:
-    """Return the pattern of this very name: without fields."""
-    return name.replace("%", "%%")
+    """Substitute the rank for %r; the process that gets the result substitutes its number for %p."""
+    return pattern.replace("%r", str(rank() or 0))
 
 
 def checked(command: str, option: str, name: str, fields: bool = False) -> str:
@@ -49,7 +44,7 @@ def checked(command: str, option: str, name: str, fields: bool = False) -> str:
         raise BadUsageError(f"{command}: {option} takes a file to write, but {name} is a program")
     if name == "-":
         return name
-    path = settings.filled(fill_rank(name)) if fields else name
+    path = fill_rank(name).replace("%p", str(os.getpid())) if fields else name
     try:
         is_new = not os.path.exists(path)
         with open(path, "ab"):
@@ -59,7 +54,7 @@ def checked(command: str, option: str, name: str, fields: bool = False) -> str:
         folder = os.getcwd()
     except OSError as error:
         raise BadUsageError(f"{command}: cannot write {name}: {speak.reason(error)}") from None
-    return os.path.join(escape(folder) if fields else folder, name)
+    return os.path.join(folder, name)
 
 
 #: How a trace begins (crates/firsttouch-python/src/tools/trace.rs).

@@ -12,8 +12,7 @@ from firsttouch.tools.measuring import machine
 
 _DESCRIPTION = """\
 Show the memory configuration of this machine and process: page sizes, huge
-pages, NUMA nodes, the loaded malloc, and memory limits. Conclusions for arrays
-follow at the end.
+pages, NUMA nodes, the loaded malloc, and memory limits.
 """
 
 _EXAMPLES = """\
@@ -25,13 +24,10 @@ for example:
 
 def main(words: Sequence[str]) -> int:
     """Collect the facts, and print or write them."""
-    out = output.checked(_parser().parse(words), "--info")
-    facts, meaning = machine.describe(), list(machine.meaning()) or ["no problems found"]
-    if out.prints:
-        if not out.quiet:
-            print(*(_fold(f"{label:24}", words) for label, words in facts.items()), "", sep="\n")
-        print("what it means", *(_fold("  - ", sentence) for sentence in meaning), sep="\n")
-    out.save(lambda: facts | {"meaning": meaning})
+    out, facts = output.checked(_parser().parse(words), "--info"), machine.describe()
+    if out.prints and not out.quiet:
+        print(*(_fold(f"{label:24}", words) for label, words in facts.items()), sep="\n")
+    out.save(lambda: facts)
     return 0
 
 

@@ -24,7 +24,7 @@ COMMANDS = {
 }
 #: What stands in the place of a command, and is about this machine or installation.
 ABOUT = {
-    "--info": "show how this machine manages memory, and what that means",
+    "--info": "show how this machine manages memory",
     "--completion": "print the script that completes commands in bash and zsh",
 }
 

@@ -91,7 +91,7 @@ def main(words: Sequence[str]) -> int:
         given = {name: value for name, value in vars(named).items() if value not in (None, False)}
     _add_usual(given, found)
     settings = {name: check(given[name]) for name, check in _CHECKS.items() if name in given}
-    start = _of_other(found, settings) if found.executable is not None else _of_python(given, found, settings)
+    start = _starter(found, given, settings)
     if "limit" not in given and "html" not in given:
         start()
 
@@ -116,10 +116,9 @@ def _paged(name: str, settings: dict[str, Any], run: Callable[[], int]) -> int:
     pattern = settings.get("json", "")
     if files.has_fields(pattern):
         raise BadUsageError("run: --html shows the report of one process: beside it, --json takes no %r and %p")
-    out = Output("run", json=pattern.replace("%%", "%") or None, html=files.checked("run", "--html", name))
+    out = Output("run", json=pattern or None, html=files.checked("run", "--html", name))
     with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
-        path = os.path.join(folder, "report.json")
-        settings["json"] = files.escape(path)
+        path = settings["json"] = os.path.join(folder, "report.json")
         status = run()
         try:
             with open(path, encoding="utf-8") as file:
@@ -133,29 +132,24 @@ def _paged(name: str, settings: dict[str, Any], run: Callable[[], int]) -> int:
     return status
 
 
-def _of_python(given: dict[str, Any], found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn]:
-    """Return what becomes a Python program."""
-    words = program.python(found)
-    if "all" not in given:
-        return lambda: program.start(words, settings)
-    _check(words[0])
-    if any(option in settings for option in _OF_PYTHON):  # which the start-up hook obeys, and reports on
-        return lambda: program.become(words[0], words, _preloaded({"quiet": True}, program.environment(settings)))
-    return lambda: program.become(words[0], words, _preloaded(settings, _without_ours()))
-
-
-def _of_other(found: Program, settings: dict[str, Any]) -> Callable[[], NoReturn]:
-    """Return what becomes another program."""
-    path = found.executable or ""
-    for option in _OF_PYTHON:
-        if option in settings:
-            raise BadUsageError(f"run: --{option} is for Python programs, and {path} is not one")
-    _check(path)
-    return lambda: program.become(path, found.words, _preloaded(settings, _without_ours()))
-
-
-def _without_ours() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != VARIABLE}
+def _starter(found: Program, given: dict[str, Any], settings: dict[str, Any]) -> Callable[[], NoReturn]:
+    """Return what becomes the program."""
+    path, words = found.executable, found.words
+    asked = [option for option in _OF_PYTHON if option in settings]
+    if path is None:
+        words = tuple(program.python(found))
+        if "all" not in given:
+            return lambda: program.start(words, settings)
+        path = words[0]
+    elif asked:
+        raise BadUsageError(f"run: --{asked[0]} is for Python programs, and {path} is not one")
+    why = preload.missing() or _obstacle(path)
+    if why:
+        raise BadUsageError(f"run: cannot serve {path}: {why}")
+    if asked:  # which the start-up hook obeys, and reports on
+        return lambda: program.become(path, words, _preloaded({"quiet": True}, program.environment(settings)))
+    outer = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    return lambda: program.become(path, words, _preloaded(settings, outer))
 
 
 #: Where options for every run stand: those of the variable precede those of the file, and the command line's all.
@@ -254,14 +248,8 @@ _INTERPRETER = 3
 _LOOKED_AT = 1 << 20
 
 
-def _check(path: str) -> None:
-    """Reject a program that the library cannot serve, with the reason."""
-    why = preload.missing() or _obstacle(path)
-    if why:
-        raise BadUsageError(f"run: cannot serve {path}: {why}")
-
-
 def _obstacle(path: str) -> str | None:
+    """Return why the library cannot serve a program."""
     try:
         with open(path, "rb") as file:
             content = file.read(_LOOKED_AT)

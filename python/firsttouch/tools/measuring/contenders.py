@@ -116,7 +116,7 @@ def environment(contender: Contender, report: str | None = None) -> dict[str, st
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
     kept.setdefault("PYTHONHASHSEED", "0")  # the order of sets must not differ between runs
     found = {**kept, **contender.environment}
-    file = None if report is None else f"{report.replace('%', '%%')}/%p.json"
+    file = None if report is None else f"{report}/%p.json"
     if contender == PRELOADED:
         found[preload.VARIABLE] = f"quiet=1 json={file}" if file else "quiet=1"
     elif contender.install:

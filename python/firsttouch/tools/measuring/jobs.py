@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from ctypes import wintypes
-from typing import Any, Self
+from typing import Any
 
 assert sys.platform == "win32"
 
@@ -82,64 +82,45 @@ def faults() -> int:
     return int(_memory(_kernel.GetCurrentProcess()).faults)
 
 
-def _handle(process: Any) -> wintypes.HANDLE:
-    return wintypes.HANDLE(int(process._handle))
-
-
-class Job:
-    """A job: when it is closed, at the latest by the end of this process, its processes and their children end."""
-
-    def __init__(self) -> None:
-        self._handle = wintypes.HANDLE(_kernel.CreateJobObjectW(None, None))
-        _check(self._handle.value or 0)
-        limits = _Limits(flags=_KILL_ON_CLOSE)
-        size = ctypes.sizeof(limits)
-        _check(_kernel.SetInformationJobObject(self._handle, _LIMITS, ctypes.byref(limits), size))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _kernel.CloseHandle(self._handle)
-
-    def start(self, command: Sequence[str], **options: Any) -> subprocess.Popen[str]:
-        """Start a process that is in the job from its first instruction on; Ctrl-C does not reach it."""
-        flags = subprocess.CREATE_NEW_PROCESS_GROUP | _SUSPENDED
-        process: subprocess.Popen[str] = subprocess.Popen(command, creationflags=flags, **options)
-        handle = _handle(process)
-        try:
-            _check(_kernel.AssignProcessToJobObject(self._handle, handle))
-        except OSError:
-            process.kill()
-            raise
-        _resume(handle)
-        return process
-
-    def used(self, process: subprocess.Popen[str]) -> dict[str, Any]:
-        """Return the seconds, faults and bytes of a process that has ended, and of its children.
-
-        The peak is that of the process alone. What wine does not count of a job is the process's.
-        """
-        handle = _handle(process)
-        found, memory = _Accounting(), _memory(handle.value)
-        size = ctypes.sizeof(found)
-        _check(_kernel.QueryInformationJobObject(self._handle, _ACCOUNTING, ctypes.byref(found), size, None))
-        system, user = (ctypes.c_int64() for _ in range(2))
-        ignored = ctypes.byref(ctypes.c_int64())
-        _check(_kernel.GetProcessTimes(handle, ignored, ignored, ctypes.byref(system), ctypes.byref(user)))
-        return {
-            "user": max(found.user, user.value) / _TICKS,
-            "system": max(found.system, system.value) / _TICKS,
-            "minor_faults": max(found.faults, memory.faults),
-            "peak_bytes": memory.peak,
-        }
-
-
 def once(command: Sequence[str], environment: Mapping[str, str], files: Mapping[str, str]) -> dict[str, Any]:
-    """Run a command with these files as its streams, and return what it used; what it leaves running ends then."""
-    with contextlib.ExitStack() as open_:
-        streams = {name: open_.enter_context(open(file, _MODES[name])) for name, file in files.items()}
-        job, begin = open_.enter_context(Job()), time.monotonic()
-        process = job.start(command, env=dict(environment), **streams)
-        status = process.wait()
-        return {"wall": time.monotonic() - begin, "status": status, **job.used(process)}
+    """Run a command with these files as its streams, and return what it used; what it leaves running ends then.
+
+    It is in a job from its first instruction on, and its children with it: they end when the job is closed, at the
+    latest by the end of this process. Ctrl-C does not reach them.
+    """
+    with contextlib.ExitStack() as opened:
+        streams: dict[str, Any] = {name: opened.enter_context(open(file, _MODES[name])) for name, file in files.items()}
+        job = wintypes.HANDLE(_kernel.CreateJobObjectW(None, None))
+        _check(job.value or 0)
+        opened.callback(_kernel.CloseHandle, job)
+        limits = _Limits(flags=_KILL_ON_CLOSE)
+        _check(_kernel.SetInformationJobObject(job, _LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)))
+        begin, flags = time.monotonic(), subprocess.CREATE_NEW_PROCESS_GROUP | _SUSPENDED
+        started: Any = subprocess.Popen(command, creationflags=flags, env=dict(environment), **streams)
+        process = wintypes.HANDLE(int(started._handle))
+        try:
+            _check(_kernel.AssignProcessToJobObject(job, process))
+        except OSError:
+            started.kill()
+            raise
+        _resume(process)
+        status = started.wait()
+        return {"wall": time.monotonic() - begin, "status": status, **_used(job, process)}
+
+
+def _used(job: wintypes.HANDLE, process: wintypes.HANDLE) -> dict[str, Any]:
+    """Return the seconds, faults and bytes of a process that has ended, and of its children.
+
+    The peak is that of the process alone. What wine does not count of a job is the process's.
+    """
+    found, memory = _Accounting(), _memory(process.value)
+    _check(_kernel.QueryInformationJobObject(job, _ACCOUNTING, ctypes.byref(found), ctypes.sizeof(found), None))
+    system, user, ignored = (ctypes.c_int64() for _ in range(3))
+    ended = ctypes.byref(ignored)
+    _check(_kernel.GetProcessTimes(process, ended, ended, ctypes.byref(system), ctypes.byref(user)))
+    return {
+        "user": max(found.user, user.value) / _TICKS,
+        "system": max(found.system, system.value) / _TICKS,
+        "minor_faults": max(found.faults, memory.faults),
+        "peak_bytes": memory.peak,
+    }

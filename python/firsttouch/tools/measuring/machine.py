@@ -1,4 +1,4 @@
-"""The machine's memory: its facts, and what they mean for arrays.
+"""The machine's memory: its facts.
 
 Files of the kernel are read below a root, which tests replace. Any of them may be missing.
 """
@@ -9,7 +9,6 @@ import mmap
 import os
 import platform
 import sys
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -97,37 +96,3 @@ def _mallocs(root: Path) -> list[str]:
     """Return the loaded libraries that replace the C library's malloc."""
     paths = {line.split(maxsplit=5)[-1] for line in read(root / "proc/self/maps").splitlines()}
     return sorted(path for path in paths if path[:1] == "/" and any(peer in Path(path).name for peer in LIBRARIES))
-
-
-def meaning(root: Path = ROOT) -> Iterator[str]:
-    """Yield what follows for arrays, as sentences."""
-    if sys.platform != "linux":
-        yield f"{platform.system()} tells nothing here: firsttouch reads these facts from Linux's /proc and /sys"
-        return
-    mode = chosen(root / _THP / "enabled")
-    if mode == "never":
-        yield (
-            "transparent huge pages are off (never): every small page of a new array takes a page fault;"
-            " `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` as root turns them on"
-        )
-    elif mode == "always":
-        yield "THP is `always`: arrays get huge pages anyway, and sparsely touched memory may become resident in full"
-    for size, count in _reserved(root):
-        yield f"{count} huge pages of {size} are reserved and free: no other program can use that memory"
-    if read(root / "sys/devices/system/node/has_memory") not in ("", "0"):
-        yield "several NUMA nodes: memory is placed on the node of the thread that touches it first"
-    if loaded := _mallocs(root):
-        yield f"{', '.join(loaded)} replaces malloc; under firsttouch it still serves everything but large arrays"
-    _, group, address_space, data = _firsttouch.memory_bounds()
-    if group:
-        left = units.size(max(0, group[0] - group[1]))
-        yield (
-            f"the control group is limited to {units.size(group[0])} ({left} left):"
-            " beyond that the kernel kills processes; the pool keeps less idle memory when little is left"
-        )
-    for limit, command in ((address_space, "ulimit -v"), (data, "ulimit -d")):
-        if limit:
-            size = units.size(limit[0])
-            yield f"{command} is {size}: reserved but unused memory counts, too; larger arrays fail"
-    if read(root / "proc/sys/vm/overcommit_memory") == "2":
-        yield "overcommit is strict: every mapped byte counts, touched or not, so sparse arrays count in full"
