@@ -14,7 +14,8 @@ from pathlib import Path
 from benchmarks import peers
 from benchmarks.experiments import NAMES
 from benchmarks.measuring import Section, conduct, markdown, table_markdown
-from firsttouch.tools.measuring.machine import available, describe
+from firsttouch._firsttouch import headroom
+from firsttouch.tools.measuring.machine import describe
 from firsttouch.tools.measuring.report import Table
 from firsttouch.tools.measuring.worker import touch
 
@@ -54,7 +55,7 @@ def main() -> int:
     machine = table_markdown(Table("The machine", ("what", "value"), list(describe().items())))
     print(machine, flush=True)
     if not given.quick:
-        touch(int(available() * 0.8))
+        touch(int(headroom() * 0.8))
     for name in given.names or NAMES:
         section = run(name, given.quick)
         print(markdown(section), flush=True)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from firsttouch._firsttouch import headroom
 from firsttouch._internal import units
 from firsttouch.tools.bench.common import KIB, MIB, ROOM, name
 from firsttouch.tools.measuring.contenders import TUNED_GLIBC, Contender, preloaded
-from firsttouch.tools.measuring.machine import available
 from firsttouch.tools.measuring.processes import ask
 from firsttouch.tools.measuring.report import Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
@@ -82,7 +82,7 @@ def conduct(run: Callable[[], Section], quick: bool) -> Section:
 
 def fitting(sizes: Sequence[int], arrays: int) -> tuple[list[int], list[str]]:
     """Return the sizes at which that many arrays fit into most of the free memory, and a note about the others."""
-    room = int(available() * ROOM)
+    room = int(headroom() * ROOM)
     left_out = [name(size) for size in sizes if size * arrays > room]
     notes = [f"Left out for lack of memory: {', '.join(left_out)}."] if left_out else []
     return [size for size in sizes if size * arrays <= room], notes

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from demo.measure import CommandError, Cost, middle, run
+from firsttouch.tools.measuring.processes import Run, once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,10 @@ PROGRAM = Path(__file__).resolve().with_name("terrain.py")
 PLAIN = "python"
 POOLED = "firsttouch run"
 ENOUGH = 5  # fewer rounds agree too often by chance
+
+
+class CommandError(Exception):
+    """A command that failed; the message contains its output."""
 
 
 def commands(report: Path) -> dict[str, list[str]]:
@@ -39,6 +43,15 @@ def environment() -> dict[str, str]:
     return {**kept, "MPLCONFIGDIR": str(Path(sys.prefix) / "matplotlib")}
 
 
+def run(command: Sequence[str], folder: Path) -> tuple[str, Run]:
+    """Return what the command printed, and what the kernel counted of it and its children."""
+    out, err = folder / "out", folder / "err"
+    cost = once(command, environment(), os.devnull, str(out), str(err))
+    if cost.status != 0:
+        raise CommandError(f"{' '.join(command)} {cost.ended}:\n{err.read_text(errors='replace')}")
+    return out.read_text(), cost
+
+
 def check_pooled(report: Path) -> None:
     """Raise if a run did not use the pool, because its cost would appear under the wrong name."""
     said = json.loads(report.read_text())
@@ -47,10 +60,10 @@ def check_pooled(report: Path) -> None:
         raise CommandError(f"{POOLED} ran without the pool: {said['not_pooled_because']}")
 
 
-def measure(rounds: int) -> tuple[dict[str, set[str]], dict[str, list[Cost]]]:
+def measure(rounds: int) -> tuple[dict[str, set[str]], dict[str, list[Run]]]:
     """Return what each way printed and cost; the order changes from round to round."""
     printed: dict[str, set[str]] = {PLAIN: set(), POOLED: set()}
-    costs: dict[str, list[Cost]] = {PLAIN: [], POOLED: []}
+    costs: dict[str, list[Run]] = {PLAIN: [], POOLED: []}
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
@@ -58,7 +71,7 @@ def measure(rounds: int) -> tuple[dict[str, set[str]], dict[str, list[Cost]]]:
             ways = list(commands(report).items())
             for way, command in ways if number % 2 else reversed(ways):
                 say(f"round {number} of {rounds}: {way}" if number else f"to fill the file cache, not counted: {way}")
-                text, cost = run(command, environment())
+                text, cost = run(command, Path(folder))
                 printed[way].add(text)
                 if way == POOLED:
                     check_pooled(report)
@@ -79,18 +92,19 @@ def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def table(costs: dict[str, list[Cost]]) -> str:
+def table(costs: dict[str, list[Run]]) -> str:
     """Return the medians of each way, one line each."""
     head = f"{'time':>9}{'processor time':>18}{'in the kernel':>17}{'page faults':>15}{'peak memory':>15}"
     lines = [" " * 16 + head]
     for way, runs in costs.items():
-        mid = middle(runs)
-        times = f"{mid.wall:7.2f} s{mid.processor:16.2f} s{mid.kernel:15.2f} s"
-        lines.append(f"{way:16}{times}{mid.faults:15,}{mid.peak:11.0f} MiB")
+        names = ("wall", "processor", "system", "minor_faults", "peak_bytes")
+        wall, processor, kernel, faults, peak = (median(getattr(run, name) for run in runs) for name in names)
+        times = f"{wall:7.2f} s{processor:16.2f} s{kernel:15.2f} s"
+        lines.append(f"{way:16}{times}{faults:15,.0f}{peak / 2**20:11.0f} MiB")
     return "\n".join(lines)
 
 
-def verdict(costs: dict[str, list[Cost]]) -> str:
+def verdict(costs: dict[str, list[Run]]) -> str:
     """Return one sentence: the ratio of adjacent runs, without claiming a gain if the rounds disagree."""
     pairs = zip(costs[PLAIN], costs[POOLED], strict=True)
     ratios = sorted(plain.wall / pooled.wall for plain, pooled in pairs)
@@ -105,7 +119,7 @@ def verdict(costs: dict[str, list[Cost]]) -> str:
     return f"The rounds disagree ({spread} times as fast): no difference is demonstrated."
 
 
-def busy(costs: dict[str, list[Cost]]) -> str:
+def busy(costs: dict[str, list[Run]]) -> str:
     """Return a warning if the runs had to wait for a processor; the program uses one thread."""
     runs = [cost for way in costs.values() for cost in way]
     waited = sum(cost.wall for cost in runs) / sum(cost.processor for cost in runs)

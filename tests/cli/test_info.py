@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firsttouch import _firsttouch
-from firsttouch.tools.measuring.machine import available, describe
+from firsttouch.tools.measuring.machine import describe
 
 from .conftest import Start
 
@@ -43,4 +43,4 @@ def test_a_control_group_that_is_nearly_full(monkeypatch: pytest.MonkeyPatch) ->
     bounds = [(9 * GIB, GIB), (4 * GIB, 4 * GIB - (64 << 20)), None, None]
     monkeypatch.setattr(_firsttouch, "memory_bounds", lambda: bounds)
     assert describe()["control group"].startswith("4 GiB, of which 3.9")
-    assert 0 < available() < 1 << 50
+    assert 0 < _firsttouch.headroom() < 1 << 50

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from firsttouch._firsttouch import headroom
 from firsttouch._internal import units
-from firsttouch.tools.measuring.machine import available
 from firsttouch.tools.measuring.report import Picture, Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
 
@@ -54,7 +54,7 @@ class Settings:
 
         Raises :exc:`ValueError` if none fits.
         """
-        most = int(available() * ROOM) // arrays
+        most = int(headroom() * ROOM) // arrays
         sizes = [size for size in self.sizes or (quick if self.quick else full) if size <= most]
         if not sizes:
             raise ValueError(f"not enough memory for {units.count(arrays, 'array')}: {name(most)} fit")

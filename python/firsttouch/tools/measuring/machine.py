@@ -42,12 +42,6 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def available() -> int:
-    """Return the bytes that this process may still use: the machine's free memory, or what control groups allow."""
-    free: int = _firsttouch.headroom()
-    return free
-
-
 def describe(root: Path = ROOT) -> dict[str, str]:
     """Return what a reader needs to know of this machine and process, by label."""
     cpu, memory = _fields(root / "proc/cpuinfo"), _fields(root / "proc/meminfo")
@@ -58,7 +52,9 @@ def describe(root: Path = ROOT) -> dict[str, str]:
     found = {
         "CPU": cpu.get("model name") or platform.processor() or platform.machine(),
         "processors": f"{processors()} usable of {os.cpu_count()}",
-        "memory": f"{units.size(int(total) << 10)}, {units.size(available())} available" if total.isdecimal() else "",
+        "memory": f"{units.size(int(total) << 10)}, {units.size(_firsttouch.headroom())} available"
+        if total.isdecimal()
+        else "",
         "control group": group and f"{units.size(group[0])}, of which {units.size(group[1])} are used",
         "address space": address_space and units.size(address_space[0]),
         "data": data and units.size(data[0]),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +56,6 @@ class Picture:
 
 def save_pictures(pictures: Sequence[Picture], path: Path) -> None:
     """Draw all pictures below each other into one file; its extension selects matplotlib's format."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     heights = [picture.height for picture in pictures]
@@ -65,10 +64,7 @@ def save_pictures(pictures: Sequence[Picture], path: Path) -> None:
     for axes, picture in zip(grid[:, 0], pictures, strict=True):
         axes.set_title(textwrap.fill(picture.title, 90))
         picture.draw(axes)
-    # By default an SVG contains the date and random names; without them, the same figures produce the same file.
-    drawn: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix.lower() in (".svg", ".svgz") else {}
-    with rc_context({"svg.hashsalt": path.stem}):
-        figure.savefig(path, **drawn)
+    figure.savefig(path)
 
 
 _STYLE = """
