@@ -52,7 +52,7 @@ class Inspection(NamedTuple):
     pages: int
     """Number of base pages from the first element in memory to the last."""
     allocator: Allocator | None
-    """Allocator that made the memory; ``None`` if NumPy did not allocate it."""
+    """Allocator that made the memory; ``None`` if neither NumPy nor firsttouch did."""
     shared: bool
     """Whether the memory is shared between processes (:func:`firsttouch.shared`, a file)."""
     receipt: Receipt | None
@@ -117,7 +117,7 @@ def _rows(found: Inspection) -> Iterator[tuple[str, ...]]:
     offset, alignment = found.address % mmap.PAGESIZE, found.address & -found.address
     begin = f"{units.size(offset)} into its page" if offset else "at the start of a page"
     yield "address", f"{found.address:#x}, aligned to {units.size(alignment)}, {begin}"
-    yield "allocator", "none: NumPy did not allocate it" if found.allocator is None else repr(found.allocator)
+    yield "allocator", "none of NumPy's or firsttouch's" if found.allocator is None else repr(found.allocator)
     if found.shared:
         yield "shared", "processes that map it see the same memory"
     if found.receipt is not None:

@@ -169,8 +169,7 @@ def migrate(a: np.ndarray, numa: Policy) -> Migrated:
 
     Notes
     -----
-    If `a` is the whole of an array made by ``pages(numa=...)``, pages that do not exist yet will come from there as
-    well. Of other arrays only existing pages are moved, since their memory may serve another array next.
+    Only existing pages are moved. Those that do not exist yet will come from where the allocator says.
 
     Examples
     --------
@@ -179,7 +178,7 @@ def migrate(a: np.ndarray, numa: Policy) -> Migrated:
 
     """
     start, nbytes = byte_range("migrate()", a)
-    return Migrated(*_firsttouch.migrate_range(start, nbytes, numa, _firsttouch.get_allocator(_owner(a))))
+    return Migrated(*_firsttouch.migrate_range(start, nbytes, numa))
 
 
 def receipt(a: np.ndarray) -> Receipt | None:

@@ -17,12 +17,3 @@ def test_a_scratch_buffer_over_a_pool_over_placed_pages() -> None:
     large = buffer.zeros(1 << 20)
     receipt = granted(np.frombuffer(large, np.uint8))
     assert "numa='bind:0'" in receipt.asked  # large ones are the pool's
-
-
-def test_what_a_pool_will_use_again_is_not_bound_elsewhere() -> None:
-    pool, pages = ft.pool(ft.pages(numa="bind:0")), ft.pages(numa="bind:0")
-    for allocator, policy in ((pool, "bind:0"), (ft.filled(pages), "interleave:0"), (pages, "interleave:0")):
-        array = allocator.zeros(4 << 20, np.uint8)
-        ft.migrate(array, "interleave:all")
-        receipt = granted(array)
-        assert receipt.numa == policy

@@ -128,7 +128,7 @@ def test_the_text_is_a_table() -> None:
     found = ft.inspect(array)
     text = str(found)
     assert repr(found) == text
-    for words in ("array of uint8, 16,384: 16 KiB", "none: NumPy did not allocate it", "4 of 4 KiB", "75 %", "on node"):
+    for words in ("array of uint8, 16,384: 16 KiB", "none of NumPy's or firsttouch's", "4 of 4 KiB", "75 %", "on node"):
         assert words in text
 
 

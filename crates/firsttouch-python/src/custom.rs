@@ -152,15 +152,6 @@ pub fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     if let Some(living) = living(candidate) {
         return Ok(PyAllocator::ours(living));
     }
-    for method in ["allocate", "deallocate"] {
-        if !candidate.getattr_opt(method)?.is_some_and(|found| found.is_callable()) {
-            return Err(PyTypeError::new_err(format!(
-                "{} has no method {method}(): a custom allocator implements allocate(nbytes, alignment, zeroed) -> \
-                 address and deallocate(address, nbytes)",
-                candidate.get_type().name()?
-            )));
-        }
-    }
     let name = candidate.get_type().name()?.to_string();
     let expression = candidate.repr()?.to_string();
     let object = Arc::new(PythonAllocator { object: candidate.clone().unbind(), name });

@@ -3,8 +3,8 @@
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::factories;
 use crate::python::values::{PyMemoryError, PyValueError};
-use firsttouch::adaptors::{Filled, Limited, Origin};
-use firsttouch::allocator::{Allocator, find};
+use firsttouch::adaptors::Origin;
+use firsttouch::allocator::find;
 use firsttouch::numa::{Outer, Policy, Topology};
 use firsttouch::os;
 use firsttouch::pages::migration::{self, migrate};
@@ -16,8 +16,6 @@ use firsttouch::why::why;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::any::Any;
-use std::sync::Arc;
 
 // ---- Placed pages: the receipts of what was granted ------------------------------------------------------------------
 
@@ -86,27 +84,13 @@ pub fn touch_range(py: Python<'_>, address: usize, nbytes: usize, write: bool, t
     })
 }
 
-/// The placed pages, if freed blocks return to them at once: a block kept by a pool will serve another array.
-fn whose(native: &Arc<dyn Allocator>) -> Option<&Pages> {
-    let any: &dyn Any = native.as_ref();
-    let passes = any.is::<Limited>() || any.is::<Filled>();
-    any.downcast_ref().or_else(|| native.upstream().filter(|_| passes).and_then(whose))
-}
-
 /// Bytes that were moved, were in place, are not resident, could not be moved, and why.
 type MovedBytes = (usize, usize, usize, usize, Option<String>);
 
 /// Moves pages according to a policy. Returns the bytes that were moved, were in place, are not resident, could not be moved,
 /// and why.
 #[pyfunction]
-#[pyo3(signature = (address, nbytes, numa, allocator=None))]
-pub fn migrate_range(
-    py: Python<'_>,
-    address: usize,
-    nbytes: usize,
-    numa: &Bound<'_, PyAny>,
-    allocator: Option<&PyAllocator>,
-) -> PyResult<MovedBytes> {
+pub fn migrate_range(py: Python<'_>, address: usize, nbytes: usize, numa: &Bound<'_, PyAny>) -> PyResult<MovedBytes> {
     let numa = factories::policy("numa", numa)?;
     if nbytes == 0 {
         return Ok((0, 0, 0, 0, None));
@@ -116,12 +100,6 @@ pub fn migrate_range(
         .map_err(PyValueError::new_err)?
         .within(&Outer::now(Topology::read().with_memory()))
         .map_err(refused)?;
-    // Pages that are not resident yet follow, if the block is a mapping of its own.
-    if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(whose)
-        && pages.receipt(address).is_some_and(|(start, receipt)| (start, receipt.asked) == (address, nbytes))
-    {
-        let _ = pages.rebind(address, &orders); // the resident pages show whether it worked
-    }
     let done = py.detach(|| migrate((address, nbytes), &orders));
     let sum = done.map_err(|error| refused(Reason::of(error)))?;
     Ok((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string())))

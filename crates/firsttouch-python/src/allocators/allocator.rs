@@ -13,13 +13,6 @@ use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// Who allocates.
-enum Maker {
-    Ours(Arc<dyn Allocator>),
-    NumPy,
-    Foreign(String),
-}
-
 /// A source of memory for arrays, with NumPy's constructors as methods; ``repr`` is the expression that makes it.
 ///
 /// An allocator may be used from any thread. Two are equal if they allocate from the same memory.
@@ -40,7 +33,8 @@ enum Maker {
 /// True
 #[pyclass(name = "Allocator", module = "firsttouch", subclass, frozen, weakref)]
 pub struct PyAllocator {
-    maker: Maker,
+    /// `None` stands for NumPy's own.
+    native: Option<Arc<dyn Allocator>>,
     /// The capsule of its handler, once it was used.
     capsule: PyOnceLock<Py<PyAny>>,
     /// Of the object of a scope: new arrays need it to be open.
@@ -48,12 +42,12 @@ pub struct PyAllocator {
 }
 
 impl PyAllocator {
-    fn new(maker: Maker) -> Self {
-        Self { maker, capsule: PyOnceLock::new(), opening: None }
+    fn new(native: Option<Arc<dyn Allocator>>) -> Self {
+        Self { native, capsule: PyOnceLock::new(), opening: None }
     }
 
     pub fn ours(allocator: Arc<dyn Allocator>) -> Self {
-        Self::new(Maker::Ours(allocator))
+        Self::new(Some(allocator))
     }
 
     /// The allocator of a scope on a buffer.
@@ -64,16 +58,7 @@ impl PyAllocator {
     }
 
     pub fn numpy() -> Self {
-        Self::new(Maker::NumPy)
-    }
-
-    pub fn foreign(name: String) -> Self {
-        Self::new(Maker::Foreign(name))
-    }
-
-    /// Whether it stands for another library's memory handler.
-    pub fn is_foreign(&self) -> bool {
-        matches!(self.maker, Maker::Foreign(_))
+        Self::new(None)
     }
 
     pub fn capsule(&self) -> &PyOnceLock<Py<PyAny>> {
@@ -82,22 +67,14 @@ impl PyAllocator {
 
     /// The allocator in Rust, if it is one of ours.
     pub fn native(&self) -> Option<&Arc<dyn Allocator>> {
-        match &self.maker {
-            Maker::Ours(allocator) => Some(allocator),
-            _ => None,
-        }
+        self.native.as_ref()
     }
 
     pub fn expression(&self) -> String {
-        match &self.maker {
-            Maker::Ours(allocator) => allocator.expression(),
-            Maker::NumPy => "numpy_default()".into(),
-            Maker::Foreign(name) => format!("<the memory handler {name:?} of another library>"),
-        }
+        self.native().map_or_else(|| "numpy_default()".into(), |native| native.expression())
     }
 
-    /// The allocator in Rust. If NumPy or another library allocates, fails with an error that names `caller`, like
-    /// `pool()`.
+    /// The allocator in Rust. If it is NumPy's, fails with an error that names `caller`, like `pool()`.
     pub fn require_native(&self, caller: &str) -> PyResult<Arc<dyn Allocator>> {
         self.native().cloned().ok_or_else(|| {
             PyTypeError::new_err(format!(
@@ -121,12 +98,8 @@ impl PyAllocator {
     }
 
     /// Identifies the allocator, for comparison and hashing.
-    pub fn key(&self) -> (usize, &str) {
-        match &self.maker {
-            Maker::Ours(allocator) => (Arc::as_ptr(allocator).cast::<()>() as usize, ""),
-            Maker::NumPy => (1, ""),
-            Maker::Foreign(name) => (2, name),
-        }
+    pub fn key(&self) -> usize {
+        self.native().map_or(0, |native| Arc::as_ptr(native).cast::<()>() as usize)
     }
 }
 
@@ -134,7 +107,7 @@ impl Drop for PyAllocator {
     fn drop(&mut self) {
         // Only the registry may keep it then.
         let is_last = self.native().is_some_and(|native| Arc::strong_count(native) <= 2);
-        drop(std::mem::replace(&mut self.maker, Maker::NumPy));
+        drop(self.native.take());
         if is_last {
             owners::sweep();
         }

@@ -53,11 +53,8 @@ fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
 
 /// A capsule of NumPy's own handler, as it was before anything was installed, but for one thing: an array may get another's
 /// data, so each block is freed by its owner, as by the front. Nobody else's handler can be had again.
-fn numpys<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
+fn numpys(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static ONE: First<Handler> = First::new();
-    if allocator.is_foreign() {
-        return Err(PyTypeError::new_err(format!("{} cannot be used from here", allocator.expression())));
-    }
     ensure_front(py);
     let &(_, next) = NumPy::get(py)?.own_handler(py)?;
     let handler = ONE.get_or_init(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next));
@@ -79,7 +76,7 @@ pub fn named<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&
     let made = allocator.capsule().get_or_make(py, || {
         ensure_memory(py)?;
         let made = match allocator.native() {
-            None => numpys(py, allocator),
+            None => numpys(py),
             Some(native) => {
                 let &(_, next) = NumPy::get(py)?.own_handler(py)?;
                 around(py, Handler::new(Kind::Context, native.clone(), small(native.as_ref()), next))
@@ -132,33 +129,31 @@ pub fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
     NumPy::get(before.py())?.set_current(&nearest_open(before.clone())?).map(|_| ())
 }
 
-/// The allocator of new arrays in this context.
+/// The allocator of new arrays in this context, unless another library's handler serves it.
 #[pyfunction]
-pub fn current(py: Python<'_>) -> PyResult<PyAllocator> {
+pub fn current(py: Python<'_>) -> PyResult<Option<PyAllocator>> {
     let numpy = NumPy::get(py)?;
     let capsule = numpy.current(py)?;
     let scope = ours(&capsule)?.map_or(scope::NONE, Handler::scope);
     if let Some(buffer) = scope::serving(scope, NUMPYS_SMALL) {
-        return Ok(PyAllocator::ours(buffer));
+        return Ok(Some(PyAllocator::ours(buffer)));
     }
     let capsule = behind_scopes(capsule)?;
     if capsule.is(numpy.default_capsule(py)) {
-        return Ok(installed().map_or_else(PyAllocator::numpy, PyAllocator::ours));
+        return Ok(Some(installed().map_or_else(PyAllocator::numpy, PyAllocator::ours)));
     }
     behind_capsule(&capsule)
 }
 
-fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
+fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<Option<PyAllocator>> {
     let (py, raw) = (capsule.py(), handler_in(capsule)?);
     let is_numpys = || NumPy::get(py)?.own_handler(py).map(|own| std::ptr::eq(own.0, raw));
     // SAFETY: the capsule lives as long as the reference and keeps its handler.
-    match unsafe { Handler::from_raw(raw) } {
-        Some(handler) if handler.kind != Kind::NumPy => Ok(PyAllocator::ours(handler.allocator().clone())),
-        Some(_) => Ok(PyAllocator::numpy()),
-        None if is_numpys().unwrap_or(false) => Ok(PyAllocator::numpy()),
-        // SAFETY: as above.
-        None => Ok(PyAllocator::foreign(unsafe { (*raw).name() })),
-    }
+    Ok(match unsafe { Handler::from_raw(raw) } {
+        Some(handler) if handler.kind != Kind::NumPy => Some(PyAllocator::ours(handler.allocator().clone())),
+        Some(_) => Some(PyAllocator::numpy()),
+        None => is_numpys().unwrap_or(false).then(PyAllocator::numpy),
+    })
 }
 
 /// Return the allocator that made an array's memory, or the current one.
@@ -171,7 +166,7 @@ fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
 /// Returns
 /// -------
 /// Allocator or None
-///     ``None`` if NumPy did not allocate the array's memory: a memory map, or a buffer of another library.
+///     ``None`` if neither NumPy nor firsttouch allocates: a memory map, a buffer or a memory handler of another library.
 ///
 /// Raises
 /// ------
@@ -188,7 +183,7 @@ fn behind_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
 #[pyo3(signature = (array=None))]
 pub fn get_allocator(py: Python<'_>, array: Option<&Bound<'_, PyAny>>) -> PyResult<Option<PyAllocator>> {
     match array {
-        None => current(py).map(Some),
+        None => current(py),
         Some(array) => of_array(py, NumPy::get(py)?, array),
     }
 }
@@ -206,7 +201,7 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
         if fields.flags & OWNDATA != 0 && !fields.mem_handler.is_null() {
             // SAFETY: the array lives and keeps a reference to its capsule.
             let capsule = unsafe { Bound::from_borrowed_ptr(py, fields.mem_handler) };
-            return of_block(numpy, &capsule, NonNull::new(fields.data.cast())).map(Some);
+            return of_block(numpy, &capsule, NonNull::new(fields.data.cast()));
         }
         if fields.base.is_null() {
             return Ok(None);
@@ -218,7 +213,7 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
 }
 
 /// Who made the live block that will be given back through `capsule`.
-fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>>) -> PyResult<PyAllocator> {
+fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>>) -> PyResult<Option<PyAllocator>> {
     let made = block.and_then(|block| match owners::find(block) {
         Owner::Keeper(owner) => Some(owner),
         // SAFETY: the block lives.
@@ -226,10 +221,10 @@ fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>
         Owner::Gone | Owner::Nobody => None,
     });
     if let Some(made) = made {
-        return Ok(PyAllocator::ours(made));
+        return Ok(Some(PyAllocator::ours(made)));
     }
     let is_ours = handler(capsule)?.is_some() || capsule.is(numpy.default_capsule(capsule.py()));
-    if is_ours { Ok(PyAllocator::numpy()) } else { behind_capsule(capsule) }
+    if is_ours { Ok(Some(PyAllocator::numpy())) } else { behind_capsule(capsule) }
 }
 
 /// Whether the memory of `array` is as `allocator` would have made it.

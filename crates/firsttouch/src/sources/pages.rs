@@ -8,8 +8,8 @@ use crate::description::Value;
 use crate::factory::{Arguments, Error};
 use crate::failure;
 use crate::ledger::Ledger;
-use crate::numa::{Orders, Policy};
-use crate::os::{self, Errno};
+use crate::numa::Policy;
+use crate::os;
 use crate::pages::placement::{Page, Placement, Populate, Receipt, page_bytes};
 use crate::sources::listed::Counts;
 use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
@@ -128,16 +128,6 @@ impl Pages {
             }
         });
         found
-    }
-
-    /// Applies `orders` to the pages of a block that are not resident yet.
-    pub fn rebind(&self, address: usize, orders: &Orders) -> Result<(), Errno> {
-        let Some((start, mut receipt)) = self.receipt(address) else { return Err(Errno::NOTHING_THERE) };
-        os::bind(start, receipt.bytes, orders.mode, &orders.nodes)?;
-        (receipt.nodes, receipt.nodes_refused) = (Some((orders.mode, orders.nodes)), None);
-        // SAFETY: a mapping never lies at zero.
-        self.ledger.set(unsafe { NonNull::new_unchecked(with_exposed_provenance_mut(start)) }, receipt);
-        Ok(())
     }
 }
 

@@ -31,7 +31,6 @@ const TESTS: &[Test] = &[
     ("migrate to every node", 2, moved::to_every_node),
     ("migrate: interleave", 2, moved::interleave),
     ("migrate: huge pages", 2, moved::huge),
-    ("migrate: later pages follow", 2, moved::later_pages),
     ("migrate: memory of others", 2, moved::others_memory),
     ("residency: the node of every page", 1, moved::on_every_node),
     ("a pool on a node", 2, placed::pool_on_a_node),

@@ -1,6 +1,6 @@
 //! Migration of pages to another node, and what is told of the nodes of pages.
 
-use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source, write};
+use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source};
 use firsttouch::numa::{Orders, Outer};
 use firsttouch::os;
 use firsttouch::pages::migration::{Migration, migrate, nodes_of};
@@ -54,18 +54,6 @@ pub fn huge() {
         let share = (0..rows).filter(|&row| found[row * 512] as usize == *node).count();
         assert!(share.abs_diff(rows / all.len()) <= 1, "node {node}: {share} of {rows}");
     }
-}
-
-/// A block that is a mapping of its own: what is touched after the move comes from the new node.
-pub fn later_pages() {
-    let (a, b) = (numbers()[0], numbers()[1]);
-    let pages = source(&a.to_string());
-    let held = Held::new(&*pages, SIZE);
-    write(held.address(), SIZE / 2, 1);
-    pages.rebind(held.address(), &orders(&b.to_string())).unwrap();
-    let done = to(&held, &b.to_string());
-    assert!(done.moved >= SIZE / 2 - os::page_size() && done.absent >= SIZE / 2 - os::page_size(), "{done:?}");
-    all_on(&held.touched(), b);
 }
 
 pub fn others_memory() {
