@@ -3,7 +3,7 @@
 use crate::allocator::{Handle, shared, text};
 use crate::error::{Status, ensure_memory, fail, put, status_of};
 use firsttouch::allocator::find;
-use firsttouch::numa::{NodeMemory, Outer, Policy, Topology};
+use firsttouch::numa::{NodeMemory, Policy, Topology};
 use firsttouch::os;
 use firsttouch::pages::migration::{migrate, whole_pages};
 use firsttouch::pages::placement::{Reason, page_bytes};
@@ -65,10 +65,9 @@ unsafe extern "C" fn firsttouch_migrate(
         let numa = unsafe { text("numa", numa)? };
         let invalid = |message: String| fail(Status::Invalid, message);
         let refused = |reason| fail(Status::System, format_args!("cannot move the pages to {numa}: {reason}"));
-        let topology = Topology::read();
         let policy = Policy::parse(numa).map_err(invalid)?;
-        policy.check(&topology).map_err(invalid)?;
-        let orders = policy.within(&Outer::now(topology.with_memory())).map_err(refused)?;
+        policy.check(&Topology::read()).map_err(invalid)?;
+        let orders = policy.orders().map_err(refused)?;
         let sum = migrate((address.addr(), size), &orders).map_err(|error| refused(Reason::of(error)))?;
         if out.is_null() {
             return Ok(());

@@ -5,7 +5,7 @@ use crate::allocators::factories;
 use crate::python::values::{PyMemoryError, PyValueError};
 use firsttouch::adaptors::Origin;
 use firsttouch::allocator::find;
-use firsttouch::numa::{Outer, Policy, Topology};
+use firsttouch::numa::{Policy, Topology};
 use firsttouch::os;
 use firsttouch::pages::migration::{self, migrate};
 use firsttouch::pages::placement::{Page, Placement, Reason, Receipt};
@@ -96,10 +96,7 @@ pub fn migrate_range(py: Python<'_>, address: usize, nbytes: usize, numa: &Bound
         return Ok((0, 0, 0, 0, None));
     }
     let refused = |reason: Reason| PyOSError::new_err(format!("cannot move the pages to {numa}: {reason}"));
-    let orders = Policy::parse(&numa)
-        .map_err(PyValueError::new_err)?
-        .within(&Outer::now(Topology::read().with_memory()))
-        .map_err(refused)?;
+    let orders = Policy::parse(&numa).map_err(PyValueError::new_err)?.orders().map_err(refused)?;
     let done = py.detach(|| migrate((address, nbytes), &orders));
     let sum = done.map_err(|error| refused(Reason::of(error)))?;
     Ok((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string())))

@@ -3,6 +3,7 @@
 
 use crate::os::{self, Mode, Nodes, Processors};
 use crate::reason::Reason;
+use crate::sync::First;
 use std::fmt;
 
 // ---- Topology --------------------------------------------------------------------------------------------------------
@@ -123,6 +124,12 @@ impl Topology {
     }
 }
 
+/// The nodes with memory, as of the first call, because a query costs more than a small block.
+pub fn with_memory() -> Nodes {
+    static NODES: First<Nodes> = First::new();
+    *NODES.get_or_init(|| Box::new(Topology::read().with_memory()))
+}
+
 /// Parses the meminfo of a node or of the machine.
 fn memory_of(text: &str) -> Option<NodeMemory> {
     let line = |name: &str| {
@@ -192,25 +199,31 @@ impl Policy {
         self.nodes.iter().flat_map(Nodes::iter).find_map(|node| machine.lacks(node)).map_or(Ok(()), Err)
     }
 
-    /// Restricts the policy to what `outer` allows.
+    /// Restricts the policy to what the cpuset and the policy of this thread allow (set by numactl or Slurm).
     ///
     /// # Errors
     /// The reason, if nothing of it is allowed.
-    pub fn within(&self, outer: &Outer) -> Result<Orders, Reason> {
-        let may = outer.nodes();
-        if may.is_empty() {
-            return Err(outer.reason(&outer.with_memory));
-        }
+    pub fn orders(&self) -> Result<Orders, Reason> {
+        let there = with_memory();
+        self.within(os::allowed_nodes().map_or(there, |allowed| allowed.and(&there)), os::policy_bounds())
+    }
+
+    fn within(&self, allowed: Nodes, bounds: Option<Nodes>) -> Result<Orders, Reason> {
+        let may = bounds.map_or(allowed, |bounds| bounds.and(&allowed));
         let mode = match self.mode {
             // When the node is full, the kernel would go beyond the outer policy.
-            Mode::Preferred if outer.bounds.is_some() => return Err(Reason::OuterPolicy),
+            Mode::Preferred if bounds.is_some() => return Err(Reason::OuterPolicy),
             // With `bind`, the kernel prefers the nearest node of the set; `local` would go beyond the set.
-            Mode::Local if outer.bounds.is_some() => Mode::Bind,
+            Mode::Local if bounds.is_some() => Mode::Bind,
             mode => mode,
         };
         let wanted = self.nodes.unwrap_or(may);
         let nodes = wanted.and(&may);
-        if nodes.is_empty() { Err(outer.reason(&wanted)) } else { Ok(Orders { mode, nodes, clipped: nodes != wanted }) }
+        if !nodes.is_empty() {
+            return Ok(Orders { mode, nodes, clipped: nodes != wanted });
+        }
+        let is_allowed = !self.nodes.unwrap_or(allowed).and(&allowed).is_empty();
+        Err(if is_allowed { Reason::OuterPolicy } else { Reason::Cpuset })
     }
 }
 
@@ -244,36 +257,6 @@ impl Orders {
     /// Returns the node of all pages, if there is one.
     pub fn one_node(&self) -> Option<usize> {
         self.nodes.iter().next().filter(|_| self.nodes.len() == 1)
-    }
-}
-
-/// The restrictions from outside: the cpuset, and the policy of the thread (set by numactl or Slurm) if it names a set of
-/// nodes.
-#[derive(Clone, Copy, Debug)]
-pub struct Outer {
-    /// The nodes with memory.
-    pub with_memory: Nodes,
-    /// The nodes that the cpuset allows.
-    pub allowed: Nodes,
-    /// The nodes that the policy of the thread is restricted to.
-    pub bounds: Option<Nodes>,
-}
-
-impl Outer {
-    /// Returns the current restrictions of this thread.
-    pub fn now(with_memory: Nodes) -> Self {
-        Self { with_memory, allowed: os::allowed_nodes().unwrap_or(with_memory), bounds: os::policy_bounds() }
-    }
-
-    /// Returns the nodes that memory may come from.
-    pub fn nodes(&self) -> Nodes {
-        let allowed = self.with_memory.and(&self.allowed);
-        self.bounds.map_or(allowed, |bounds| allowed.and(&bounds))
-    }
-
-    /// Returns why none of these nodes may be used.
-    pub fn reason(&self, nodes: &Nodes) -> Reason {
-        if nodes.and(&self.allowed).is_empty() { Reason::Cpuset } else { Reason::OuterPolicy }
     }
 }
 
@@ -354,14 +337,13 @@ mod tests {
             ("local", "0-3", Some("0,3"), Ok((Bind, "0,3", false))),
             ("bind:all", "0-1", Some("2"), Err(OuterPolicy)),
             ("local", "0-1", Some("2"), Err(OuterPolicy)),
-            ("preferred:0", "7", None, Err(Cpuset)),
-            ("interleave:all", "7", None, Err(Cpuset)),
+            ("preferred:0", "1", None, Err(Cpuset)),
+            ("interleave:all", "", None, Err(Cpuset)),
         ] {
             let nodes = |text| Nodes::parse(text).unwrap();
-            let outer = Outer { with_memory: nodes("0-3"), allowed: nodes(allowed), bounds: bounds.map(nodes) };
-            let found = Policy::parse(policy).unwrap().within(&outer);
+            let found = Policy::parse(policy).unwrap().within(nodes(allowed), bounds.map(nodes));
             let expected = expected.map(|(mode, list, clipped)| Orders { mode, nodes: nodes(list), clipped });
-            assert_eq!(found, expected, "{policy} within {outer:?}");
+            assert_eq!(found, expected, "{policy} within {allowed} and {bounds:?}");
         }
     }
 }

@@ -1,97 +1,25 @@
 //! Law 12: programs that run under a limit run with firsttouch, too; and law 7: failures are errors that name the limit.
 
 #![cfg(target_os = "linux")]
-#![allow(unsafe_code)] // Safety: setrlimit(2) is called between fork and exec.
 
 mod common;
 
-use common::alone::{alone, alone_after};
+use common::alone::alone;
 use common::held::Held;
 use common::limits::{become_nobody, lock_future, locked, set};
 use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::Limit;
-use firsttouch::os::{huge_page_size, page_size};
-use firsttouch::sources::{Malloc, Pages};
+use firsttouch::os::page_size;
+use firsttouch::sources::Pages;
 use firsttouch::{Allocator, Request, failure};
-use std::os::unix::process::CommandExt;
 use std::sync::Arc;
 use std::time::Duration;
 
 const MIB: usize = 1 << 20;
-/// Address space of this program before it allocates: its code, jemalloc's first memory, the stacks of its threads.
-const BASE: usize = 76 * MIB;
 
 fn pool(huge: bool) -> Arc<Pool> {
     Pool::new(Options { decay: Some(Duration::from_millis(200)), max_idle: None, huge })
-}
-
-/// A program with temporaries of several sizes and generations; the most address space that it had.
-fn program(allocator: &dyn Allocator) -> usize {
-    let mut most = 0;
-    let mut kept: Vec<Held> = Vec::new();
-    for round in 0..60 {
-        let size = [24 * MIB, 3 * MIB + 5000, 700_000, 100_000][round % 4] + round * 4096;
-        let a = Held::filled(allocator, size, round as u64);
-        let b = Held::zeros(allocator, size);
-        let mut c = Held::filled(allocator, size / 2, round as u64);
-        c.resize(size).unwrap();
-        most = most.max(address_space());
-        drop((a, b));
-        kept.push(c);
-        if kept.len() > 8 {
-            kept.remove(round % 5).give_back();
-        }
-    }
-    kept.into_iter().for_each(Held::give_back);
-    most
-}
-
-fn under_its_own_peak(name: &str, limit_before: bool) {
-    const NEED: &str = "FIRSTTOUCH_TEST_NEED";
-    // A test that was started alone has the figure from its parent, in which it runs plainly.
-    let need = std::env::var(NEED).ok().and_then(|need| need.parse().ok());
-    let need: usize = need.unwrap_or_else(|| {
-        let base = address_space();
-        program(&Malloc) - base
-    });
-    // A huge page with a live block on it is mapped as a whole, in each of the sizes and generations.
-    let whole = 8 * (huge_page_size().unwrap_or(0).saturating_sub(2 * MIB) / 2);
-    let limit = move |base: usize| base + need + need / 5 + whole;
-    let prepare = |command: &mut std::process::Command| {
-        command.env(NEED, need.to_string());
-        if limit_before {
-            // SAFETY: setrlimit is a plain system call, and what it takes lives in the closure.
-            unsafe {
-                command.pre_exec(move || {
-                    set(libc::RLIMIT_AS, limit(BASE));
-                    Ok(())
-                });
-            }
-        }
-    };
-    alone_after(name, prepare, || {
-        for huge in [true, false] {
-            let pool = pool(huge);
-            if !limit_before {
-                Held::filled(&*pool, 3 * MIB, 1).give_back();
-                set(libc::RLIMIT_AS, limit(address_space()));
-            }
-            program(&*pool);
-            drop(pool);
-            set(libc::RLIMIT_AS, if limit_before { limit(BASE) } else { 1 << 46 });
-        }
-    });
-}
-
-#[test]
-fn an_address_space_limit_set_before() {
-    under_its_own_peak("an_address_space_limit_set_before", true);
-}
-
-#[test]
-fn an_address_space_limit_set_after() {
-    under_its_own_peak("an_address_space_limit_set_after", false);
 }
 
 /// What just fits is had, though segments like to grow by more and huge pages are whole.

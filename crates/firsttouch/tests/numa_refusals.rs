@@ -27,17 +27,6 @@ fn thp(strict: bool) -> Placement {
 }
 
 #[test]
-fn no_memory_is_an_error_that_names_the_limit() {
-    alone("no_memory_is_an_error_that_names_the_limit", || {
-        let pages = Pages::placed(Placement { populate: Populate::Best, ..Placement::default() });
-        fail_after(&[Call::Map], 0, i64::MAX);
-        assert_eq!(pages.allocate(Request::bytes(SIZE)).unwrap_err().asked, SIZE);
-        fail_after(&[], 0, 0);
-        assert_eq!(pages.stats().mapped, 0);
-    });
-}
-
-#[test]
 fn advice_that_is_refused_is_on_the_receipt() {
     alone("advice_that_is_refused_is_on_the_receipt", || {
         let pages = Pages::placed(thp(false));
@@ -53,19 +42,6 @@ fn advice_that_is_refused_is_on_the_receipt() {
         // SAFETY: it came from there, and goes back once.
         unsafe { pages.deallocate(block.address) };
         assert!(pages.receipt(start).is_none());
-    });
-}
-
-#[test]
-fn a_free_never_fails() {
-    alone("a_free_never_fails", || {
-        let pages = Pages::placed(thp(false));
-        let block = pages.allocate(Request::bytes(SIZE)).unwrap();
-        fail_after(&[Call::Unmap], 0, i64::MAX);
-        // SAFETY: it came from there, and goes back once.
-        unsafe { pages.deallocate(block.address) };
-        fail_after(&[], 0, 0);
-        assert_eq!((pages.stats().mapped, pages.receipt(block.address.as_ptr() as usize).is_none()), (0, true));
     });
 }
 

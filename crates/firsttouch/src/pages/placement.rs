@@ -6,12 +6,11 @@ use crate::description::{Description, Value, separated};
 use crate::error::{AllocError, Limit};
 use crate::expression::did_you_mean;
 use crate::layout::round_up;
-use crate::numa::{Orders, Outer, Policy, Topology};
+use crate::numa::{Orders, Policy, Topology, with_memory};
 use crate::os::{Errno, Mode, Nodes};
 use crate::pages::touch;
 pub use crate::reason::Reason;
 use crate::size::{self, Bytes};
-use crate::sync::First;
 use crate::{failure, os};
 use std::fmt;
 
@@ -175,7 +174,7 @@ impl Placement {
 
     /// The instructions for the kernel.
     fn orders(&self, receipt: &mut Receipt) -> Option<Orders> {
-        let orders = self.policy?.within(&Outer::now(with_memory()));
+        let orders = self.policy?.orders();
         receipt.nodes_refused = orders.map_or_else(Some, |orders| orders.clipped.then_some(Reason::Cpuset));
         orders.ok()
     }
@@ -308,12 +307,6 @@ fn bind_mapping((address, size): Mapping, orders: &Orders, receipt: &mut Receipt
         }
         Err(error) => (receipt.nodes, receipt.nodes_refused) = (None, Some(Reason::of(error))),
     }
-}
-
-/// The nodes with memory, as of the first call, because a query costs more than a small block.
-fn with_memory() -> Nodes {
-    static NODES: First<Nodes> = First::new();
-    *NODES.get_or_init(|| Box::new(Topology::read().with_memory()))
 }
 
 /// The size from which on a query of the available memory is worth its cost.

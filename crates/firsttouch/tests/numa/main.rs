@@ -43,7 +43,6 @@ const TESTS: &[Test] = &[
     ("a container that refuses mbind", 1, outside::refused),
     ("strict", 2, outside::strict),
     ("huge pages reserved at boot and later", 2, own_machine::huge_pages_from_the_pool),
-    ("residency: so many pages that several calls ask", 2, own_machine::nodes_of_many_pages),
     ("pages that are swapped out", 2, own_machine::swapped),
 ];
 

@@ -1,7 +1,7 @@
 //! Migration of pages to another node, and what is told of the nodes of pages.
 
 use super::view::{Held, SIZE, all_on, nodes, numbers, policy, source};
-use firsttouch::numa::{Orders, Outer};
+use firsttouch::numa::Orders;
 use firsttouch::os;
 use firsttouch::pages::migration::{Migration, migrate, nodes_of};
 use firsttouch::pages::placement::{Page, Placement, Populate};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const HUGE: usize = 2 << 20;
 
 fn orders(text: &str) -> Orders {
-    policy(text).unwrap().within(&Outer::now(nodes())).unwrap()
+    policy(text).unwrap().orders().unwrap()
 }
 
 fn to(held: &Held<'_>, text: &str) -> Migration {

@@ -2,7 +2,6 @@
 
 use super::view::{Held, free_huge_pages, policy, write};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::os;
 use firsttouch::pages::placement::{Page, Placement, Reason};
 use firsttouch::residency;
 use firsttouch::sources::Pages;
@@ -80,24 +79,4 @@ pub fn swapped() {
     assert_eq!(figures(), [Some(0), Some(BYTES / 2), Some(BYTES / 2)]);
     // SAFETY: as above.
     assert_eq!(unsafe { libc::swapoff(path.as_ptr()) }, 0);
-}
-
-/// More pages than one call asks about: the same as one by one.
-pub fn nodes_of_many_pages() {
-    const BYTES: usize = 14 << 20;
-    let pages = Pages::placed(Placement { policy: policy("interleave:all"), ..Placement::default() });
-    let held = Held::new(&*pages, BYTES);
-    let start = held.address();
-    write(start, BYTES - (5 << 12), 1); // the last five are not there
-    let (found, page) = (held.pages(), os::page_size());
-    let look = residency::query(&(start + 3 * page..start + BYTES));
-    let mut at = 3;
-    let told = residency::visit_nodes(&look, |range, node| {
-        assert_eq!(range.start, start + at * page);
-        for _ in range.step_by(page) {
-            assert_eq!(found[at], node, "page {at}");
-            at += 1;
-        }
-    });
-    assert_eq!((told, at), (Ok(()), BYTES / page - 5));
 }
