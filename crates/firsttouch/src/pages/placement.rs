@@ -234,11 +234,10 @@ impl Placement {
         let threads = if let Populate::Threads(threads) = self.populate { Some(threads) } else { None };
         // SAFETY: the range was just mapped, and is not unmapped before this returns.
         let done = touch::around(|| unsafe { touch::make_real(map, page_bytes(receipt.page), true, threads) });
-        let (threads, _) = done.map_err(|error| {
+        receipt.threads = done.map_err(|error| {
             let why = format!("cannot populate {} (populate=): {}", Bytes(map.1), Reason::of(error));
             explained(AllocError::new(receipt.asked, Limit::Errno(error.0)), why)
         })?;
-        receipt.threads = threads;
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::ptr::{from_ref, null_mut, with_exposed_provenance_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicUsize};
 use std::thread::available_parallelism;
 
 /// Runs long work without blocking other threads of a front.
@@ -40,8 +40,7 @@ const PIECE: usize = 16 << 20;
 
 /// Faults in the pages of a range, which are `page` bytes large and whole: by a write, which changes nothing, or by a read,
 /// after which memory that was never written may be the shared zero page. Without a number of threads, takes what suits the
-/// size and the processors; continues with fewer if some cannot be started. Returns how many worked, and whether the kernel's
-/// populate did it, rather than touches.
+/// size and the processors; continues with fewer if some cannot be started. Returns how many worked.
 ///
 /// # Errors
 /// The kernel's error if it has no memory.
@@ -53,7 +52,7 @@ pub unsafe fn make_real(
     page: usize,
     write: bool,
     threads: Option<usize>,
-) -> Result<(usize, bool), Errno> {
+) -> Result<usize, Errno> {
     static UNNAMED: AtomicU32 = AtomicU32::new(0);
     let suits = || available_parallelism().map_or(1, NonZero::get).min(size / PIECE);
     let threads = threads.unwrap_or_else(suits).clamp(1, 1024).min((size / page).max(1));
@@ -63,7 +62,6 @@ pub unsafe fn make_real(
         write,
         piece: PIECE.min(size / threads).max(1).next_multiple_of(page),
         next: AtomicUsize::new(address),
-        touches: AtomicBool::new(false),
         error: AtomicI32::new(0),
     };
     let mut helpers = Vec::new();
@@ -76,7 +74,7 @@ pub unsafe fn make_real(
     let threads = helpers.len() + 1; // the calling thread works, too
     drop(helpers);
     match work.error.into_inner() {
-        0 => Ok((threads, !work.touches.into_inner())),
+        0 => Ok(threads),
         error => Err(Errno(error)),
     }
 }
@@ -96,7 +94,6 @@ struct Work {
     write: bool,
     piece: usize,
     next: AtomicUsize,
-    touches: AtomicBool,
     error: AtomicI32,
 }
 
@@ -132,7 +129,6 @@ impl Work {
                 Err(error) => return Err(error),
             }
         }
-        self.touches.store(true, Relaxed);
         for at in (address..address + len).step_by(self.page) {
             // SAFETY: the range is mapped (the caller of `make_real`); adding zero changes nothing, even if other
             // threads write meanwhile, and reading a byte is harmless.
