@@ -134,16 +134,6 @@ def measured(python: Path, guard: str) -> dict[str, float]:
     return found
 
 
-def interval(ratios: list[float]) -> tuple[float, float, float]:
-    """Return the median of ratios, and its 95 % interval by bootstrap."""
-    import numpy as np
-
-    values = np.array(ratios)
-    medians = np.median(np.random.default_rng(0).choice(values, (2000, len(values))), axis=1)
-    low, high = np.quantile(medians, [0.025, 0.975])
-    return float(np.median(values)), float(low), float(high)
-
-
 def compare(pythons: dict[str, Path], guards: list[str], rounds: int) -> list[str]:
     """Measure round by round, print the table, and return what became worse."""
     shuffle = random.Random(0)
@@ -155,18 +145,19 @@ def compare(pythons: dict[str, Path], guards: list[str], rounds: int) -> list[st
                 for name, value in measured(pythons[who], guard).items():
                     if turn:
                         rows.setdefault(name, {}).setdefault(who, []).append(value)
+    from firsttouch.tools.measuring.statistics import estimate
+
     worse = []
     print(f"{'':<34}{'before':>12}  {'after / before':<22}{'again / before':<22}")
     for name, row in rows.items():
         after, again = (
-            interval([mine / base for mine, base in zip(row[who], row["before"], strict=True)])
+            estimate([mine / base for mine, base in zip(row[who], row["before"], strict=True)])
             for who in ("after", "again")
         )
         middle = sorted(row["before"])[rounds // 2]
         figure = f"{middle / 1024:,.0f} MiB" if name.endswith("peak") else f"{middle * 1e3:,.3f} ms"
-        cells = [f"{value:.3f} [{low:.3f}, {high:.3f}]" for value, low, high in (after, again)]
-        bad = after[1] > MARGIN * max(1.0, again[2])
-        print(f"{name:<34}{figure:>12}  {cells[0]:<22}{cells[1]:<22}{'WORSE' if bad else ''}", flush=True)
+        bad = after.low > MARGIN * max(1.0, again.high)
+        print(f"{name:<34}{figure:>12}  {after!s:<22}{again!s:<22}{'WORSE' if bad else ''}", flush=True)
         worse += [name] * bad
     return worse
 

@@ -74,31 +74,6 @@ def test_where_ended_children_are_ignored_the_status_is_the_program_s(firsttouch
     assert firsttouch("run", "-q", "--limit", "1GiB", "-c", code, preexec_fn=ignore).returncode == 3
 
 
-def test_without_memory_files_each_process_has_a_budget(python: Start, write: Write) -> None:
-    """They are refused by some sandboxes; the call in os is missing from some builds of Python."""
-    write(
-        "refused.py",
-        """
-import os, sys
-if hasattr(os, "memfd_create"):
-    del os.memfd_create
-sys.argv[1:] = ["run", "-q", "--limit", "50MiB", "-c", "import numpy; numpy.ones(60 << 20, 'u1')"]
-from _firsttouch_start import main
-if len(sys.orig_argv) > 2:
-    from firsttouch import _firsttouch
-    def refused():
-        raise PermissionError(1, "Operation not permitted")
-    _firsttouch.budget_file = refused
-sys.exit(main())
-""",
-    )
-    for words in ([], ["refused"]):
-        done = python("refused.py", *words)
-        assert done.returncode == 1
-        assert "limited() allows 50 MiB" in done.stderr
-        assert ("no memory file: Operation not permitted" in done.stderr) == bool(words)
-
-
 STEPS = {
     "programs": """
 for _ in range(4):

@@ -5,6 +5,7 @@ Exit status and output of each run are checked, and whether firsttouch served th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -54,7 +55,10 @@ class Row:
 
     def judge(self, folder: Path, python: bool) -> None:
         """Fill in what a served program's processes reported; `python` tells whether it is Python's itself."""
-        reports = [found for file in sorted(folder.glob("*.json")) if (found := _read(file)) is not None]
+        reports: list[dict[str, Any]] = []
+        for file in folder.glob("*.json"):
+            with contextlib.suppress(OSError, ValueError):  # of a process that was ended while it wrote the report
+                reports.append(json.loads(file.read_text("utf-8")))
         served = [report for report in reports if report.get("pooled")]
         reasons = [report["not_pooled_because"] for report in reports if report.get("numpy")]
         if served:
@@ -69,14 +73,6 @@ class Row:
         else:
             words = "no process reported that it was served: it may not be Python, or may end with os._exit"
             self.failure, self.remark = (None, words) if python else (words, None)
-
-
-def _read(file: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError):  # of a process that was ended while it wrote the report
-        return None
-    return found if isinstance(found, dict) else None
 
 
 @dataclass(frozen=True)

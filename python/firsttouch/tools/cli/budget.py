@@ -6,7 +6,7 @@ import os
 import sys
 
 from _firsttouch_start import speak
-from firsttouch.tools.cli import program
+from firsttouch.tools.cli import BadUsageError, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,20 +32,15 @@ def run(settings: dict[str, Any], start: Callable[[], NoReturn]) -> int:
     try:
         file = _firsttouch.budget_file()
     except OSError as error:
-        speak.line(f"run: each process has a budget of its own, as the system makes no memory file: {error.strerror}")
-        return program.wait_for(start)
-    killed, peak = _killed(), 0
-
-    def wait(child: int) -> int:
-        nonlocal peak
-        _, status, used = os.wait4(child, 0)
-        peak = used.ru_maxrss << 10
-        return status
-
+        raise BadUsageError(f"run: --limit needs a file in memory: {error.strerror}") from None
+    killed = _killed()
     settings["accounts"] = [os.getpid(), file]
-    status = program.wait_for(start, wait)
+    status = program.wait_for(start)
     others = _killed() - killed
     if status == -_SIGKILL:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
         why = "the kernel killed the program for want of memory" if others > 0 else "the program was killed (SIGKILL)"
         _tell(f"{why}; at most {_size(peak)} of it were resident", file)
     elif others > 0:

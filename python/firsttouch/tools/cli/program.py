@@ -303,7 +303,11 @@ def checked(expression: str, of: str) -> str:
     except (ValueError, TypeError, MemoryError, _firsttouch.UnsupportedError) as error:
         from firsttouch.tools.measuring.contenders import LIBRARIES
 
-        hint = "; firsttouch compare --all preloads it, where it is installed" if expression in LIBRARIES else ""
+        hint = (
+            "; firsttouch compare --all preloads it, where it is installed"
+            if expression.removesuffix("()") in LIBRARIES
+            else ""
+        )
         raise BadUsageError(f"{of}: --allocator: {error}{hint}") from None
     except ImportError:
         pass  # NumPy is not installed, and the program may not need it
