@@ -20,7 +20,7 @@ import numpy as np
 
 import firsttouch as ft
 from firsttouch._internal import units
-from firsttouch.tools.bench.common import MIB, Section, Settings, faults, name
+from firsttouch.tools.bench.common import MIB, Section, Settings, name, timed
 from firsttouch.tools.measuring.contenders import Contender
 from firsttouch.tools.measuring.processes import ask
 
@@ -58,10 +58,9 @@ def measure(nbytes: int, allocator: str, seconds: float) -> dict[str, float]:
     end = time.perf_counter() + seconds
     while len(times["written"]) < 4 or time.perf_counter() < end:
         for state, (a, b, c, d) in arrays.items():
-            before, start = faults(), time.perf_counter()
-            triad(a, b, c, d, product)
-            times[state].append(time.perf_counter() - start)
-            faulted += faults() - before if state == "never written" else 0
+            took, count, _ = timed(partial(triad, a, b, c, d, product))
+            times[state].append(took)
+            faulted += count if state == "never written" else 0
     read = arrays["never written"][1:]
     shared = sum(ft.inspect(array).zero_page or 0 for array in read) / sum(array.nbytes for array in read)
     best = {state: nbytes / 4e6 / min(each[1:]) for state, each in times.items()}  # the first faults in a
