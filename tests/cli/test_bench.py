@@ -32,14 +32,13 @@ def test_tables_answers_and_files_come_from_one_run(firsttouch: Start, tmp_path:
     assert "<svg" in (tmp_path / "drawn.svg").read_text()
 
 
-def test_a_log_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    with output.Progress("triad") as bar:
-        bar.done(0.3)
-        monkeypatch.setattr(output, "_SILENCE", -1.0)
-        bar.done(0.45)
-    with output.Progress("triad", quiet=True) as bar:
-        bar.done(0.45)
-    assert capsys.readouterr().err == "triad: 45 % done\n"
+def test_a_log_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    bar = output.Progress("triad")
+    bar.done(0.3)
+    monkeypatch.setattr(output, "_SILENCE", -1.0)
+    bar.done(0.45)
+    output.Progress("triad", quiet=True).done(0.45)
+    assert capfd.readouterr().err == "triad: 45 % done\n"
 
 
 def test_ctrl_c_ends_it_with_one_line_and_leaves_no_worker(tmp_path: Path) -> None:

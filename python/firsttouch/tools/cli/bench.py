@@ -58,9 +58,8 @@ def main(words: Sequence[str]) -> int:
     sections, chosen = dict[str, "Section"](), list(NAMES if "all" in names else dict.fromkeys(names))
     for name in chosen:
         try:
-            with Progress(name, out.quiet) as bar:
-                module = importlib.import_module(f"firsttouch.tools.bench.{name}")
-                section: Section = module.run(Settings(given.quick, given.sizes, bar.done))
+            module = importlib.import_module(f"firsttouch.tools.bench.{name}")
+            section: Section = module.run(Settings(given.quick, given.sizes, Progress(name, out.quiet).done))
         except (RuntimeError, ValueError) as error:  # the other experiments may still succeed
             speak.write(sys.__stderr__, f"firsttouch: bench: {name}: {error}\n")
             continue

@@ -63,11 +63,11 @@ def main(words: Sequence[str]) -> int:
     stdin = os.path.realpath("/dev/stdin")  # a file is opened anew for each run
     stdin = stdin if os.path.isfile(stdin) else os.devnull
     try:
-        with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder, Progress("comparing", out.quiet) as bar:
+        with tempfile.TemporaryDirectory(prefix="firsttouch-") as folder:
             # With its arguments: an option of firsttouch behind the program went to the program.
             shown = textwrap.shorten(shlex.join(found.words), 60, placeholder=" ...")
             trial = Trial(command, Path(folder), stdin, given.ignore_output, is_python, shown)
-            outcome = compare(trial, chosen, given.runs, bar)
+            outcome = compare(trial, chosen, given.runs, Progress("comparing", out.quiet))
     except FailedError as error:
         if error.said:
             speak.write(sys.__stderr__, error.said.rstrip("\n") + "\n")

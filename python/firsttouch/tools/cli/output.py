@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from _firsttouch_start import speak
 from firsttouch._firsttouch import did_you_mean
@@ -176,37 +176,23 @@ def place(file: str, line: int) -> str:
     return f"{file}:{line}"
 
 
-#: Seconds after which a line says how far a measurement is, where there is no terminal.
+#: Seconds after which a line says how far a measurement is.
 _SILENCE = 5.0
 
 
 class Progress:
-    """Shows how far a measurement is on standard error: as a bar if that is a terminal, else in a line now and then."""
+    """Says on standard error what a measurement does, and now and then how far it is."""
 
     def __init__(self, what: str, quiet: bool = False) -> None:
-        from rich import progress
-        from rich.console import Console
-
-        self._console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
-        self._what, self._spoke = what, time.monotonic()
-        is_shown = self._console.is_terminal and not quiet
-        self._bar = progress.Progress(console=self._console, transient=True, refresh_per_second=2, disable=not is_shown)
-        self._task = self._bar.add_task(what, total=1.0)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self._what, self._quiet, self._spoke = what, quiet, time.monotonic()
 
     def say(self, text: str) -> None:
-        """Print a line above the bar."""
+        """Print a line."""
         self._spoke = time.monotonic()
-        self._console.print(text, soft_wrap=not self._console.is_terminal)
+        if not self._quiet:
+            speak.write(sys.stderr, f"{text}\n")
 
     def done(self, part: float) -> None:
-        """Set the completed fraction, from 0 to 1."""
-        self._bar.update(self._task, completed=part)
-        if not self._console.is_terminal and time.monotonic() - self._spoke > _SILENCE:
+        """Tell the completed fraction, from 0 to 1."""
+        if time.monotonic() - self._spoke > _SILENCE:
             self.say(f"{self._what}: {100 * part:.0f} % done")
