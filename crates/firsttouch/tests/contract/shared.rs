@@ -2,26 +2,27 @@
 
 use super::Make;
 use super::common::held::Held;
-use super::sizes::up_to;
-use std::sync::mpsc::channel;
+use super::common::pattern::Dice;
+use super::common::storm::{a_size, storm};
+use firsttouch::adaptors::{Options, Pool};
+use firsttouch::allocator::find;
+use firsttouch::scratch::Buffer;
+use firsttouch::sources::Guarded;
 use std::thread::scope;
+use std::time::Duration;
 
-pub fn any_thread_may_free(make: Make) {
+/// Threads allocate, pass blocks on, and free them elsewhere and out of order, while another trims.
+pub fn a_storm(make: Make) {
     let allocator = make();
-    let allocator = &*allocator;
-    scope(|threads| {
-        let (give, take) = channel::<Held>();
-        threads.spawn(move || {
-            let mut kept: Vec<Held> = take.into_iter().collect();
-            while kept.len() > 1 {
-                kept.swap_remove(kept.len() / 2).give_back();
-            }
-        });
-        for (seed, size) in up_to(3 << 20).cycle().take(100).enumerate() {
-            give.send(Held::filled(allocator, size, seed as u64)).unwrap();
+    storm(&*allocator, 4, || {
+        for _ in 0..20 {
+            allocator.trim();
+            allocator.stats();
+            std::thread::sleep(Duration::from_millis(5));
         }
     });
-    Held::zeros(allocator, 3 << 20).give_back();
+    assert!(find::<Guarded>(&allocator).is_none_or(|guarded| guarded.check().is_empty()));
+    assert!(find::<Buffer>(&allocator).is_none_or(|buffer| (buffer.used(), buffer.capacity()) == (0, 0)));
 }
 
 pub fn a_thread_that_ends_leaves_nothing_behind(make: Make) {
@@ -40,4 +41,22 @@ pub fn a_thread_that_ends_leaves_nothing_behind(make: Make) {
     let stats = allocator.stats();
     assert_eq!(stats.blocks, 0);
     assert!(stats.mapped <= 24 << 20, "{stats:?}");
+}
+
+/// Pools come and go while others work: the map from addresses to owners and the background purger see both.
+#[test]
+fn pools_come_and_go() {
+    scope(|threads| {
+        for seed in 1..5 {
+            threads.spawn(move || {
+                let mut dice = Dice(seed);
+                for _ in 0..20 {
+                    let decay = Some(Duration::from_millis(100));
+                    let pool = Pool::new(Options { decay, ..Options::default() });
+                    let blocks: Vec<_> = (0..8).map(|n| Held::filled(&*pool, a_size(&mut dice), n)).collect();
+                    blocks.into_iter().for_each(Held::give_back);
+                }
+            });
+        }
+    });
 }
