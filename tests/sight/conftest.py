@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from firsttouch import _firsttouch
-from tests.probe import Bytes
 
 PAGE = mmap.PAGESIZE
 
 
-def fresh(pages: int) -> Bytes:
+def fresh(pages: int) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
     """An array on small pages that aren't there yet; it begins with a page."""
     area = mmap.mmap(-1, pages * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     area.madvise(mmap.MADV_NOHUGEPAGE)
