@@ -126,21 +126,11 @@ def test_no_thread_before_it_is_worth_one(bench: Bench) -> None:
     assert served[:4] == [1, 2, 1, unshared]
 
 
-@pytest.mark.parametrize(
-    ("how", "function"),
-    [
-        ("double", "free"),
-        ("double-large", "free"),
-        ("inside", "free"),
-        ("page", "free"),
-        ("resize", "realloc"),
-        ("measure", "malloc_usable_size"),
-    ],
-)
-def test_a_wrong_address_ends_the_program(bench: Bench, how: str, function: str) -> None:
+@pytest.mark.parametrize("how", ["double", "double-large", "inside", "page", "resize", "measure"])
+def test_a_wrong_address_ends_the_program(bench: Bench, how: str) -> None:
     done = start(bench.compiled("wrong"), how)
     assert done.returncode == -signal.SIGABRT
-    assert re.fullmatch(rf"firsttouch: {function}\(\): no large block begins here \(.*\): 0x[0-9a-f]+\n", done.stderr)
+    assert re.fullmatch(r"firsttouch: no large block begins at 0x[0-9a-f]+ \(.*\)\n", done.stderr)
     assert done.stdout == ""
 
 
@@ -174,7 +164,7 @@ def test_nothing_is_exported_by_accident() -> None:
     said = subprocess.run(["nm", "-D", "--defined-only", library()], capture_output=True, text=True, check=True).stdout
     assert {line.split()[-1] for line in said.splitlines()} == {
         *("malloc", "calloc", "realloc", "free", "free_sized", "free_aligned_sized"),
-        *("posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "malloc_usable_size", "malloc_trim"),
+        *("posix_memalign", "aligned_alloc", "memalign", "malloc_usable_size", "malloc_trim"),
         *("madvise", "mprotect", "pkey_mprotect", "mlock", "mlock2", "prctl", "exit", "__libc_start_main"),
         *("_exit", "_Exit"),
     }

@@ -68,14 +68,6 @@ def test_another_malloc_is_not_asked_for_blocks_that_nobody_uses() -> None:
     assert ask(code, env={"LD_PRELOAD": str(path)}) < 16
 
 
-@pytest.mark.parametrize(
-    "setting", [{"MALLOC_PERTURB_": "85"}, {"GLIBC_TUNABLES": "glibc.malloc.check=0:glibc.malloc.perturb=85"}]
-)
-def test_a_malloc_that_fills_its_blocks_is_not_asked(setting: dict[str, str]) -> None:
-    code = USED + "before = used('VmHWM'); grow(); print(used('VmHWM') - before)"
-    assert ask(code, env=setting) < 16
-
-
 #: From now on glibc takes such blocks from its heap, and keeps them there.
 RAISED = "libc.free(libc.malloc(30 * MIB)); np.empty(40 * MIB, np.uint8); ft.trim()"
 

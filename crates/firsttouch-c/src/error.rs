@@ -4,7 +4,8 @@ use firsttouch::allocator::AllocError;
 use firsttouch::reserve::{WithReserve, is_ready};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
-use std::fmt::{self, Display, Write};
+use std::fmt::Display;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[global_allocator]
@@ -26,28 +27,8 @@ pub enum Status {
 /// Bytes of the longest message; longer ones are cut.
 const LENGTH: usize = 1024;
 
-/// The text comes first: `firsttouch_last_error` returns the address of the whole.
-#[repr(C)]
-struct Message {
-    text: [u8; LENGTH],
-    used: usize,
-}
-
-impl Write for Message {
-    fn write_str(&mut self, part: &str) -> fmt::Result {
-        let room = LENGTH - 1 - self.used; // the last byte stays zero
-        let mut cut = part.len().min(room);
-        while !part.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        self.text[self.used..self.used + cut].copy_from_slice(&part.as_bytes()[..cut]);
-        self.used += cut;
-        if cut == part.len() { Ok(()) } else { Err(fmt::Error) }
-    }
-}
-
 thread_local! {
-    static LAST: UnsafeCell<Message> = const { UnsafeCell::new(Message { text: [0; LENGTH], used: 0 }) };
+    static LAST: UnsafeCell<[u8; LENGTH]> = const { UnsafeCell::new([0; LENGTH]) };
 }
 
 #[cfg(not(windows))]
@@ -71,9 +52,11 @@ pub fn fail(status: Status, message: impl Display) -> Status {
     LAST.with(|last| {
         // SAFETY: the thread's own, and no message's `Display` calls a function of this interface.
         let last = unsafe { &mut *last.get() };
-        last.used = 0;
-        let _ = write!(last, "{message}"); // what does not fit is cut
-        last.text[last.used] = 0;
+        let mut rest = &mut last[..LENGTH - 1];
+        let _ = write!(rest, "{message}"); // what does not fit is cut
+        let used = LENGTH - 1 - rest.len();
+        let whole = str::from_utf8(&last[..used]).map_or_else(|cut| cut.valid_up_to(), str::len);
+        last[whole] = 0;
     });
     status
 }

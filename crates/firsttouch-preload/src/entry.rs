@@ -1,7 +1,8 @@
 //! The functions that programs call in place of the C library's.
 //!
 //! reallocarray(3) is not among them: the C library's calls whichever `realloc` is in force, and a program that brings its
-//! own `malloc`, which goes before ours, often brings no `reallocarray`.
+//! own `malloc`, which goes before ours, often brings no `reallocarray`. Nor are valloc(3) and pvalloc(3), which are obsolete:
+//! their blocks are the C library's.
 
 use crate::large::{self, is_large};
 use crate::{idle, life, next, report};
@@ -91,19 +92,6 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, 
         }
     }
     0
-}
-
-/// See valloc(3).
-#[unsafe(no_mangle)]
-pub extern "C" fn valloc(size: usize) -> *mut c_void {
-    aligned(page_size(), size).unwrap_or_else(|| next::valloc(size))
-}
-
-/// See pvalloc(3).
-#[unsafe(no_mangle)]
-pub extern "C" fn pvalloc(size: usize) -> *mut c_void {
-    let pages = size.checked_next_multiple_of(page_size()).unwrap_or(size);
-    aligned(page_size(), pages).unwrap_or_else(|| next::pvalloc(size))
 }
 
 /// See malloc_usable_size(3).

@@ -68,7 +68,7 @@ pub extern "C" fn malloc(size: usize) -> *mut c_void {
 
 /// The pool and the block at an address in a slot of ours; nothing where it is the C library's. What is neither ends the
 /// program.
-fn block(address: *mut c_void, doing: Doing) -> Option<(&'static Pool, NonNull<u8>)> {
+fn block(address: *mut c_void) -> Option<(&'static Pool, NonNull<u8>)> {
     let pool = any_pool()?;
     let block = NonNull::new(address.cast::<u8>())?;
     if pool.is_block(block) {
@@ -76,7 +76,7 @@ fn block(address: *mut c_void, doing: Doing) -> Option<(&'static Pool, NonNull<u
     }
     match address_map::holder(address as usize) {
         Holder::Nobody => None,
-        Holder::Gone | Holder::Allocator(_) => abort(doing, address as usize),
+        Holder::Gone | Holder::Allocator(_) => abort(address as usize),
     }
 }
 
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
     // SAFETY: a live block, as free(3) demands of the program (`entry.rs`); the block is the pool's, and of any other
     // address the C library is told.
     unsafe {
-        match block(address, Doing::Free) {
+        match block(address) {
             None => next::free(address),
             Some(_) if life::is_abandoned() => {}
             Some((pool, block)) if !make_plain(pool, block) => {} // nobody may get it
@@ -138,7 +138,7 @@ pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
 pub unsafe fn usable_size(address: *mut c_void) -> usize {
     // SAFETY: a live block, as malloc_usable_size(3) demands of the program (`entry.rs`).
     unsafe {
-        match block(address, Doing::Measure) {
+        match block(address) {
             None => next::malloc_usable_size(address),
             Some((pool, block)) => pool.usable_size(block),
         }
@@ -154,7 +154,7 @@ pub unsafe fn usable_size(address: *mut c_void) -> usize {
 pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: a live block, as realloc(3) demands of the program (`entry.rs`); what is copied lies within both blocks.
     unsafe {
-        let Some((pool, block)) = block(address, Doing::Reallocate) else {
+        let Some((pool, block)) = block(address) else {
             return if is_large(size) { take_over(address, size) } else { next::realloc(address, size) };
         };
         if size == 0 {
@@ -211,28 +211,13 @@ pub fn trim() -> usize {
     pool().map_or(0, |pool| in_pool(|| pool.trim() + pool.trim_parts()).unwrap_or(0))
 }
 
-// A program that frees what it may not: it ends with a message, as under the C library.
-
-/// What the program wanted with the address.
-#[derive(Clone, Copy)]
-enum Doing {
-    Free,
-    Reallocate,
-    Measure,
-}
-
-/// Ends the program.
+/// Ends a program that frees what it may not, with a message, as under the C library.
 #[cold]
-fn abort(doing: Doing, address: usize) -> ! {
-    let name = match doing {
-        Doing::Free => "free",
-        Doing::Reallocate => "realloc",
-        Doing::Measure => "malloc_usable_size",
-    };
-    let what = "no large block begins here (double free, or an address inside a block)";
+fn abort(address: usize) -> ! {
     let mut line = [0; 256]; // there may be no memory
     let mut rest = line.as_mut_slice();
-    let _ = writeln!(rest, "firsttouch: {name}(): {what}: {address:#x}");
+    let _ =
+        writeln!(rest, "firsttouch: no large block begins at {address:#x} (double free, or an address inside a block)");
     let unused = rest.len();
     report::write_to(libc::STDERR_FILENO, &line[..line.len() - unused]);
     // SAFETY: ends the process.

@@ -52,9 +52,7 @@ unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environmen
     if serves {
         firsttouch::os::stop_reading_files();
         idle::begin();
-        if !settings.fills {
-            glibc::begin_to_raise(glibc::INITIAL);
-        }
+        glibc::begin_to_raise(glibc::INITIAL);
         large::set_pool(Pool::for_any_blocks(settings.pool));
         watch_outside();
     }

@@ -59,8 +59,6 @@ functions! {
     unsafe fn posix_memalign(result: *mut *mut c_void, align: usize, size: usize) -> c_int;
     fn aligned_alloc(align: usize, size: usize) -> *mut c_void;
     fn memalign(align: usize, size: usize) -> *mut c_void;
-    fn valloc(size: usize) -> *mut c_void;
-    fn pvalloc(size: usize) -> *mut c_void;
     unsafe fn malloc_usable_size(address: *mut c_void) -> usize;
     fn malloc_trim(pad: usize) -> c_int;
     unsafe fn madvise(address: *mut c_void, size: usize, advice: c_int) -> c_int;

@@ -26,8 +26,6 @@ pub struct Settings {
     pub threshold: usize,
     pub pool: Options,
     pub reporting: Reporting,
-    /// Whether the C library's `malloc` fills each block.
-    pub fills: bool,
 }
 
 impl Settings {
@@ -36,8 +34,7 @@ impl Settings {
     /// # Safety
     /// `environment` is a list of C strings that ends with null.
     pub unsafe fn read(mut environment: *const *const c_char) -> Self {
-        let mut found =
-            Self { threshold: 128 << 10, pool: Options::default(), reporting: Reporting::default(), fills: false };
+        let mut found = Self { threshold: 128 << 10, pool: Options::default(), reporting: Reporting::default() };
         // SAFETY: `environment` is a list of C strings that ends with null (`life.rs`, which has it from the loader).
         unsafe {
             while !environment.is_null() && !(*environment).is_null() {
@@ -45,10 +42,6 @@ impl Settings {
                 if let Some(text) = entry.strip_prefix(VARIABLE.as_bytes()) {
                     found.understand(text);
                 }
-                let tunables = entry.strip_prefix(b"GLIBC_TUNABLES=").unwrap_or_default();
-                let perturb = b"glibc.malloc.perturb";
-                found.fills |= entry.starts_with(b"MALLOC_PERTURB_=");
-                found.fills |= tunables.windows(perturb.len()).any(|part| part == perturb);
                 environment = environment.add(1);
             }
         }

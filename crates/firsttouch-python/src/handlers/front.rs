@@ -59,15 +59,12 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
     Ok(front)
 }
 
-/// Whether `malloc` is glibc's own, and leaves blocks as they are.
+/// Whether `malloc` is glibc's own.
 fn is_glibcs() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         use firsttouch::os::library_of;
-        let is_own = library_of(libc::malloc as *const _) == library_of(libc::gnu_get_libc_version as *const _);
-        let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
-        let fills = std::env::var_os("MALLOC_PERTURB_").is_some() || tunables.contains("glibc.malloc.perturb");
-        is_own && !fills
+        library_of(libc::malloc as *const _) == library_of(libc::gnu_get_libc_version as *const _)
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     false
