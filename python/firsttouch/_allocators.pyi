@@ -26,12 +26,7 @@ def guarded(*, side: Literal["after", "before"] = "after", keep: Size = 0) -> Al
 def jemalloc() -> Allocator:
     """Return the process's jemalloc, the allocator of FreeBSD and Meta, built in."""
 
-def limited(
-    upstream: AllocatorLike | None = None,
-    budget: Size | None = None,
-    *,
-    at_most: Size | None = None,
-) -> Allocator:
+def limited(upstream: AllocatorLike | None = None, budget: Size = "auto", *, at_most: Size | None = None) -> Allocator:
     """Return an allocator that raises :exc:`MemoryError` beyond a budget."""
 
 def malloc() -> Allocator:

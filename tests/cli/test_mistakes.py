@@ -42,7 +42,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     # Allocators.
     (["run", "--allocator", "mimaloc", "script.py"], "no allocator 'mimaloc' (did you mean mimalloc?)"),
     (["run", "--allocator", "tcmalloc", "script.py"], "firsttouch compare --all preloads it, where it is installed"),
-    (["run", "--allocator", "pages(huge=thp)", "script.py"], 'thp is not in quotes: write huge="thp"'),
+    (["run", "--allocator", "pages(huge=tph)", "script.py"], "(did you mean thp?)"),
     (["run", "--allocator", "", "script.py"], "the allocator expression is empty"),
     (["run", "--allocator", "numpy_default", "script.py"], "install() cannot take numpy_default()"),
     (["run", "--allocator", "__import__('os').abort()", "script.py"], "is not an allocator expression"),

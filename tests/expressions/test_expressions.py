@@ -31,10 +31,10 @@ def test_what_a_text_makes(text: str, shown: str) -> None:
         ("aligned('\ud800')", ValueError, ""),
         ("(" * 5000 + ")" * 5000, ValueError, "expected an allocator's name"),
         ("limited(" * 3000 + "malloc" + ", 1)" * 3000, ValueError, "nested too deeply"),
-        ("pool(max_idle=-1)", ValueError, "max_idle=-1 is not a number of bytes"),
+        ("pool(max_idle=-1)", ValueError, "max_idle=-1: give a number of bytes"),
         ("pool(decai=3)", TypeError, "pool() takes no decai (did you mean decay?): it takes upstream, max_idle, "),
-        ("filled(numpy_default)", ValueError, "no allocator 'numpy_default' in 'filled(numpy_default)'"),
-        ("aligned(calloc)", TypeError, "alignment=calloc() is an Allocator: give "),
+        ("filled(numpy_default)", ValueError, "no allocator 'numpy_default'"),
+        ("aligned(pool(decay=3))", TypeError, "alignment=pool(decay=3) is an Allocator: give "),
         ("limited(3, 4)", TypeError, "limited() takes an allocator"),
     ],
 )
@@ -48,7 +48,7 @@ def test_what_is_no_expression(text: str, kind: type[Exception], said: str) -> N
 @pytest.mark.parametrize("text", ["from_functions", "filled(ft.from_functions(malloc=1, free=2))"])
 def test_text_names_no_addresses_of_code(text: str) -> None:
     for make in (resolve.parse, ft.install, lambda text: ft.zeros(9, allocator=text)):
-        with pytest.raises(ValueError, match="no allocator 'from_functions' in "):
+        with pytest.raises(ValueError, match="no allocator 'from_functions'"):
             make(text)
 
 

@@ -42,7 +42,7 @@ def test_what_is_no_allocator(caller: str, wrong: object) -> None:
 
 @pytest.mark.parametrize("caller", TAKERS)
 def test_a_text_that_is_no_expression(caller: str) -> None:
-    with pytest.raises(ValueError, match="no allocator 'x' in 'x': there are aligned, calloc, "):
+    with pytest.raises(ValueError, match="no allocator 'x': there are aligned, calloc, "):
         TAKERS[caller]("x")
 
 
@@ -86,5 +86,5 @@ def test_a_pool_stands_on_everything_but_numpy(upstream: ft.Allocator) -> None:
 
 @pytest.mark.parametrize("decay", [-0.001, math.nan, math.inf, -math.inf])
 def test_times_that_are_none(decay: float) -> None:
-    with pytest.raises(ValueError, match="is not a time: give seconds, 0 or more, or None for never"):
+    with pytest.raises(ValueError, match="give seconds, 0 or more, or None for never"):
         ft.pool(decay=decay)

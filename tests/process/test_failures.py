@@ -19,8 +19,8 @@ IMPOSSIBLE = 1 << 62
     ("size", "words"),
     [
         (IMPOSSIBLE, "4 EiB"),
-        ((1 << 63) - 1, "9223372036854775807 bytes"),
-        ((1 << 63) - 64, "9223372036854775744 bytes"),
+        ((1 << 63) - 1, "8.00 EiB"),
+        ((1 << 63) - 64, "8.00 EiB"),
         (1 << 48, "256 TiB"),
         (200 * 1024 * GIB, "200 TiB"),
     ],
@@ -84,4 +84,4 @@ def test_a_line_that_is_compiled_again_is_the_same_line() -> None:
             np.empty(20 * MIB, np.uint8)
     failure = ft.last_failure()
     assert failure is not None
-    assert "30.0 MiB  <string>:1 (3 blocks, the largest has 10.0 MiB)" in failure.reason
+    assert "30.0 MiB  <string>:1 (3 blocks)" in failure.reason

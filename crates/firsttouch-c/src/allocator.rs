@@ -114,7 +114,7 @@ unsafe extern "C" fn firsttouch_parse_over(
                 parsed.arguments.get_or_insert_default().push(upstream);
                 allocator_from(&parsed)
             };
-            made().map_err(|error| refused(error.within(text)))
+            made().map_err(refused)
         })
     }
 }

@@ -10,7 +10,6 @@ use std::alloc::Layout;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null_mut};
-use std::sync::Arc;
 
 /// `firsttouch_scratch`: its head comes first in an arena, too.
 type Scratch = Arena<'static>;
@@ -34,7 +33,7 @@ unsafe extern "C" fn firsttouch_scratch_create(
             Arena::over(unsafe { std::slice::from_raw_parts_mut(storage.as_ptr(), size) })
         } else {
             let upstream = match upstream.is_null() {
-                true => Arc::new(Malloc),
+                true => Malloc::get(),
                 // SAFETY: a living handle (header).
                 false => unsafe { shared(upstream) },
             };

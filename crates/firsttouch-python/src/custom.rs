@@ -134,6 +134,10 @@ unsafe impl Allocator for CustomAllocator {
     fn must_stay(&self) -> bool {
         self.ledger.any()
     }
+
+    fn calls_out(&self) -> bool {
+        true
+    }
 }
 
 /// Whether an allocator written in Python is at the bottom of a stack: its blocks cannot be freed without the GIL.

@@ -145,17 +145,7 @@ pub unsafe trait Allocator: Any + Send + Sync {
     /// `address` is a live block of this allocator.
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize;
 
-    /// Resizes a block in place. Returns `false` and changes nothing if that is not possible.
-    ///
-    /// # Safety
-    /// `address` is a live block of this allocator. If it shrinks, the bytes beyond the new size are not used any more.
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: a live block of this allocator is what `usable_size` requires, too (law 4: an address knows its
-        // owner).
-        size <= unsafe { self.usable_size(address) }
-    }
-
-    /// Changes a block's size and alignment, moving it if necessary. The content is kept up to the smaller size.
+    /// Changes a block's size and alignment. The content is kept up to the smaller size; by default it moves.
     ///
     /// # Errors
     /// As for [`Allocator::allocate`]; the block then stays as it was.
@@ -166,9 +156,6 @@ pub unsafe trait Allocator: Any + Send + Sync {
         // SAFETY: `address` is live (caller), so its usable bytes may be copied into a block that overlaps no live one; it
         // is deallocated only after the copy (law 8: nothing dangles).
         unsafe {
-            if request.suits(address) && self.resize_in_place(address, request.size()) {
-                return Ok(Block { address, size: self.usable_size(address), zeroed: false });
-            }
             let old = self.usable_size(address);
             let block = self.allocate(request.with_zeroed(false))?;
             block.address.copy_from_nonoverlapping(address, old.min(request.size()));
@@ -215,10 +202,11 @@ pub unsafe trait Allocator: Any + Send + Sync {
         false
     }
 
-    /// Whether a deallocation may run code that is neither this library's nor the C library's. Such code may wait for
-    /// other threads, so it is not run during a fork; idle memory over it is kept then.
+    /// Whether the background purger's thread must not call it: a deallocation may run code that is neither this library's
+    /// nor the C library's, which may wait for other threads; or it uses thread-local data, which glibc allocates when a
+    /// thread first uses them, and ends the process where there is no memory.
     fn calls_out(&self) -> bool {
-        self.upstream().is_none_or(|upstream| upstream.calls_out())
+        self.upstream().is_some_and(|upstream| upstream.calls_out())
     }
 
     /// The size in bytes below which requests are better served by the program's own allocator.

@@ -119,15 +119,6 @@ impl Description {
         let last = given().rposition(|(at, argument)| argument.name.is_none() && !is_usual((at, argument)));
         given().filter(|&each| Some(each.0) <= last || !is_usual(each)).map(|(_, argument)| argument).collect()
     }
-
-    /// Whether an expression creates it and its upstreams.
-    pub fn is_expression(&self) -> bool {
-        let made = |argument: &Argument| match &argument.value {
-            Value::Allocator(inner) => inner.is_expression(),
-            _ => true,
-        };
-        self.arguments.as_ref().is_some_and(|arguments| arguments.iter().all(made))
-    }
 }
 
 impl Value {
@@ -244,17 +235,14 @@ pub(crate) fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]
 pub fn quoted(text: &str, most: usize) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
-    for (index, c) in text.chars().enumerate() {
-        match c {
-            _ if index == most => {
-                out.push_str("...");
-                break;
-            }
-            _ if c == quote || c == '\\' => out.extend(['\\', c]),
-            '\n' | '\r' | '\t' => out.extend(c.escape_default()),
-            _ if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))), // none is above 0x9f
-            _ => out.push(c),
+    for c in text.chars().take(most) {
+        match c == quote || c == '\\' || c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
         }
+    }
+    if text.chars().nth(most).is_some() {
+        out.push_str("...");
     }
     out.push(quote);
     out

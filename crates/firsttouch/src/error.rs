@@ -113,41 +113,26 @@ impl AllocError {
 
 impl fmt::Display for AllocError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let left = |all: usize, used: usize| Bytes(all.saturating_sub(used));
         write!(f, "cannot allocate {}: ", Bytes(self.asked))?;
+        let allows = |f: &mut fmt::Formatter<'_>, who, limit: usize, used| {
+            let left = Bytes(limit.saturating_sub(used));
+            write!(f, "{who} {}, of which {} are in use ({left} are left)", Bytes(limit), Bytes(used))
+        };
         match self.limit {
             Limit::Size => write!(f, "no address space is that large"),
             Limit::Layout(error) => error.fmt(f),
-            Limit::AddressSpace { limit, used } => write!(
-                f,
-                "RLIMIT_AS allows {} of address space, of which {} are in use ({} are left)",
-                Bytes(limit),
-                Bytes(used),
-                left(limit, used)
-            ),
+            Limit::AddressSpace { limit, used } => allows(f, "RLIMIT_AS allows", limit, used),
             Limit::Data { limit } => write!(f, "RLIMIT_DATA allows {} of private memory", Bytes(limit)),
             Limit::Locked { .. } if cfg!(windows) => write!(f, "the working set allows no more locked memory"),
             Limit::Locked { limit } => {
                 write!(f, "RLIMIT_MEMLOCK allows this process {} of locked memory (ulimit -l)", Bytes(limit))
             }
-            Limit::Commit { limit, used } => write!(
-                f,
-                "vm.overcommit_memory=2 lets the machine commit {}, of which {} are in use ({} are left)",
-                Bytes(limit),
-                Bytes(used),
-                left(limit, used)
-            ),
+            Limit::Commit { limit, used } => allows(f, "vm.overcommit_memory=2 lets the machine commit", limit, used),
             Limit::Memory { total } => {
                 write!(f, "the kernel refuses more than the machine's memory and swap, {}", Bytes(total))
             }
             Limit::Maps { limit } => write!(f, "vm.max_map_count allows {limit} mappings"),
-            Limit::Budget { allowed, used } => write!(
-                f,
-                "limited() allows {}, of which {} are in use ({} are left)",
-                Bytes(allowed),
-                Bytes(used),
-                left(allowed, used)
-            ),
+            Limit::Budget { allowed, used } => allows(f, "limited() allows", allowed, used),
             Limit::Full { capacity, used, blocks } => {
                 write!(f, "the fixed buffer has {}, of which {} are in use", Bytes(capacity), Bytes(used))?;
                 match blocks {

@@ -1,13 +1,13 @@
 //! Allocator expressions: `limited(pool(pages(huge="2M")), "4 GiB")`.
 //!
 //! The grammar is the same on the command line and in every language. An expression is parsed, never evaluated: a
-//! name, and in parentheses arguments that are numbers, strings, `None`, `True`, `False` or other expressions. A bare name is a call without arguments; it may be preceded by `ft.` or `firsttouch.`.
+//! name, and in parentheses arguments that are numbers, strings, `None`, `True`, `False` or other expressions. A bare name
+//! is a call without arguments; it may be preceded by `ft.` or `firsttouch.`. Where an option takes a text, the name is that.
 //!
 //! [`parse`] converts text to the [`Description`] that an allocator would return for
 //! itself, which is rendered as such an expression. The meaning of names is up to the code that creates allocators.
 
 use crate::description::{Argument, Description, Value, quoted};
-use crate::size;
 use std::fmt::Display;
 
 // ---- The parser -----------------------------------------------------------------------------------------------------
@@ -16,6 +16,11 @@ use std::fmt::Display;
 const PACKAGES: [&str; 2] = ["ft", "firsttouch"];
 /// How deep calls may nest: far more than needed, and far from the end of a thread's stack.
 pub(crate) const DEEPEST: usize = 64;
+
+/// The most characters of an expression that a message quotes.
+const SHOWN: usize = 200;
+/// The most characters after an error that a message quotes.
+const REST: usize = 40;
 
 const NAME: &str = "expected an allocator's name";
 const VALUE: &str = "expected a number, a string, None, True, False or an allocator";
@@ -159,7 +164,7 @@ impl<'a> Parser<'a> {
         match self.next() {
             None => Err(self.unclosed(opened)),
             Some('\'' | '"') => self.string(),
-            Some('-' | '.' | '0'..='9') => self.number(),
+            Some('-' | '.' | '0'..='9') => Ok(self.number()),
             Some(_) => {
                 let word = self.word();
                 if let Some(value) = constant(word) {
@@ -171,32 +176,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A decimal number.
-    fn number(&mut self) -> Result<Value, String> {
-        let start = self.at;
-        let negative = self.passes('-');
-        let mut text = self.take(|c| c.is_alphanumeric() || c == '.').to_owned();
-        if text.ends_with(['e', 'E']) && self.rest().starts_with(['+', '-']) {
-            text.push_str(&self.rest()[..1]);
-            self.at += 1;
-            text.push_str(self.take(|c| c.is_ascii_digit()));
-        }
-        let shown = quoted(&text, REST);
-        let refused = |why: String| Err(self.wrong_at(start, why));
-        if !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit()) {
-            return match text.parse::<i128>() {
-                Ok(number) => Ok(Value::Integer(if negative { -number } else { number })),
-                Err(_) => refused(format!("{shown} is too large")),
-            };
-        }
-        let is_plain = text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
-        match text.parse::<f64>() {
-            Ok(number) if is_plain && number.is_finite() => Ok(Value::Float(if negative { -number } else { number })),
-            _ if text.is_empty() => refused(VALUE.into()),
-            _ if size::parse(&text).is_ok() => {
-                refused(format!("{shown} is not a number: a size with a unit is quoted, \"{text}\""))
-            }
-            _ => refused(format!("{shown} is not a number")),
+    /// A number; or a text that begins like one and needs no quotes, such as `4GiB`.
+    fn number(&mut self) -> Value {
+        let text = self.take(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '+' | '-'));
+        match (text.parse(), text.parse::<f64>()) {
+            (Ok(number), _) => Value::Integer(number),
+            (_, Ok(number)) if number.is_finite() => Value::Float(number),
+            _ => text.to_owned().into(),
         }
     }
 
@@ -219,17 +205,9 @@ fn constant(word: &str) -> Option<Value> {
         "None" => Some(Value::None),
         "True" => Some(Value::Flag(true)),
         "False" => Some(Value::Flag(false)),
-        "auto" => Some("auto".into()),
         _ => None,
     }
 }
-
-// ---- Errors, with their positions ---------------------------------------------------------------------------------
-
-/// The most characters of an expression that a message quotes.
-pub(crate) const SHOWN: usize = 200;
-/// The most characters after an error that a message quotes.
-const REST: usize = 40;
 
 // ---- Suggestions: the known word that is nearest to an unknown one ------------------------------------------------
 

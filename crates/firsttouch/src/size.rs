@@ -51,9 +51,8 @@ pub fn parse(text: &str) -> Result<usize, String> {
     Ok(bytes as usize)
 }
 
-/// A number of bytes, which messages give in the largest unit that is not above it: `76.29 MiB`. What would read as a whole
-/// number of units without being one is given in a unit in which it is one, so that a message cannot say that 64 MiB exceed
-/// 64 MiB.
+/// A number of bytes, which messages give in the largest unit that is not above it: `76.29 MiB`. What is only nearly a whole
+/// number of units has two digits, so that a message cannot say that 64 MiB exceed 64 MiB, but that 64.00 MiB do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub usize);
 
@@ -64,11 +63,10 @@ impl fmt::Display for Bytes {
         let (unit, name) = (1_u128 << (10 * step), UNITS[step as usize]);
         let hundredths = (self.0 as u128 * 100 + unit / 2) / unit; // not as a `String`: there may be no memory for one
         let (whole, part) = (hundredths / 100, hundredths % 100);
-        let exact = (self.0.trailing_zeros() / 10).min(step); // the unit in which it is a whole number
         match part {
             0 if self.0 == 1 => f.write_str("1 byte"),
-            0 => write!(f, "{} {}", self.0 >> (10 * exact), UNITS[exact as usize]),
-            _ if part.is_multiple_of(10) => write!(f, "{whole}.{} {name}", part / 10),
+            0 if self.0 as u128 == whole * unit => write!(f, "{whole} {name}"),
+            1.. if part.is_multiple_of(10) => write!(f, "{whole}.{} {name}", part / 10),
             _ => write!(f, "{whole}.{part:02} {name}"),
         }
     }

@@ -45,8 +45,6 @@ pub struct Opt {
 pub enum DefaultValue {
     /// None: it must be given.
     Required,
-    /// None: it must be given, as the message explains.
-    Needed(&'static str),
     /// This value.
     Is(Value),
 }

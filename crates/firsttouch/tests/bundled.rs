@@ -41,7 +41,8 @@ each! {
 }
 
 fn the_address_tells(source: &Arc<dyn Allocator>) {
-    let outside = Held::new(&firsttouch::sources::Malloc, Request::bytes(1000)).unwrap();
+    let malloc = firsttouch::sources::Malloc::new();
+    let outside = Held::new(&*malloc, Request::bytes(1000)).unwrap();
     let block = Held::filled(&**source, 1000, 1);
     let owns = |address| source.owns(NonNull::new(with_exposed_provenance_mut(address)).unwrap());
     assert_eq!([&block, &outside].map(|block| owns(block.address())), [Some(true), Some(false)]);

@@ -25,7 +25,7 @@ fn pool(decay_ms: Option<u64>, max_idle: Option<usize>) -> Arc<Pool> {
 /// A pool with segments of its own, and one over an upstream.
 fn both(decay_ms: Option<u64>, max_idle: Option<usize>) -> [Arc<dyn Allocator>; 2] {
     let options = Options { decay: decay_ms.map(Duration::from_millis), max_idle, ..Options::default() };
-    [Pool::new(options), Pool::over(Arc::new(Malloc), options)]
+    [Pool::new(options), Pool::over(Malloc::new(), options)]
 }
 
 fn wait(ms: u64) {
@@ -236,7 +236,7 @@ fn what_was_given_back_too_early_is_counted() {
     assert!((3 * size..3 * size + MIB).contains(&pool.taken_again()), "{}", pool.taken_again());
     let pool = Pool::for_any_blocks(Options { huge: false, ..Options::default() });
     let mut block = Held::filled(&*pool, size, 1);
-    assert!(block.resize_in_place(3 * size));
+    block.resize(3 * size).unwrap();
     assert_eq!(pool.taken_again(), 0, "growth takes nothing again");
 }
 
@@ -275,7 +275,7 @@ fn what_blocks_grow_by_is_held_as_well() {
     let pool = Pool::new(Options::default());
     let size = huge_min(false).max(4 * MIB); // smaller ones have base pages at first, and cannot grow far in place
     let mut block = Held::filled(&*pool, size, 1);
-    assert!(block.resize_in_place(10 * size));
+    block.resize(10 * size).unwrap();
     block.give_back();
     pool.trim();
     let stats = pool.stats();

@@ -43,7 +43,7 @@ fn program(allocator: &dyn Allocator) -> Vec<Held<'_>> {
         }
         for (n, block) in blocks.iter_mut().enumerate().filter(|(n, _)| n % 4 == round) {
             let _ = block.resize(SIZES[(n + 3) % SIZES.len()]);
-            block.resize_in_place(SIZES[(n + 5) % SIZES.len()] / 2);
+            let _ = block.resize(SIZES[(n + 5) % SIZES.len()] / 2);
         }
         let mut index = round;
         blocks.retain(|block| {

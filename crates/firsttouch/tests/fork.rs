@@ -80,7 +80,7 @@ fn sources_and_compositions_in_a_storm() {
         let allocators: [Arc<dyn Allocator>; 7] = [
             Pages::new(true),
             Calloc::aligned(64).unwrap(),
-            Pool::over(Arc::new(Malloc), options),
+            Pool::over(Malloc::new(), options),
             Pool::over(Limited::new(Pages::new(true), 1 << 40), Options::default()),
             Pool::over(Filled::new(Calloc::aligned(4096).unwrap(), Some(1), Some(2)), options),
             Pool::over(Filled::new(guarded, Some(1), Some(2)), options),

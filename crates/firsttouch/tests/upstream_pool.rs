@@ -78,7 +78,7 @@ fn the_warmest_comes_first() {
 /// The upstream's budget is full of the pool's own idle blocks: they go back, and the request is served.
 #[test]
 fn a_budget_full_of_idle_blocks() {
-    let limited = Limited::new(Arc::new(Malloc), 10 * MIB);
+    let limited = Limited::new(Malloc::new(), 10 * MIB);
     let pool = Pool::over(limited.clone(), FOREVER);
     let living = Held::filled(&*pool, 2 * MIB, 7);
     for round in 0..5 {
@@ -99,7 +99,7 @@ fn a_budget_full_of_idle_blocks() {
 /// Memory that was returned may be idle in the upstream.
 #[test]
 fn the_peak_of_all_includes_the_upstream() {
-    let pool = Pool::over(Pool::over(Arc::new(Malloc), FOREVER), Options::default());
+    let pool = Pool::over(Pool::over(Malloc::new(), FOREVER), Options::default());
     for size in [10, 40, 45] {
         Held::filled(&*pool, size * MIB, 1).give_back();
         let stats = pool.stats();
@@ -152,7 +152,7 @@ fn explicit_options_are_obeyed() {
         for options in
             [FOREVER, Options { max_idle: Some(1 << 30), decay: Some(Duration::from_secs(20)), ..Options::default() }]
         {
-            for pool in [Pool::over(Arc::new(Malloc), options), Pool::new(options)] {
+            for pool in [Pool::over(Malloc::new(), options), Pool::new(options)] {
                 let small: Vec<_> = (0..60).map(|n| Held::filled(&*pool, 500_000, n)).collect();
                 small.into_iter().for_each(Held::give_back);
                 let large = Held::filled(&*pool, huge_min(false).max(48 * MIB), 1); // larger than all that is idle

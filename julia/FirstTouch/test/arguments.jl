@@ -18,7 +18,7 @@ const WRONG = vcat(
 end
 
 @testset "without a name" begin
-    @test occursin("budget=-4 is not a number of bytes", complaint(() -> limited(pool(), -4)))
+    @test occursin("budget=-4: give a number of bytes", complaint(() -> limited(pool(), -4)))
     @test occursin("budget=0", complaint(() -> limited(pool(), 0)))
     @test occursin("allocator=MallocAllocator()", complaint(() -> limited(malloc, 5)))
     @test occursin("ft\"malloc()\"", complaint(() -> pool("pages()")))

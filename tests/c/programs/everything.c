@@ -113,7 +113,7 @@ static void check_adaptors(void) {
     firsttouch_allocator *pool, *outer;
     CHECK(firsttouch_parse("pool(decay=None)", &pool) == FIRSTTOUCH_OK);
     CHECK(firsttouch_parse_over("limited(budget=0)", pool, &outer) == FIRSTTOUCH_EXPRESSION);
-    SAYS("budget=0 would serve no array");
+    SAYS("budget=0: give a number of bytes, 1 to");
     CHECK(firsttouch_parse_over("limited(pool(), 5)", pool, &outer) == FIRSTTOUCH_EXPRESSION);
     SAYS("multiple values for argument 'upstream'");
     CHECK(firsttouch_parse_over("mimalloc()", pool, &outer) == FIRSTTOUCH_EXPRESSION);

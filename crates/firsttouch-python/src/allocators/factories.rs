@@ -64,9 +64,9 @@ pub fn upstream(object: &Bound<'_, PyAny>, caller: &str) -> PyResult<Arc<dyn All
 /// The exception for an error of the core's factory.
 pub fn raised(error: Error) -> PyErr {
     match error {
-        Error::Call(message) | Error::Type(message) => PyTypeError::new_err(message),
+        Error::Type(message) => PyTypeError::new_err(message),
+        Error::Value(message) => PyValueError::new_err(message),
         Error::Unsupported(message) => UnsupportedError::new_err(message),
-        error => PyValueError::new_err(error.to_string()),
     }
 }
 
@@ -147,7 +147,6 @@ fn signature(spec: &Spec, annotated: bool) -> String {
         let (mut annotation, _) = annotations(option.kind);
         let default = match &option.default {
             DefaultValue::Required => None,
-            DefaultValue::Needed(_) => Some(Value::None),
             DefaultValue::Is(value) => Some(value.clone()),
         };
         if default == Some(Value::None) && !annotation.ends_with("None") {

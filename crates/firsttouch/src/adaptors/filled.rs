@@ -105,22 +105,6 @@ unsafe impl Allocator for Filled {
         self.ledger.get(address).unwrap_or_else(|| unsafe { self.upstream.usable_size(address) })
     }
 
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise; bytes beyond the smaller of both sizes are not in use.
-        unsafe {
-            let Some(usable) = self.ledger.get(address) else { return self.upstream.resize_in_place(address, size) };
-            if self.on_free.is_some() && size < usable {
-                return false; // the end would be freed unfilled; to move the block fills it
-            }
-            let done = self.upstream.resize_in_place(address, size);
-            if done {
-                self.ledger.set(address, size);
-                fill(address, usable, size, self.on_allocate);
-            }
-            done
-        }
-    }
-
     fn small_limit(&self) -> usize {
         0 // it serves small arrays, too
     }

@@ -12,8 +12,9 @@ use crate::fork;
 use crate::ledger::Ledger;
 use crate::os::{self, Bound, MemoryBound};
 use crate::size::Bytes;
-use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
+use crate::spec::{DefaultValue, Made, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use crate::stats::Stats;
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -25,19 +26,13 @@ pub const SPECS: &[Spec] = &[Spec {
     name: "limited",
     summary: "an allocator that raises :exc:`MemoryError` beyond a budget.",
     options: &[
-        upstream(
-            "pool()",
-            "Where memory comes from. The default is ``pool()``; ``limited(\"auto\")`` is short for \
-             ``limited(budget=\"auto\")``.",
-        ),
+        ON_A_POOL,
         opt(
             "budget",
             OptionKind::Budget,
-            DefaultValue::Needed(
-                "a budget in bytes behind its upstream, as in limited(pool(), \"4 GiB\"), or \"auto\", which at_most= bounds",
-            ),
+            DefaultValue::Is(Value::Text(Cow::Borrowed(AUTO))),
             "Bytes that arrays may hold at a time, more than 0. Text such as ``\"4 GiB\"`` is accepted. ``\"auto\"`` is \
-             what the machine or the container has left now, less a reserve. It must be given.",
+             what the machine or the container has left now, less a reserve.",
         ),
         opt("at_most", OptionKind::Size, NONE, "Upper bound in bytes on what ``\"auto\"`` finds; ``repr`` shows what it found."),
     ],
@@ -58,8 +53,8 @@ has its own: bound those that grow at the same time by `at_most`.",
     example: "\
 >>> ft.limited(ft.malloc(), \"4 GiB\")
 limited(malloc(), '4 GiB')
->>> ft.limited(ft.malloc(), \"auto\", at_most=\"1 MiB\")
-limited(malloc(), 'auto', at_most='1 MiB')",
+>>> ft.limited(ft.malloc(), at_most=\"1 MiB\")
+limited(malloc(), at_most='1 MiB')",
 }];
 
 /// How the front finds the source line that makes a request.
@@ -116,7 +111,6 @@ struct Found {
     bound: MemoryBound,
     /// The same at the start. Less is never assumed, as the budget's own blocks may not be resident yet.
     at_start: usize,
-    reserve: usize,
 }
 
 impl From<usize> for Budget {
@@ -129,23 +123,25 @@ impl Budget {
     /// What the machine, the memory cgroup with all its ancestors, `RLIMIT_AS` and `RLIMIT_DATA` leave now, less a
     /// reserve, and at most `at_most`.
     pub fn found(at_most: Option<usize>) -> Self {
-        let unread = Self { is_found: true, ..Self::from(at_most.unwrap_or(usize::MAX)) };
-        unread.read_again(os::memory_bounds(), 0)
+        let mut budget = Self { is_found: true, ..Self::from(at_most.unwrap_or(usize::MAX)) };
+        budget.read_again(os::memory_bounds(), 0);
+        budget
     }
 
-    /// The same budget, where limits have changed meanwhile, or what others use, who do not have `ours`.
-    fn read_again(mut self, now: [Option<MemoryBound>; 4], ours: usize) -> Self {
-        if !self.is_found {
-            return self;
-        }
-        for (found, now) in self.found.iter_mut().zip(now) {
-            *found = match now {
-                Some(now) => Some(Found::new(now, *found, ours)),
+    /// Takes limits that have changed, and what others use now, who do not have `ours`.
+    fn read_again(&mut self, now: [Option<MemoryBound>; 4], ours: usize) {
+        for (found, now) in self.found.iter_mut().zip(now).filter(|_| self.is_found) {
+            let Some(now) = now else {
                 // Files that tell of it may no longer be read, where the program has changed its root.
-                None => found.filter(|old| is_shared(old.bound)),
+                *found = found.filter(|old| is_shared(old.bound));
+                continue;
             };
+            let used = now.used.saturating_sub(ours);
+            let at_start = found.map_or(used, |old| old.at_start);
+            // Address space that others take is not told from what the budget's upstream keeps mapped.
+            let used = if is_shared(now) { used.max(at_start) } else { at_start };
+            *found = Some(Found { bound: MemoryBound { used, ..now }, at_start });
         }
-        self
     }
 
     fn tightest(&self) -> Option<Found> {
@@ -160,16 +156,14 @@ impl Budget {
 }
 
 impl Found {
-    fn new(now: MemoryBound, old: Option<Self>, ours: usize) -> Self {
-        let used = now.used.saturating_sub(ours);
-        let at_start = old.map_or(used, |old| old.at_start);
-        // Address space that others take is not told from what the budget's upstream keeps mapped.
-        let bound = MemoryBound { used: if is_shared(now) { used.max(at_start) } else { at_start }, ..now };
-        Self { bound, at_start, reserve: old.map_or_else(|| reserve(bound), |old| old.reserve) }
+    /// At most half of what was left, so that the smallest container has a budget.
+    fn reserve(&self) -> usize {
+        let part = (self.bound.limit / RESERVED_PART).clamp(LEAST_RESERVE, MOST_RESERVE);
+        part.min(self.bound.limit.saturating_sub(self.at_start) / 2)
     }
 
     fn left(&self) -> usize {
-        self.bound.limit.saturating_sub(self.bound.used).saturating_sub(self.reserve)
+        self.bound.left().saturating_sub(self.reserve())
     }
 }
 
@@ -187,17 +181,11 @@ pub(super) fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_millis() as u64
 }
 
-/// At most half of what is left, so that the smallest container has a budget.
-fn reserve(bound: MemoryBound) -> usize {
-    let part = (bound.limit / RESERVED_PART).clamp(LEAST_RESERVE, MOST_RESERVE);
-    part.min(bound.limit.saturating_sub(bound.used) / 2)
-}
-
 /// Where a budget was found, as the end of a sentence; nothing where it was given.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(found) = self.tightest().filter(|found| found.left() <= self.given) else { return Ok(()) };
-        let Found { bound: MemoryBound { whose, limit, used }, reserve, .. } = found;
+        let MemoryBound { whose, limit, used } = found.bound;
         let whose = match whose {
             Bound::Machine => "the machine has",
             Bound::Group if cfg!(windows) => "the job allows",
@@ -212,7 +200,7 @@ impl fmt::Display for Budget {
             "; {whose} {}, of which {} are in use otherwise, and {} are kept in reserve",
             Bytes(limit),
             Bytes(used),
-            Bytes(reserve)
+            Bytes(found.reserve())
         )
     }
 }
@@ -267,7 +255,7 @@ impl Limited {
     /// Shares the budget with the other processes of a run. It has served nothing yet.
     pub fn join(&self, accounts: &'static Accounts) {
         let _ = self.accounts.set(accounts);
-        self.read_limits(|budget| Budget { found: [None; 4], ..budget });
+        self.read_limits(true);
     }
 
     /// Notes that this process ends by itself, so that its account explains nothing.
@@ -289,14 +277,17 @@ impl Limited {
         let (last, now) = (self.read.load(Relaxed), now());
         let is_due = is_needed || now >= last.saturating_add(READ_AGAIN);
         if is_due && self.read.compare_exchange(last, now, Relaxed, Relaxed).is_ok() {
-            self.read_limits(|budget| budget);
+            self.read_limits(false);
         }
     }
 
-    fn read_limits(&self, before: impl FnOnce(Budget) -> Budget) {
+    fn read_limits(&self, anew: bool) {
         let (bounds, ours) = (os::memory_bounds(), self.ours());
         if let Ok(mut budget) = self.budget.try_lock() {
-            *budget = before(*budget).read_again(bounds, ours);
+            if anew {
+                budget.found = [None; 4];
+            }
+            budget.read_again(bounds, ours);
             self.allowed.store(budget.bytes(), Relaxed);
         }
     }
@@ -411,9 +402,9 @@ fn exact(block: Block, request: Request) -> Block {
 unsafe impl Allocator for Limited {
     fn describe(&self) -> Description {
         let limited = Description::of("limited").with(self.upstream.describe());
-        match self.read.load(Relaxed) != u64::MAX {
-            true => limited.with(AUTO).named("at_most", Value::size(self.budget())),
-            false => limited.with(Value::size(self.budget())),
+        match self.read.load(Relaxed) {
+            u64::MAX => limited.with(Value::size(self.budget())),
+            _ => limited.with(AUTO).named("at_most", Value::size(self.budget())),
         }
     }
 
@@ -435,32 +426,6 @@ unsafe impl Allocator for Limited {
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         // SAFETY: the caller's promise.
         self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |note| note.asked)
-    }
-
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let Some(old) = self.ledger.get(address) else {
-                return self.upstream.resize_in_place(address, size);
-            };
-            if size == old.asked {
-                return true; // an upstream that fills what is freed takes it for a block that shrinks
-            }
-            let asked = self.counted(old);
-            let more = size.saturating_sub(asked);
-            if let Err(error) = self.charge(more, Request::bytes(size)) {
-                failure::remember(error);
-                return false;
-            }
-            let done = self.upstream.resize_in_place(address, size);
-            if done {
-                let new = self.note(size);
-                self.ledger.set(address, if old.site == 0 { new } else { Noted { site: old.site, ..new } });
-            }
-            self.refund(if done { asked.saturating_sub(size) } else { more });
-            self.account(size);
-            done
-        }
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
@@ -519,14 +484,12 @@ struct Line {
     site: u64,
     blocks: usize,
     bytes: usize,
-    largest: usize,
 }
 
 impl Line {
     fn add(&mut self, other: Self) {
         self.blocks += other.blocks;
         self.bytes += other.bytes;
-        self.largest = self.largest.max(other.largest);
     }
 }
 
@@ -534,7 +497,7 @@ impl Line {
 fn listed(ledger: &Ledger<Noted>) -> String {
     let (mut lines, mut smaller, mut is_complete) = (Vec::<Line>::new(), Line::default(), true);
     ledger.each(|_, Noted { asked, site, .. }| {
-        let block = Line { site, blocks: 1, bytes: asked, largest: asked };
+        let block = Line { site, blocks: 1, bytes: asked };
         match lines.binary_search_by_key(&site, |line| line.site) {
             _ if asked < FROM => smaller.add(block),
             Ok(at) => lines[at].add(block),
@@ -561,22 +524,13 @@ fn listed(ledger: &Ledger<Noted>) -> String {
     text
 }
 
-fn row(text: &mut String, line: Line, place: &str) {
-    let Line { blocks, bytes, largest, .. } = line;
+fn row(text: &mut String, Line { blocks, bytes, .. }: Line, place: &str) {
+    let mib = bytes as f64 / (1 << 20) as f64;
     let _ = match blocks {
         0 => Ok(()),
-        1 => write!(text, "\n    {:>10.1} MiB  {place}", mib(bytes)),
-        _ => write!(
-            text,
-            "\n    {:>10.1} MiB  {place} ({blocks} blocks, the largest has {:.1} MiB)",
-            mib(bytes),
-            mib(largest)
-        ),
+        1 => write!(text, "\n    {mib:>10.1} MiB  {place}"),
+        _ => write!(text, "\n    {mib:>10.1} MiB  {place} ({blocks} blocks)"),
     };
-}
-
-fn mib(bytes: usize) -> f64 {
-    bytes as f64 / (1 << 20) as f64
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! What a budget that is found becomes as limits and the use of others change.
 
-use super::{Budget, LEAST_RESERVE, MOST_RESERVE, reserve};
+use super::{Budget, Found, LEAST_RESERVE, MOST_RESERVE};
 use crate::os::{Bound, MemoryBound};
 
 fn of(limit: usize, used: usize) -> usize {
-    reserve(MemoryBound { whose: Bound::Group, limit, used })
+    Found { bound: MemoryBound { whose: Bound::Group, limit, used }, at_start: used }.reserve()
 }
 
 #[test]
@@ -28,20 +28,23 @@ fn limits_may_change_and_what_was_in_use_at_the_start_counts_on() {
     const GIB: usize = 1 << 30;
     let bound = |whose, limit, used| Some(MemoryBound { whose, limit: limit * GIB, used: used * GIB });
     let bounds = |group, own| [bound(Bound::Machine, 64, 20), group, own, None];
-    let unread = Budget { is_found: true, ..Budget::from(usize::MAX) };
-    let budget = unread.read_again(bounds(bound(Bound::Group, 16, 2), None), 0);
-    let after = |group, own| budget.read_again(bounds(group, own), 7 * GIB).bytes() / GIB;
+    let again = |mut budget: Budget, group, own, ours| {
+        budget.read_again(bounds(group, own), ours * GIB);
+        budget
+    };
+    let budget = again(Budget { is_found: true, ..Budget::from(usize::MAX) }, bound(Bound::Group, 16, 2), None, 0);
+    let after = |group, own| again(budget, group, own, 7).bytes() / GIB;
     assert_eq!(budget.bytes() / GIB, 13);
     assert_eq!(after(bound(Bound::Group, 16, 9), None), 13); // what the budget itself serves is no matter
     assert_eq!(after(bound(Bound::Group, 16, 12), None), 10); // others have taken 3 GiB more
     assert_eq!(after(bound(Bound::Group, 16, 1), None), 13); // blocks that are not resident yet
-    assert_eq!(after(bound(Bound::Group, 24, 9), None), 21);
+    assert_eq!(after(bound(Bound::Group, 24, 9), None), 20); // the reserve is a part of it
     assert_eq!(after(bound(Bound::Group, 8, 9), None), 5); // less than is in use
     assert_eq!(after(None, None), 13); // it cannot be read any more
     let space = bound(Bound::AddressSpace, 10, 8);
     assert_eq!(after(bound(Bound::Group, 16, 9), space), 8); // 1 GiB is not the budget's
-    let own = budget.read_again(bounds(None, space), 7 * GIB);
-    assert_eq!(own.read_again(bounds(None, None), 0).bytes() / GIB, 13); // a limit of the process was lifted
-    assert_eq!(Budget { given: 3 * GIB, ..budget }.read_again(bounds(None, None), 0).bytes() / GIB, 3);
-    assert_eq!(Budget::from(5).read_again(bounds(None, None), 0).bytes(), 5);
+    let own = again(budget, None, space, 7);
+    assert_eq!(again(own, None, None, 0).bytes() / GIB, 13); // a limit of the process was lifted
+    assert_eq!(again(Budget { given: 3 * GIB, ..budget }, None, None, 0).bytes() / GIB, 3);
+    assert_eq!(again(Budget::from(5), None, None, 0).bytes(), 5);
 }

@@ -353,7 +353,7 @@ impl<'a> Arena<'a> {
 
     /// Creates a growing arena on the C library's memory. Nothing is requested of it before the first request.
     pub fn new() -> Self {
-        Self::with(Arc::new(Malloc), FIRST_CHUNK)
+        Self::with(Malloc::get(), FIRST_CHUNK)
     }
 
     /// Creates a growing arena whose chunks come from `upstream`; the first has `first_chunk` bytes, and each further one is

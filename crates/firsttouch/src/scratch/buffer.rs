@@ -8,7 +8,6 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request
 use crate::description::Value;
 use crate::fork::forks;
 use crate::heap::purger::{self, Purgeable};
-use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use crate::{failure, heap};
@@ -339,7 +338,7 @@ impl Buffer {
 
     /// Whether the purger may call the upstream.
     fn may_be_purged(&self) -> bool {
-        matches!(&self.source, Source::Growing { upstream, .. } if may_be_called_by_purger(upstream))
+        matches!(&self.source, Source::Growing { upstream, .. } if !upstream.calls_out())
     }
 
     /// Whether this is a forked child and the storage is its parent's.
@@ -542,14 +541,6 @@ unsafe impl Allocator for Buffer {
         }
     }
 
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        if let Some((usable, _)) = self.block(address) {
-            return size <= usable;
-        }
-        // SAFETY: as for `deallocate`.
-        matches!(&self.source, Source::Growing { upstream, .. } if unsafe { upstream.resize_in_place(address, size) })
-    }
-
     fn trim(&self) -> usize {
         self.give_back(0) + self.upstream().map_or(0, |upstream| upstream.trim())
     }
@@ -576,10 +567,6 @@ unsafe impl Allocator for Buffer {
 
     fn must_stay(&self) -> bool {
         self.used() > 0 // all else goes back to its upstream
-    }
-
-    fn calls_out(&self) -> bool {
-        self.upstream().is_some_and(|upstream| upstream.calls_out())
     }
 
     fn small_limit(&self) -> usize {

@@ -1,7 +1,6 @@
 //! jemalloc and mimalloc, built from their C sources: each library's own heap, sizes, and rules about what it keeps. A build
 //! may lack them.
 
-use crate::allocator::Allocator;
 use crate::factory::{Arguments, Error};
 use crate::spec::{Made, Spec};
 #[cfg(all(feature = "jemalloc", unix))]
@@ -10,7 +9,6 @@ pub use jemalloc::Jemalloc;
 pub(crate) use mimalloc::GATE;
 #[cfg(feature = "mimalloc")]
 pub use mimalloc::Mimalloc;
-use std::sync::Arc;
 
 /// The declaration.
 pub const SPECS: &[Spec] = &[
@@ -44,21 +42,6 @@ pub fn make(arguments: &Arguments) -> Made {
         "mimalloc" => Ok(Mimalloc::get()),
         lacks => Err(Error::Unsupported(format!("this build of firsttouch does not include {lacks}"))),
     }
-}
-
-/// Whether the background purger's thread may call `upstream`: it runs no foreign code, and has no thread-local data, which
-/// jemalloc and mimalloc have. glibc allocates these when a thread first uses them, and ends the process where there is no
-/// memory.
-pub(crate) fn may_be_called_by_purger(upstream: &Arc<dyn Allocator>) -> bool {
-    #[cfg(all(feature = "jemalloc", unix))]
-    if crate::allocator::find::<Jemalloc>(upstream).is_some() {
-        return false;
-    }
-    #[cfg(feature = "mimalloc")]
-    if crate::allocator::find::<Mimalloc>(upstream).is_some() {
-        return false;
-    }
-    !upstream.calls_out()
 }
 
 /// Lets the libraries that handle forks themselves register their handlers.
@@ -106,6 +89,7 @@ mod jemalloc {
     // SAFETY: jemalloc does.
     unsafe impl Library for JemallocLibrary {
         const ALIGNS: bool = true;
+        const CALLS_OUT: bool = true; // it has thread-local data
 
         fn describe(&self) -> Description {
             Description::of("jemalloc")
@@ -208,6 +192,7 @@ mod mimalloc {
     // SAFETY: mimalloc does, and so does what it frees at once or later.
     unsafe impl Library for MimallocLibrary {
         const ALIGNS: bool = true;
+        const CALLS_OUT: bool = true; // it has thread-local data
 
         fn describe(&self) -> Description {
             Description::of("mimalloc")

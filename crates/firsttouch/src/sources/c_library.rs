@@ -2,15 +2,12 @@
 //! and lazily if they are large; at multiples of an alignment, too, for which each request is enlarged.
 
 use super::listed::{Library, Listed};
-use super::refused;
-use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::allocator::{Description, Request};
 use crate::factory::{Arguments, Error};
-use crate::failure;
 use crate::layout::{LayoutError, checked_align};
 use crate::os;
 use crate::spec::{DefaultValue, Made, OptionKind, Spec, opt};
 use crate::sync::First;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// The declaration.
@@ -54,23 +51,38 @@ array([0., 0., 0., 0.])",
 
 /// The process's instances of `malloc` and `calloc`, and one of its own for an alignment.
 pub fn make(arguments: &Arguments) -> Made {
-    static MALLOC: First<Arc<dyn Allocator>> = First::new();
     match arguments.number("alignment") {
         Some(align) => Ok(Calloc::aligned(align).map_err(|error| Error::Value(error.to_string()))?),
         None if arguments.name() == "calloc" => Ok(Calloc::get()),
-        None => Ok(MALLOC.get_or_init(|| Box::new(Listed::on(LibcMalloc))).clone()),
+        None => Ok(Malloc::get()),
     }
 }
 
-/// malloc(3), whose blocks are listed.
-struct LibcMalloc;
+/// `malloc`. Zeroed requests are cleared with `memset`; [`Calloc`] gets zeros from the system.
+pub type Malloc = Listed<LibcMalloc>;
+
+/// malloc(3).
+pub struct LibcMalloc;
+
+impl Malloc {
+    /// Creates an instance, which knows its own blocks.
+    pub fn new() -> Arc<Self> {
+        Self::on(LibcMalloc)
+    }
+
+    /// Returns the process's instance.
+    pub fn get() -> Arc<Self> {
+        static ONE: First<Arc<Malloc>> = First::new();
+        ONE.get_or_init(|| Box::new(Self::new())).clone()
+    }
+}
 
 // SAFETY: the C library's functions do.
 unsafe impl Library for LibcMalloc {
     const ALIGNS: bool = true;
 
     fn describe(&self) -> Description {
-        Malloc.describe()
+        Description::of("malloc")
     }
 
     fn take(&self, request: Request) -> (*mut u8, bool) {
@@ -85,44 +97,6 @@ unsafe impl Library for LibcMalloc {
     unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
         // SAFETY: as demanded.
         unsafe { os::c_aligned_usable(raw.cast()) }
-    }
-}
-
-/// The same without a list, for what knows its blocks itself. Zeroed requests are cleared with `memset`; [`Calloc`] gets
-/// zeros from the system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Malloc;
-
-// SAFETY: the C library's functions keep the promises of `Allocator`.
-unsafe impl Allocator for Malloc {
-    fn describe(&self) -> Description {
-        Description::of("malloc")
-    }
-
-    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        request.check().inspect_err(|&error| failure::remember(error))?;
-        let (size, zeroed) = (request.size(), request.is_zeroed());
-        let address = os::c_aligned_malloc(size, request.align()).cast();
-        let address = NonNull::new(address).ok_or_else(|| refused(size))?;
-        if zeroed {
-            // SAFETY: the block was just allocated with this size.
-            unsafe { address.write_bytes(0, size) };
-        }
-        Ok(Block { address, size, zeroed })
-    }
-
-    unsafe fn deallocate(&self, address: NonNull<u8>) {
-        // SAFETY: the caller's promise.
-        unsafe { os::c_aligned_free(address.as_ptr().cast()) }
-    }
-
-    unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
-        unsafe { os::c_aligned_usable(address.as_ptr().cast()) }
-    }
-
-    fn calls_out(&self) -> bool {
-        false
     }
 }
 

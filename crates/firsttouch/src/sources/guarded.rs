@@ -175,13 +175,6 @@ impl Room {
         [round_down(self.address, page)..self.address, stop..round_up(stop, page).unwrap_or(stop)]
     }
 
-    /// The same block with `size` bytes; `None` if it would end on another page, or a new block would end nearer to the guard.
-    fn resized(&self, size: usize) -> Option<Self> {
-        let [_, old] = self.gaps();
-        let stop = self.address.checked_add(size).filter(|&stop| size > 0 && stop <= old.end)?;
-        (old.end - stop < old.len().max(63) + 1).then_some(Self { asked: size, ..*self })
-    }
-
     fn distance(&self, address: usize) -> usize {
         let end = self.address + self.asked;
         if address < self.address { self.address - address } else { (address + 1).saturating_sub(end) }
@@ -288,7 +281,7 @@ impl Guarded {
         nearest.map(|(_, near)| near)
     }
 
-    /// Notes the damage beside a block that is about to be freed or resized.
+    /// Notes the damage beside a block that is about to be freed.
     ///
     /// # Safety
     /// The block is listed, or was until now.
@@ -380,19 +373,6 @@ unsafe impl Allocator for Guarded {
         self.ledger.get(address).map_or(0, |room| room.asked)
     }
 
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some(room) = self.ledger.get(address) else { return false };
-        let Some(resized) = room.resized(size) else { return false };
-        // SAFETY: the caller's promise; the canaries that are added or overwritten at the block's end lie on its own pages.
-        unsafe {
-            self.inspect(&room);
-            resized.put_canaries(); // first: afterwards the gaps of both rooms hold canaries
-        }
-        self.ledger.set(address, resized);
-        self.counts.resized(room.asked, size);
-        true
-    }
-
     fn trim(&self) -> usize {
         self.let_go()
     }
@@ -404,10 +384,6 @@ unsafe impl Allocator for Guarded {
 
     fn must_stay(&self) -> bool {
         self.ledger.any()
-    }
-
-    fn calls_out(&self) -> bool {
-        false
     }
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {

@@ -1,8 +1,7 @@
 //! Libraries that keep their blocks outside of our segments: a list tells their blocks from the C library's (law 4), and what
 //! they serve is counted.
 
-use super::refused;
-use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
 use crate::failure;
 use crate::ledger::Ledger;
@@ -12,9 +11,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// Blocks up to this size keep their end, however much they shrink.
-const KEPT_WHOLE: usize = 1 << 20;
-
 /// The functions of a library.
 ///
 /// # Safety
@@ -23,8 +19,10 @@ const KEPT_WHOLE: usize = 1 << 20;
 pub unsafe trait Library: Send + Sync + 'static {
     /// Whether blocks have the alignment that is requested. Otherwise requests are enlarged by it.
     const ALIGNS: bool;
-    /// Whether a free may run code that is not the library's.
+    /// As [`Allocator::calls_out`] says.
     const CALLS_OUT: bool = false;
+    /// Whether it may take memory from any other allocator.
+    const IS_LENT: bool = false;
 
     /// Describes the allocator.
     fn describe(&self) -> Description;
@@ -91,23 +89,17 @@ impl Counts {
     pub fn served(&self, bytes: usize) {
         self.allocations.fetch_add(1, Relaxed);
         self.blocks.fetch_add(1, Release);
-        self.resized(0, bytes);
-    }
-
-    pub fn freed(&self, bytes: usize) {
-        self.blocks.fetch_sub(1, Relaxed);
-        self.resized(bytes, 0);
-    }
-
-    pub fn resized(&self, old: usize, new: usize) {
-        let more = new.saturating_sub(old);
-        self.allocated.fetch_add(more as u64, Relaxed);
-        let now = self.bytes.fetch_add(more, Release) + more;
+        self.allocated.fetch_add(bytes as u64, Relaxed);
+        let now = self.bytes.fetch_add(bytes, Release) + bytes;
         // Usually this is no peak, and a load is cheaper than a write.
         if now > self.peak.load(Relaxed) {
             self.peak.fetch_max(now, Relaxed);
         }
-        self.bytes.fetch_sub(old.saturating_sub(new), Relaxed);
+    }
+
+    pub fn freed(&self, bytes: usize) {
+        self.blocks.fetch_sub(1, Relaxed);
+        self.bytes.fetch_sub(bytes, Relaxed);
     }
 
     /// Others may change while one is read, but they agree: what lives was allocated, and is at most the peak, because the
@@ -152,16 +144,19 @@ unsafe impl<L: Library> Allocator for Listed<L> {
             self.library.trim();
             take()
         };
-        let (raw, mut zeroed) = take().or_else(again).ok_or_else(|| refused(size))?;
+        let (raw, mut zeroed) = take().or_else(again).ok_or_else(|| {
+            let error = AllocError::new(size, Limit::Upstream);
+            failure::remember(error);
+            error
+        })?;
         // SAFETY: less than the alignment, for which there is room.
         let address = unsafe { raw.add(raw.align_offset(align)) };
         let note = Note { raw: raw.as_ptr().expose_provenance(), given, asked: size };
-        if let Err(error) = self.living.enter(address, size, note) {
+        self.living.enter(address, size, note).inspect_err(|&error| {
             // SAFETY: it was just allocated and is not in use.
             unsafe { self.library.give_back(raw.as_ptr(), given) };
             failure::remember(error);
-            return Err(error);
-        }
+        })?;
         if request.is_zeroed() && !zeroed {
             // SAFETY: the block was just allocated with this size.
             unsafe { address.write_bytes(0, size) };
@@ -187,19 +182,6 @@ unsafe impl<L: Library> Allocator for Listed<L> {
         unsafe { self.library.usable(note.pointer(), note.given) - (address.addr().get() - note.raw) }
     }
 
-    /// A block keeps its end, unless it is large and that is most of it.
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some(note) = self.living.get(address) else { return false };
-        // SAFETY: a live block.
-        let usable = unsafe { self.usable_size(address) };
-        let stays = size <= usable && (size >= usable / 2 || usable <= KEPT_WHOLE);
-        if stays {
-            self.living.set(address, Note { asked: size, ..note });
-            self.counts.resized(note.asked, size);
-        }
-        stays
-    }
-
     /// Returns 0: how much the libraries give back they do not tell.
     fn trim(&self) -> usize {
         self.library.trim();
@@ -218,9 +200,8 @@ unsafe impl<L: Library> Allocator for Listed<L> {
         self.library.alignment() > 1 && address.is_multiple_of(self.library.alignment())
     }
 
-    /// What is not the library's code may take memory from anywhere.
     fn is_lent(&self) -> bool {
-        L::CALLS_OUT
+        L::IS_LENT
     }
 
     fn must_stay(&self) -> bool {
@@ -288,6 +269,7 @@ impl Functions {
 unsafe impl Library for Called {
     const ALIGNS: bool = false;
     const CALLS_OUT: bool = true;
+    const IS_LENT: bool = true;
 
     fn describe(&self) -> Description {
         let FunctionsTable { malloc, free, calloc, context } = self.table;

@@ -8,8 +8,6 @@ mod guarded;
 mod listed;
 mod pages;
 
-use crate::allocator::{AllocError, Limit};
-use crate::failure;
 use crate::spec::room;
 
 #[cfg(feature = "mimalloc")]
@@ -18,17 +16,10 @@ pub(crate) use bundled::GATE as MIMALLOC;
 pub use bundled::Jemalloc;
 #[cfg(feature = "mimalloc")]
 pub use bundled::Mimalloc;
-pub(crate) use bundled::{may_be_called_by_purger, register_fork_handlers};
+pub(crate) use bundled::register_fork_handlers;
 pub use c_library::{Calloc, Malloc};
 pub use guarded::{Guarded, GuardedOptions, Near, Overrun, Side};
 pub use listed::{Functions, FunctionsTable};
 pub use pages::Pages;
-
-/// A library has no memory for `asked` bytes.
-fn refused(asked: usize) -> AllocError {
-    let error = AllocError::new(asked, Limit::Upstream);
-    failure::remember(error);
-    error
-}
 
 room! { bundled c_library guarded pages }

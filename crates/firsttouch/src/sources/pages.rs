@@ -10,7 +10,7 @@ use crate::failure;
 use crate::ledger::Ledger;
 use crate::numa::Policy;
 use crate::os;
-use crate::pages::placement::{Page, Placement, Populate, Receipt, page_bytes};
+use crate::pages::placement::{Page, Placement, Populate, Receipt};
 use crate::sources::listed::Counts;
 use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
 use crate::stats::Stats;
@@ -90,10 +90,6 @@ fn placement_of(arguments: &Arguments) -> Result<Placement, Error> {
     Ok(Placement { page, populate, lock, policy, strict })
 }
 
-/// A shrinking block returns its end if that is at least this large and an eighth of the block. A smaller end is kept,
-/// so that the block can grow again in place.
-const CUT_MIN: usize = 1 << 20;
-
 /// See the module.
 pub struct Pages {
     placement: Placement,
@@ -169,27 +165,6 @@ unsafe impl Allocator for Pages {
         self.ledger.get(address).map_or(0, |receipt| receipt.bytes)
     }
 
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some(mut receipt) = self.ledger.get(address).filter(|receipt| size <= receipt.bytes) else { return false };
-        let page = if receipt.page == Page::Transparent { os::huge_page_size() } else { None };
-        let keep = size.max(1).next_multiple_of(page.unwrap_or(page_bytes(receipt.page)));
-        let (whole, cut) = (receipt.bytes, receipt.bytes.saturating_sub(keep));
-        self.counts.resized(receipt.asked, size);
-        receipt.asked = size;
-        if cut >= CUT_MIN.max(whole / 8) {
-            receipt.bytes = keep;
-            self.ledger.set(address, receipt); // first: once it is unmapped, the end may belong to another block
-            // SAFETY: the end is whole pages of the block's own mapping and is no longer in use
-            // (`Allocator::resize_in_place`).
-            match unsafe { os::decommit(address.as_ptr() as usize + keep, cut) } {
-                Ok(()) => drop(self.bytes.fetch_sub(cut, Relaxed)),
-                Err(_) => receipt.bytes = whole,
-            }
-        }
-        self.ledger.set(address, receipt);
-        true
-    }
-
     fn stats(&self) -> Stats {
         let counts = self.counts.stats();
         let bytes = self.bytes.load(Relaxed).max(counts.in_use);
@@ -202,9 +177,5 @@ unsafe impl Allocator for Pages {
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
         Some(self.ledger.get(address).is_some())
-    }
-
-    fn calls_out(&self) -> bool {
-        false
     }
 }

@@ -120,17 +120,6 @@ impl<'a> Held<'a> {
         Ok(())
     }
 
-    /// Changes the size where the block stands, if that can be; checks that the content is the same.
-    pub fn resize_in_place(&mut self, size: usize) -> bool {
-        // SAFETY: the block lives.
-        let done = unsafe { self.allocator.resize_in_place(self.address, size) };
-        if done {
-            self.resized(self.address, size);
-        }
-        self.check();
-        done
-    }
-
     fn resized(&mut self, address: NonNull<u8>, size: usize) {
         let kept = self.asked.min(size);
         (self.address, self.asked) = (address, size);

@@ -38,7 +38,7 @@ impl Reentrant {
         let block = self.other.allocate(Request::bytes(100_000)).unwrap();
         // SAFETY: it was just taken.
         unsafe { self.other.deallocate(block.address) };
-        drop(Limited::new(Pool::over(Arc::new(Malloc), Options::default()), 1));
+        drop(Limited::new(Pool::over(Malloc::new(), Options::default()), 1));
         #[cfg(unix)]
         if calls.is_multiple_of(FORK) {
             let other = || {
@@ -59,17 +59,21 @@ unsafe impl Allocator for Reentrant {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         self.use_the_library();
-        Malloc.allocate(request)
+        Malloc::get().allocate(request)
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         self.use_the_library();
         // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
-        unsafe { Malloc.deallocate(address) }
+        unsafe { Malloc::get().deallocate(address) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
-        unsafe { Malloc.usable_size(address) }
+        unsafe { Malloc::get().usable_size(address) }
+    }
+
+    fn calls_out(&self) -> bool {
+        true
     }
 }

@@ -133,7 +133,7 @@ macro_rules! contract {
 }
 
 contract! {
-    malloc: Arc::new(Malloc);
+    malloc: Malloc::new();
     calloc: Calloc::new();
     aligned_64: Calloc::aligned(64).unwrap();
     aligned_4096: Calloc::aligned(4096).unwrap();
@@ -156,27 +156,27 @@ contract! {
     pool_two_nodes_at_once: pool_on_two_nodes(Options { decay: Some(Duration::ZERO), ..Options::default() });
     limited_pool: limited(pool());
     limited_limited_pool: limited(limited(pool()));
-    limited_malloc: limited(Arc::new(Malloc));
+    limited_malloc: limited(Malloc::new());
     filled_pool: filled(pool());
     filled_calloc: filled(Calloc::new());
     filled_nothing_pages: Filled::new(Pages::new(false), None, None);
     wiped_pool: wiped(pool());
-    wiped_limited_malloc: wiped(limited(Arc::new(Malloc)));
+    wiped_limited_malloc: wiped(limited(Malloc::new()));
     limited_wiped_aligned_4096: limited(wiped(Calloc::aligned(4096).unwrap()));
     guarded: guarded();
     guarded_before: before();
     guarded_keeping: keeping();
     filled_guarded: filled(guarded());
     limited_guarded_before: limited(before());
-    pool_malloc: over(Arc::new(Malloc));
+    pool_malloc: over(Malloc::new());
     pool_calloc: over(Calloc::new());
     pool_limited_pages_thp: over(limited(Pages::new(true)));
     pool_filled_aligned_2m: over(filled(Calloc::aligned(2 << 20).unwrap()));
     pool_limited_pool: over(limited(pool()));
     pool_guarded: over(guarded());
-    filled_pool_limited_malloc: filled(over(limited(Arc::new(Malloc))));
+    filled_pool_limited_malloc: filled(over(limited(Malloc::new())));
     scratch_pool: buffer(pool(), Buffer::CHUNK);
-    scratch_malloc: buffer(Arc::new(Malloc), Buffer::CHUNK);
+    scratch_malloc: buffer(Malloc::new(), Buffer::CHUNK);
     scratch_large_chunks: buffer(pool(), 64 << 20);
     scratch_small_chunks_calloc: buffer(Calloc::new(), 4096);
     scratch_limited_guarded: buffer(limited(guarded()), Buffer::CHUNK);

@@ -22,7 +22,6 @@ enum Step {
     Free(usize),
     FreeHalf(usize),
     Resize(usize, usize),
-    ResizeInPlace(usize, usize),
     Trim,
     Wait(u64),
 }
@@ -46,7 +45,6 @@ fn step() -> impl Strategy<Value = Step> {
         8 => any::<usize>().prop_map(Step::Free),
         1 => any::<usize>().prop_map(Step::FreeHalf),
         3 => (any::<usize>(), size()).prop_map(|(at, size)| Step::Resize(at, size)),
-        3 => (any::<usize>(), size()).prop_map(|(at, size)| Step::ResizeInPlace(at, size)),
         1 => Just(Step::Trim),
         1 => (0u64..30).prop_map(Step::Wait),
     ]
@@ -82,11 +80,6 @@ fn run(allocator: &Arc<dyn Allocator>, counts: bool, program: &[Step]) {
                 });
             }
             Step::Resize(at, size) if !blocks.is_empty() => blocks[at % living].resize(size).unwrap(),
-            Step::ResizeInPlace(at, size) if !blocks.is_empty() => {
-                let block = &mut blocks[at % living];
-                assert!(block.resize_in_place(block.usable()), "what may be used may be had");
-                block.resize_in_place(size);
-            }
             Step::Trim => {
                 allocator.trim();
             }

@@ -59,8 +59,7 @@ pub fn every_request(make: Make) {
                 let done = block.reallocate(next);
                 prop_assert_eq!(done.is_err(), next.size() >= IMPOSSIBLE, "{:?}", next);
             }
-            let done = block.resize_in_place(size);
-            prop_assert!(!done || size < IMPOSSIBLE);
+            prop_assert_eq!(block.resize(size).is_err(), size >= IMPOSSIBLE, "{}", size);
         }
         block.give_back();
         around.iter().for_each(Held::check);

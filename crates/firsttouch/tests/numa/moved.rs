@@ -57,7 +57,8 @@ pub fn huge() {
 }
 
 pub fn others_memory() {
-    let held = Held::new(&Malloc, SIZE).touched();
+    let source = Malloc::new();
+    let held = Held::new(&*source, SIZE).touched();
     for node in numbers() {
         let done = to(&held, &node.to_string());
         assert!(done.absent <= os::page_size(), "{done:?}"); // the last one is not ours alone

@@ -61,7 +61,7 @@ fn sizes_never_wrap() {
     assert_eq!(arena.alloc_aligned::<u8>(MAX_SIZE, 1).unwrap_err().limit, Limit::Size);
     assert_eq!(arena.alloc_aligned::<u8>(MAX_SIZE / 2, 1).unwrap_err().limit, Limit::Upstream);
     assert!(arena.alloc_aligned::<u8>(MAX_SIZE - 15, 16).is_err());
-    assert!(Arena::with(Arc::new(Malloc), usize::MAX).alloc(1).is_ok(), "the smallest chunk that serves");
+    assert!(Arena::with(Malloc::new(), usize::MAX).alloc(1).is_ok(), "the smallest chunk that serves");
     assert_eq!(*kept, 7);
 }
 
@@ -119,7 +119,7 @@ fn a_fixed_arena_says_what_is_used() {
 #[test]
 fn an_upstream_with_little() {
     alone("arena::an_upstream_with_little", || {
-        let limited = Limited::new(Arc::new(Malloc), 100 * KIB);
+        let limited = Limited::new(Malloc::new(), 100 * KIB);
         let mut arena = Arena::with(limited.clone(), KIB);
         let mut served = 0;
         let error = loop {
@@ -296,7 +296,7 @@ fn programs(count: usize) {
     let mut dice = Dice(5);
     let mut storage = vec![MaybeUninit::uninit(); 50_000];
     let (mut arenas, tracked) = arenas(&mut storage);
-    let limited = Limited::new(Arc::new(Malloc), 40_000);
+    let limited = Limited::new(Malloc::new(), 40_000);
     let mut little = Arena::with(limited.clone(), 700);
     for _ in 0..count {
         for arena in arenas.iter_mut().chain([&mut little]) {

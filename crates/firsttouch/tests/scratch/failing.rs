@@ -43,6 +43,10 @@ unsafe impl Allocator for Failing {
         // SAFETY: the core and the tests pass live blocks of this allocator (`Allocator`), which are the upstream's.
         unsafe { self.upstream.usable_size(address) }
     }
+
+    fn calls_out(&self) -> bool {
+        true
+    }
 }
 
 /// Grows, shrinks, escapes; how many requests were refused.

@@ -97,7 +97,7 @@ fn large_blocks_are_the_upstreams() {
 
 #[test]
 fn an_idle_chunk_goes_before_a_request_fails() {
-    let limited = Limited::new(Arc::new(Malloc), 200 * KIB);
+    let limited = Limited::new(Malloc::new(), 200 * KIB);
     let buffer = Buffer::growing(limited.clone(), 64 * KIB);
     let chunk = Piece::bytes(&buffer, 1000, 1);
     let large = Piece::bytes(&buffer, 100 * KIB, 2);
@@ -158,7 +158,7 @@ fn idle_chunks_are_given_back() {
 /// Where the purger may not call the upstream, they go as scopes end.
 #[test]
 fn idle_chunks_of_foreign_memory_are_given_back() {
-    let failing = Failing { upstream: Arc::new(Malloc), pass: AtomicI64::new(i64::MAX), fail: AtomicI64::new(0) };
+    let failing = Failing { upstream: Malloc::new(), pass: AtomicI64::new(i64::MAX), fail: AtomicI64::new(0) };
     let limited = Limited::new(Arc::new(failing), 1 << 40);
     let buffer = Buffer::growing(limited.clone(), 64 * KIB);
     let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 4000, n)).collect();

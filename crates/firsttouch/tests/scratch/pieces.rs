@@ -61,18 +61,15 @@ impl Piece {
         check(unsafe { from_raw_parts(self.address.as_ptr(), self.usable) }, self.seed);
     }
 
-    /// Changes the size where it stands, if that can be; what stays is unchanged.
+    /// Moves to another size, if there is room; what stays is unchanged.
     pub fn resize(&mut self, buffer: &Buffer, size: usize, seed: u64) -> bool {
-        // SAFETY: the block lives, and nothing uses what lies above.
-        if !unsafe { buffer.resize_in_place(self.address, size) } {
-            return false;
-        }
-        let kept = self.usable.min(size);
+        // SAFETY: the block lives, and its old address is forgotten.
+        let Ok(block) = (unsafe { buffer.reallocate(self.address, Request::bytes(size)) }) else { return false };
+        let kept = self.asked.min(size);
         // SAFETY: the block lives and has at least that size.
-        check(unsafe { from_raw_parts(self.address.as_ptr(), kept) }, self.seed);
-        // SAFETY: as above.
-        self.usable = unsafe { buffer.usable_size(self.address) };
-        self.asked = size;
+        check(unsafe { from_raw_parts(block.address.as_ptr(), kept) }, self.seed);
+        (self.address, self.asked, self.usable) = (block.address, size, block.size);
+        self.serial = buffer.block(block.address).map(|(_, serial)| serial);
         assert!(self.usable >= size);
         self.refill(seed);
         true

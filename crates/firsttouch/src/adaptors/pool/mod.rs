@@ -368,6 +368,34 @@ impl Pool {
     pub fn asked(&self, address: NonNull<u8>) -> usize {
         heap::span_at(address.as_ptr() as usize).map_or(0, |span| span.segment.occupant(span.start).asked())
     }
+
+    /// Resizes a block where it is. Returns `false` and changes nothing if that is not possible.
+    ///
+    /// # Safety
+    /// As for [`Allocator::reallocate`].
+    unsafe fn resize(&self, address: NonNull<u8>, size: usize) -> bool {
+        let Some(span) = heap::span_at(address.as_ptr() as usize) else { return false };
+        let old = span.segment.occupant(span.start);
+        let Some(need) = round_up(size.saturating_add(old.offset()), span.segment.unit()) else { return false };
+        let (mut change, mut fresh, mut huge) = (0, 0, 0);
+        if need > span.bytes() {
+            let (_, pages, _) = self.pages_for(Request::bytes(size));
+            let extended = self.heap_of(span).region(span.kind()).extend(span, need, pages);
+            let Some(clean) = extended else { return false };
+            (change, fresh) = ((need - span.bytes()) as isize, clean);
+            huge =
+                span.segment.on_fresh_huge(span.start + span.len, (need >> span.segment.unit_shift) as u32 - span.len);
+            self.evidence.lock().grown(huge);
+        } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
+            self.heap_of(span).shrink(span, (need >> span.segment.unit_shift).max(1) as u32, self.epoch());
+            change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
+        }
+        span.segment.set_occupant(span.start, old.resized(size));
+        let asked = size as isize - old.asked() as isize;
+        self.meter.note(&mut self.shard(self.machine.here()).lock().counts, asked, change);
+        self.taken_fresh_of(fresh, huge);
+        true
+    }
 }
 
 /// Whether idle memory on huge pages may serve a smaller block: rounding to its units then wastes at most a quarter.
@@ -464,42 +492,18 @@ unsafe impl Allocator for Pool {
         // SAFETY: a live block, as the trait demands; what is copied lies within both blocks, which do not overlap.
         unsafe {
             let at = |address| Block { address, size: self.usable_size(address), zeroed: false };
-            if request.suits(address) && self.resize_in_place(address, size) {
+            if request.suits(address) && self.resize(address, size) {
                 return Ok(at(address));
             }
             // A block that moves gets room to grow, as two that grow in turn would move at every step. Arrays seldom grow.
             let roomy = if self.for_arrays { size } else { size.saturating_add(size / 8) };
             let request = request.with_zeroed(false);
             let block = self.allocate(request.with_size(roomy)).or_else(|_| self.allocate(request))?.address;
-            self.resize_in_place(block, size); // the room is no part of what was asked
+            self.resize(block, size); // the room is no part of what was asked
             block.copy_from_nonoverlapping(address, self.usable_size(address).min(size));
             self.deallocate(address);
             Ok(at(block))
         }
-    }
-
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some(span) = heap::span_at(address.as_ptr() as usize) else { return false };
-        let old = span.segment.occupant(span.start);
-        let Some(need) = round_up(size.saturating_add(old.offset()), span.segment.unit()) else { return false };
-        let (mut change, mut fresh, mut huge) = (0, 0, 0);
-        if need > span.bytes() {
-            let (_, pages, _) = self.pages_for(Request::bytes(size));
-            let extended = self.heap_of(span).region(span.kind()).extend(span, need, pages);
-            let Some(clean) = extended else { return false };
-            (change, fresh) = ((need - span.bytes()) as isize, clean);
-            huge =
-                span.segment.on_fresh_huge(span.start + span.len, (need >> span.segment.unit_shift) as u32 - span.len);
-            self.evidence.lock().grown(huge);
-        } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
-            self.heap_of(span).shrink(span, (need >> span.segment.unit_shift).max(1) as u32, self.epoch());
-            change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
-        }
-        span.segment.set_occupant(span.start, old.resized(size));
-        let asked = size as isize - old.asked() as isize;
-        self.meter.note(&mut self.shard(self.machine.here()).lock().counts, asked, change);
-        self.taken_fresh_of(fresh, huge);
-        true
     }
 
     fn trim(&self) -> usize {
@@ -515,10 +519,6 @@ unsafe impl Allocator for Pool {
 
     fn small_limit(&self) -> usize {
         SMALL_LIMIT
-    }
-
-    fn calls_out(&self) -> bool {
-        false
     }
 }
 

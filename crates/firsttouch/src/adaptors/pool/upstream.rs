@@ -12,7 +12,6 @@ use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::ledger::Ledger;
 use crate::os;
-use crate::sources::may_be_called_by_purger;
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use std::collections::VecDeque;
@@ -93,7 +92,7 @@ impl Pool {
     /// Creates a pool over `upstream`. (For pages use [`Pool::new`], which splits and joins them.)
     pub fn over(upstream: Arc<dyn Allocator>, options: Options) -> Arc<dyn Allocator> {
         let pool = Arc::new(UpstreamPool {
-            is_purged: may_be_called_by_purger(&upstream),
+            is_purged: !upstream.calls_out(),
             upstream,
             options,
             max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
@@ -226,20 +225,6 @@ unsafe impl Allocator for UpstreamPool {
         self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |(_, made)| made.usable)
     }
 
-    /// A block keeps its end, unless it is large and that is most of it.
-    unsafe fn resize_in_place(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some((asked, made)) = self.ledger.get(address) else {
-            // SAFETY: as for `usable_size`; nobody uses the end that it loses.
-            return unsafe { self.upstream.resize_in_place(address, size) };
-        };
-        let stays = size <= made.usable && (size >= made.usable / 2 || made.usable <= SMALL_LIMIT);
-        if stays {
-            self.ledger.set(address, (size, made));
-            self.meter.note(&mut self.state.lock().counts, size as isize - asked as isize, 0);
-        }
-        stays
-    }
-
     fn trim(&self) -> usize {
         self.give_back_while(|_, _| true).max(self.upstream.trim())
     }
@@ -265,10 +250,6 @@ unsafe impl Allocator for UpstreamPool {
 
     fn small_limit(&self) -> usize {
         SMALL_LIMIT
-    }
-
-    fn calls_out(&self) -> bool {
-        self.upstream.calls_out()
     }
 }
 
