@@ -3,7 +3,7 @@
 //! A segment claims whole slots, and these lead to it. So a foreign address costs a load and a branch, and a lookup one load,
 //! however many segments there are.
 
-#![allow(unsafe_code)] // Safety: the map leads to headers of segments, which are static.
+#![allow(unsafe_code)] // Safety: the map leads to headers of segments, which are never unmapped.
 
 use crate::allocator::Allocator;
 use crate::heap::segment::Segment;
@@ -33,9 +33,16 @@ pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
     if segment <= OUTSIDE {
         return None;
     }
-    // SAFETY: headers of segments are static.
+    // SAFETY: headers of segments are never unmapped.
     let segment = unsafe { &*segment };
     Some((segment, segment.unit_of(address)?))
+}
+
+/// The segment whose claim begins with a slot.
+pub(crate) fn segment_at(slot: usize) -> Option<&'static Segment> {
+    let segment = MAP[slot].load(Acquire);
+    // SAFETY: as above.
+    (segment.addr() == slot << SLOT_SHIFT && slot > 0).then(|| unsafe { &*segment })
 }
 
 /// Whether no block of ours lies in the slot of `address`, so that the address is foreign.
@@ -108,9 +115,7 @@ pub(crate) fn is_empty(first: usize, count: usize) -> bool {
     (first..first + count).all(|slot| MAP[slot].load(Relaxed).is_null())
 }
 
-/// Lets the slots of a range lead to a segment, or to nothing. Callers are serialized by the claims' lock.
-pub(crate) fn set_slots(range: (usize, usize), segment: Option<&'static Segment>) {
-    for slot in slots_of(range) {
-        MAP[slot].store(segment.map_or(null_mut(), |segment| from_ref(segment).cast_mut()), Release);
-    }
+/// Lets the slots of a range lead to a segment. Callers are serialized by the claims' lock.
+pub(crate) fn set_slots(range: (usize, usize), segment: &'static Segment) {
+    slots_of(range).for_each(|slot| MAP[slot].store(from_ref(segment).cast_mut(), Release));
 }

@@ -30,7 +30,7 @@ static LOCKS: &[&dyn Purgeable] = &[
     &owners::KEEPERS,
     #[cfg(feature = "mimalloc")]
     &sources::MIMALLOC,
-    &heap::claim::NEXT_SLOT,
+    &heap::claim::NEXT_SLOTS,
     &failure::FAILURES,
 ];
 

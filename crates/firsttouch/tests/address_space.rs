@@ -32,7 +32,7 @@ fn foreign_addresses_stay_foreign() {
     let mapped = foreign(0, page_size()).unwrap();
     let mut addresses = vec![a_function as *const () as usize, boxed.as_ptr() as usize, mapped.as_ptr() as usize];
     addresses.extend([&raw const A_STATIC as usize, &raw const a_local as usize, libc::mmap as *const () as usize]);
-    let pools: Vec<_> = (0..400).map(|_| Pool::new(Options { decay: None, ..Options::default() })).collect();
+    let pools: Vec<_> = (0..1500).map(|_| Pool::new(Options { decay: None, ..Options::default() })).collect();
     let blocks: Vec<_> = pools.iter().map(|pool| Held::filled(&**pool, page_size(), 1)).collect();
     for block in &blocks {
         assert!(address_map::owner(block.address()).is_some());

@@ -275,7 +275,7 @@ impl Region {
         if self.segments.len() == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
-        let segment = claim::segment(self.kind, self.node, units, owner)?;
+        let segment = claim::segment(self.kind, self.node, units, self.mapped, owner)?;
         self.segments.push(segment);
         self.raise_top(segment, units, fresh).map_err(|error| error.unwrap_or(Errno::NO_MEMORY))
     }

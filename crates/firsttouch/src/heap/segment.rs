@@ -201,9 +201,9 @@ impl Number {
     }
 }
 
-/// The header of a segment: its bounds, and what only its heap and the holders of its blocks use. Headers are static, so that
-/// lookups may read the bounds without a lock, also those of a segment that is closed and opened elsewhere meanwhile: they ask
-/// for an address at which no block of ours is live then, so any mix of old and new bounds is correct.
+/// The header of a segment: its bounds, and what only its heap and the holders of its blocks use. Headers are never unmapped, so
+/// that lookups may read the bounds without a lock, also while the segment is closed and opened again: they ask for an address
+/// at which no block of ours is live then, so any mix of old and new bounds is correct.
 #[repr(C)]
 pub(crate) struct Segment {
     /// The address of unit 0.
@@ -224,8 +224,8 @@ pub(crate) struct Body {
     /// The allocator that all blocks belong to, and whether it no longer exists, so that they are never freed.
     pub owner: *const dyn Allocator,
     pub is_orphan: AtomicBool,
-    /// The address space of its metadata and units, as its address and size.
-    pub claim: (usize, usize),
+    /// Bytes of the claim, which begins with this header; 0 where it cannot be another segment's.
+    pub claim: Cell<usize>,
     /// Mapped bytes of `records` and `ages`.
     pub records_open: Cell<usize>,
     pub ages_open: Cell<usize>,
@@ -246,18 +246,12 @@ impl std::ops::Deref for Segment {
 
     #[inline]
     fn deref(&self) -> &Body {
-        // SAFETY: the segment is open: a heap has it, or a lookup found a unit in its bounds, which were written after it.
+        // SAFETY: the segment is open, or was: the map leads to it, or a heap has it.
         unsafe { (*self.body.get()).assume_init_ref() }
     }
 }
 
 impl Segment {
-    /// All zero.
-    pub(crate) const fn closed() -> Self {
-        let body = UnsafeCell::new(MaybeUninit::zeroed());
-        Self { base: AtomicUsize::new(0), size: AtomicUsize::new(0), body }
-    }
-
     pub(crate) fn is_closed(&self) -> bool {
         self.size.load(Relaxed) == 0
     }
