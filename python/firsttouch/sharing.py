@@ -250,7 +250,7 @@ def arrive(words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write:
             raise SharedArrayError(why_not)
         mapping = _mapped.setdefault((token, write), mapping)  # another thread may have opened it meanwhile
     else:
-        _firsttouch.shared_arrived(words)
+        mapping.arrived(words[4])
     array = _on(mapping, offset, shape, strides, dtype)
     array.flags.writeable = write
     return array.view(SharedArray) if process == os.getpid() else array

@@ -52,7 +52,7 @@ def test_signals_are_delivered_to_the_threads_of_the_program() -> None:
     assert printed == "50 alarm\n"
 
 
-#: A real signal from inside the bar, whose last stroke is always drawn.
+#: A signal during a prefault.
 INSIDE = """
     import os, signal, sys
 

@@ -79,9 +79,7 @@ def tests() -> None:
     with ft.scratch(ft.ScratchBuffer(upstream=on_last)) as s:
         assert set(nodes(s.full(1 << 13, 2.0))) == {last}
 
-    inspect = getattr(ft, "inspect", None)
-    if inspect is not None:
-        print(inspect(a))
+    print(ft.inspect(a))
 
 
 def experiment() -> None:

@@ -11,7 +11,6 @@ import pytest
 import firsttouch as ft
 from firsttouch import _firsttouch
 from tests.placement import there
-from tests.programs import run
 
 pytestmark = pytest.mark.quick
 
@@ -71,51 +70,6 @@ def test_others_may_write_meanwhile() -> None:
         ft.touch(array, 3)
     writer.join()
     assert (array == rounds).all()
-
-
-def test_ctrl_c_is_not_raised_by_another_threads_constructor() -> None:
-    program = """
-        import signal, threading
-
-        def others():
-            try:
-                while not done.is_set():
-                    ft.empty(100_000, allocator=pool)
-            except BaseException as error:
-                wrong.append(repr(error))
-
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
-        pool, allocator = ft.pool(), ft.pages(populate=1)
-        done, wrong, interrupted = threading.Event(), [], 0
-        threads = [threading.Thread(target=others) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for _ in range(5):
-            signal.setitimer(signal.ITIMER_REAL, 0.02)
-            try:
-                allocator.empty(2 << 30, "u1")
-            except KeyboardInterrupt:
-                interrupted += 1
-        done.set()
-        for thread in threads:
-            thread.join()
-        print(interrupted, wrong)
-        """
-    assert run(program) == "5 []\n"
-
-
-def test_a_handler_that_does_not_raise_lets_it_go_on() -> None:
-    program = """
-        import os, signal, threading, time
-        import firsttouch as ft
-        seen = []
-        signal.signal(signal.SIGUSR1, lambda *_: seen.append(1))
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        array = ft.pages(populate=1).zeros(512 << 20, "u1")
-        time.sleep(0.1)
-        print(seen, ft.receipt(array).populated)
-        """
-    assert run(program) == "[1] True\n"
 
 
 def test_migration_to_where_it_is() -> None:

@@ -50,6 +50,11 @@ impl SharedMapping {
         Ok((token, process, file, size, ticket))
     }
 
+    /// Tells the sender of a handle of this memory, by its ticket, that it arrived.
+    fn arrived(&self, ticket: u32) {
+        self.0.settle(ticket);
+    }
+
     #[getter]
     fn address(&self) -> usize {
         self.0.address()
@@ -100,12 +105,6 @@ fn refused(nbytes: usize, error: Errno) -> PyErr {
             ))
         }
     }
-}
-
-/// Tells the sender of a handle that it arrived, if its memory was mapped here already.
-#[pyfunction]
-pub fn shared_arrived(words: HandleFields) {
-    handle(words).settle();
 }
 
 /// Waits until no handle of this process is in flight, for at most this many seconds; returns whether that was

@@ -43,19 +43,6 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Settles the ticket, where the memory was mapped already. If that fails, the sender waits until it expires.
-    pub fn settle(&self) {
-        if let Ok(file) = self.find() {
-            self.settle_in(&file);
-        }
-    }
-
-    fn settle_in(&self, file: &File) {
-        if let Ok(tickets) = Tickets::of(file, self.size) {
-            tickets.place(self.ticket).store(1, Relaxed);
-        }
-    }
-
     /// Opens the memory file.
     fn find(&self) -> Result<File, Errno> {
         os::find_memory_file(self.process, self.file, &format!("{NAME}{}", self.token))
@@ -133,8 +120,16 @@ impl Shared {
             return Err(Errno::INVALID);
         }
         let address = os::map_file(&file, 0, handle.size, write)?;
-        handle.settle_in(&file);
-        Ok(Self { file: Some(file), token: handle.token.clone(), address, size: handle.size, write })
+        let opened = Self { file: Some(file), token: handle.token.clone(), address, size: handle.size, write };
+        opened.settle(handle.ticket);
+        Ok(opened)
+    }
+
+    /// Settles the ticket of a handle of this memory, which has arrived. If that fails, the sender waits until it expires.
+    pub fn settle(&self, ticket: u32) {
+        if let Some(Ok(tickets)) = self.file.as_ref().map(|file| Tickets::of(file, self.size)) {
+            tickets.place(ticket).store(1, Relaxed);
+        }
     }
 
     /// Returns a handle. Until this memory is dropped it can be opened any number of times; after that once, for a
