@@ -50,7 +50,7 @@ impl Topology {
     /// Reads the topology from files returned by `read`.
     pub fn read_by(read: &dyn Fn(&str) -> Option<String>) -> Self {
         let list = |name: &str| Nodes::parse(&read(&format!("{FOLDER}/{name}"))?);
-        let Some(online) = list("online").filter(|nodes| !nodes.is_empty()) else { return Self::without_files(read) };
+        let Some(online) = list("online").filter(|nodes| !nodes.is_empty()) else { return Self::without_files() };
         let with_memory = list("has_memory").unwrap_or(online);
         let nodes = online.iter().map(|number| {
             let file = |name: &str| read(&format!("{FOLDER}/node{number}/{name}"));
@@ -66,7 +66,7 @@ impl Topology {
         Self { nodes: nodes.collect() }
     }
 
-    fn without_files(read: &dyn Fn(&str) -> Option<String>) -> Self {
+    fn without_files() -> Self {
         let node = |number| {
             let (processors, free) = os::node(number)?;
             let memory = Some(NodeMemory { total: free, free, available: free }); // the total is not told
@@ -76,14 +76,9 @@ impl Topology {
         if !nodes.is_empty() {
             return Self { nodes };
         }
-        let processors = read("/sys/devices/system/cpu/online").and_then(|text| Processors::parse(&text));
-        let processors = processors.unwrap_or_else(|| (0..os::processors()).collect());
-        let memory = read("/proc/meminfo").and_then(|text| memory_of(&text)).unwrap_or_else(|| {
-            let free = os::headroom();
-            NodeMemory { total: os::memory_total(), free, available: free }
-        });
-        let node = Node { number: 0, processors, memory: Some(memory), distances: vec![10] };
-        Self { nodes: vec![node] }
+        let (processors, free) = ((0..os::processors()).collect(), os::headroom());
+        let memory = Some(NodeMemory { total: os::memory_total(), free, available: free });
+        Self { nodes: vec![Node { number: 0, processors, memory, distances: vec![10] }] }
     }
 
     /// Returns a node, if it is online.
@@ -130,7 +125,7 @@ pub fn with_memory() -> Nodes {
     *NODES.get_or_init(|| Box::new(Topology::read().with_memory()))
 }
 
-/// Parses the meminfo of a node or of the machine.
+/// Parses the meminfo of a node.
 fn memory_of(text: &str) -> Option<NodeMemory> {
     let line = |name: &str| {
         let found = text.lines().find_map(|line| line.split_once(&format!("{name}:")))?.1;
@@ -139,7 +134,7 @@ fn memory_of(text: &str) -> Option<NodeMemory> {
     let (total, free) = (line("MemTotal")?, line("MemFree")?);
     let cache = ["Active(file)", "Inactive(file)", "SReclaimable"].into_iter().filter_map(line).sum::<usize>();
     // As the kernel estimates for the whole machine: half of the page cache may be in use.
-    Some(NodeMemory { total, free, available: line("MemAvailable").unwrap_or(free + cache / 2) })
+    Some(NodeMemory { total, free, available: free + cache / 2 })
 }
 
 // ---- Policies --------------------------------------------------------------------------------------------------------
@@ -159,36 +154,29 @@ impl Policy {
     /// # Errors
     /// A message that quotes the text and lists what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let refused = |why: &str| {
+        let found = Self::parsed(text.trim().to_ascii_lowercase().as_str());
+        found.ok_or_else(|| {
             format!(
-                "{text:?} is not a NUMA policy{why}: give a node number, like 1, or \"bind:0-1\", \"preferred:1\", \
+                "{text:?} is not a NUMA policy: give a node number, like 1, or \"bind:0-1\", \"preferred:1\", \
                  \"interleave:all\" or \"local\""
             )
+        })
+    }
+
+    fn parsed(text: &str) -> Option<Self> {
+        let one = |text: &str| Nodes::parse(text).filter(|nodes| nodes.len() == 1);
+        let some = |text: &str| Nodes::parse(text).filter(|nodes| !nodes.is_empty());
+        let (mode, nodes) = match text.split_once(':').map(|(mode, nodes)| (mode.trim(), nodes.trim())) {
+            None if text == "local" => (Mode::Local, None),
+            None => (Mode::Bind, Some(one(text)?)),
+            Some(("preferred", node)) => (Mode::Preferred, Some(one(node)?)),
+            Some(("bind", "all")) => (Mode::Bind, None),
+            Some(("bind", list)) => (Mode::Bind, Some(some(list)?)),
+            Some(("interleave", "all")) => (Mode::Interleave, None),
+            Some(("interleave", list)) => (Mode::Interleave, Some(some(list)?)),
+            _ => return None,
         };
-        let clean = text.trim().to_ascii_lowercase();
-        let (name, rest) = clean.split_once(':').map_or((clean.as_str(), None), |(a, b)| (a.trim(), Some(b.trim())));
-        let one_node = |text: &str| Nodes::parse(text).filter(|nodes| nodes.len() == 1);
-        let mode = match (name, rest) {
-            ("bind", _) => Mode::Bind,
-            ("interleave", _) => Mode::Interleave,
-            ("preferred", _) => Mode::Preferred,
-            ("local", None) => return Ok(Self { mode: Mode::Local, nodes: None }),
-            (_, None) if one_node(name).is_some() => return Ok(Self { mode: Mode::Bind, nodes: one_node(name) }),
-            _ => return Err(refused("")),
-        };
-        let nodes = match rest {
-            None => return Err(refused(" without nodes")),
-            Some(list) if mode == Mode::Preferred => {
-                Some(one_node(list).ok_or_else(|| refused(" (it takes one node)"))?)
-            }
-            Some("all") => None,
-            Some(list) => Some(
-                Nodes::parse(list)
-                    .filter(|nodes| !nodes.is_empty())
-                    .ok_or_else(|| refused(&format!(" ({list:?} is not a list of nodes, like 0-1 or 0,2)")))?,
-            ),
-        };
-        Ok(Self { mode, nodes })
+        Some(Self { mode, nodes })
     }
 
     /// Checks that the machine has the nodes of the policy.
