@@ -30,7 +30,7 @@ def test_the_report_says_what_was_gained(bench: Bench) -> None:
     )
     assert re.search(r"  large blocks   16, \d[\d.]* % on recycled memory\n", done.stderr)
     assert re.search(r"  fresh memory   at most \d+(\.\d+)? MiB.*; \d+(\.\d+)? MiB reused\n", done.stderr)
-    assert "; about " in done.stderr
+    assert "; at most " in done.stderr
 
 
 def test_the_report_says_that_nothing_was_gained() -> None:
