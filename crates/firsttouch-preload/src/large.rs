@@ -54,9 +54,11 @@ pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> 
     let pool = pool().filter(|_| !life::is_forking())?;
     idle::before_allocation(pool);
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
-    let block = in_pool(|| pool.allocate(request.aligned(align).ok()?).ok())??;
-    glibc::allocated(size, true);
-    Some(block.address.as_ptr().cast())
+    in_pool(|| {
+        let block = pool.allocate(request.aligned(align).ok()?).ok()?;
+        glibc::allocated(block.address.as_ptr() as usize, size, true);
+        Some(block.address.as_ptr().cast())
+    })?
 }
 
 /// malloc(3) of a large block. Like all that the common path ends with it is C's, whose calls need no frame of their own.

@@ -4,7 +4,7 @@
 use crate::next::{self, Main};
 use crate::settings::{Pattern, Reporting};
 use crate::{entry, large, life};
-use firsttouch::glibc::{self, Bounds};
+use firsttouch::glibc::{self, Plainly};
 use firsttouch::os::{self, Usage};
 use firsttouch::report::Report;
 use firsttouch::{Allocator, Stats};
@@ -136,8 +136,8 @@ fn compose(asked: &Asked) {
         plainly = plainly.on_base_pages();
     } else if let Some(pool) = &mut pool {
         // What the program asks for after it has a block, it asks for on the pool as plainly.
-        let part = plainly.most.huge as f64 / (plainly.most.bytes() as f64).max(1.0);
-        let huge = (part * pool.first_touched_small_bytes as f64) as u64;
+        let all = plainly.all();
+        let huge = (all.huge as f64 / (all.bytes() as f64).max(1.0) * pool.first_touched_small_bytes as f64) as u64;
         pool.first_touched_small_bytes -= huge;
         pool.first_touched_huge_bytes += huge;
     }
@@ -178,7 +178,7 @@ fn compose(asked: &Asked) {
 struct Start {
     usage: Usage,
     pool: Stats,
-    plainly: Bounds,
+    plainly: Plainly,
 }
 
 impl Start {

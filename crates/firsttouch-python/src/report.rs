@@ -3,7 +3,7 @@
 use crate::allocators::allocator::{PyAllocator, small_limit};
 use crate::handlers::front::arrays_only;
 use crate::process::serving;
-use firsttouch::glibc::{self, Bounds};
+use firsttouch::glibc::{self, Plainly};
 use firsttouch::heap::c_library;
 use firsttouch::os::{self, Usage};
 use firsttouch::report::Report;
@@ -11,7 +11,7 @@ use firsttouch::{Stats, failure};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-fn totals(allocator: Option<&PyAllocator>) -> (Stats, Bounds) {
+fn totals(allocator: Option<&PyAllocator>) -> (Stats, Plainly) {
     let stats = match allocator {
         None => serving().stats(),
         Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
@@ -34,7 +34,7 @@ fn usage([wall, user, kernel, minor_faults, major_faults, children]: [f64; 6]) -
 pub struct ReportStart {
     usage: Usage,
     stats: Stats,
-    plainly: Bounds,
+    plainly: Plainly,
     returned: usize,
     failure: Option<String>,
 }
@@ -44,7 +44,7 @@ impl ReportStart {
     /// The start of a process: nothing but what the kernel had counted of it.
     #[new]
     fn new(counted: [f64; 6]) -> Self {
-        Self { usage: usage(counted), stats: Stats::default(), plainly: Bounds::default(), returned: 0, failure: None }
+        Self { usage: usage(counted), stats: Stats::default(), plainly: Plainly::default(), returned: 0, failure: None }
     }
 
     /// This moment.
@@ -70,7 +70,7 @@ pub fn report(
         found.map(|value| value.extract().map_err(Into::into)).transpose()
     }
     let arrays_only = !pooled || arrays_only().is_some();
-    let (now, plainly) = if pooled { totals(allocator) } else { <(Stats, Bounds)>::default() };
+    let (now, plainly) = if pooled { totals(allocator) } else { <(Stats, Plainly)>::default() };
     let last_failure = failure::last().zip(failure::last_reason());
     let last_failure = last_failure.filter(|(_, reason)| pooled && start.failure.as_ref() != Some(reason));
     let report = Report {

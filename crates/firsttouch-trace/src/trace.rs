@@ -165,8 +165,10 @@ fn with<T>(body: impl FnOnce(&mut Tracing) -> T) -> Option<T> {
 /// Bytes of a new block behind which there is no page. Of small blocks one of [`SAMPLE`] is asked about, for all.
 fn fresh(address: usize, size: usize) -> usize {
     static SMALL: AtomicU64 = AtomicU64::new(0);
-    if size >= SURE {
-        return absent(address, size);
+    match size {
+        RENEW_MIN.. => return size, // glibc maps each of them
+        SURE.. => return absent(address, size),
+        _ => {}
     }
     let golden = SMALL.fetch_add(1, Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15); // in no step with any loop
     if golden < u64::MAX / SAMPLE as u64 { SAMPLE * absent(address, size) } else { 0 }

@@ -35,6 +35,12 @@ impl Fresh {
         Self { small: self.small.saturating_sub(before.small), huge: self.huge.saturating_sub(before.huge) }
     }
 
+    /// A part of it.
+    #[must_use]
+    pub fn times(self, part: f64) -> Self {
+        Self { small: (part * self.small as f64) as u64, huge: (part * self.huge as f64) as u64 }
+    }
+
     /// All of it.
     pub fn bytes(self) -> u64 {
         self.small + self.huge
@@ -73,9 +79,7 @@ impl Taken {
     /// A part of it.
     #[must_use]
     pub fn times(self, part: f64) -> Self {
-        let times =
-            |fresh: Fresh| Fresh { small: (part * fresh.small as f64) as u64, huge: (part * fresh.huge as f64) as u64 };
-        Self { plainly: times(self.plainly), pooled: times(self.pooled), cleared: part * self.cleared }
+        Self { plainly: self.plainly.times(part), pooled: self.pooled.times(part), cleared: part * self.cleared }
     }
 }
 

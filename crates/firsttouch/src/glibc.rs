@@ -11,7 +11,7 @@
 //! - What a pool recycles is no measure of what it gains, as glibc keeps some of it, too. [`taken`] says between which bounds
 //!   lies what it would have taken fresh from the system.
 
-use crate::adaptors::SMALL_LIMIT;
+use crate::adaptors::{SMALL_LIMIT, written_bytes};
 use crate::gain::Fresh;
 use crate::os;
 use std::cell::Cell;
@@ -50,36 +50,52 @@ pub fn raised_for(make_and_free: impl Fn(usize) -> usize) -> usize {
     size.min(MOST)
 }
 
-/// What would have been taken fresh from the system for the blocks of a process.
+/// What glibc would have taken fresh from the system for the blocks of a process that a pool serves.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Bounds {
-    /// At least: for blocks that are mapped by themselves whatever was freed before.
-    pub least: Fresh,
-    /// At most: also for others, if all that is free lies at the top of the heap, which then is returned as soon as it may be.
-    pub most: Fresh,
+pub struct Plainly {
+    /// For blocks that it maps by themselves whatever was freed before, on memory that earlier blocks had written to.
+    pub mapped_again: Fresh,
+    /// For the rest of such blocks, which the pool took fresh, too, or nobody uses: there are programs that do not.
+    pub mapped_first: Fresh,
+    /// By how much its heap grows at most: if all that is free lies at the top, and is returned as soon as it may be.
+    pub heap: Fresh,
 }
 
-impl Bounds {
+impl Plainly {
+    /// All of it.
+    pub fn all(self) -> Fresh {
+        let mut all = self.heap;
+        all += self.mapped_again;
+        all += self.mapped_first;
+        all
+    }
+
     /// What was counted since.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
-        Self { least: self.least.since(before.least), most: self.most.since(before.most) }
+        Self {
+            mapped_again: self.mapped_again.since(before.mapped_again),
+            mapped_first: self.mapped_first.since(before.mapped_first),
+            heap: self.heap.since(before.heap),
+        }
     }
 
     /// The same where nobody asked for huge pages.
     #[must_use]
     pub fn on_base_pages(self) -> Self {
-        let [least, most] = [self.least, self.most].map(|fresh| Fresh { small: fresh.bytes(), huge: 0 });
-        Self { least, most }
+        let on_base = |fresh: Fresh| Fresh { small: fresh.bytes(), huge: 0 };
+        let [mapped_again, mapped_first, heap] = [self.mapped_again, self.mapped_first, self.heap].map(on_base);
+        Self { mapped_again, mapped_first, heap }
     }
 }
 
 /// Bytes of live blocks in the heap, and of the heap.
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 static HEAP: AtomicIsize = AtomicIsize::new(0);
-/// By what the heap grew, on base pages and on huge ones, and what was mapped.
-static GROWN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-static MAPPED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// The sums of [`Plainly`], on base pages and on huge ones.
+static HEAP_GREW: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+static MAPPED_AGAIN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+static MAPPED_FIRST: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Changes of smaller blocks are told once they add up to this.
 const STEP: isize = INITIAL as isize;
@@ -120,11 +136,15 @@ fn count([small, huge]: &[AtomicU64; 2], fresh: usize, size: usize, is_array: bo
 
 /// Records that a pool serves a block of so many bytes, for an array of NumPy's or anything else.
 #[inline]
-pub fn allocated(size: usize, is_array: bool) {
+pub fn allocated(address: usize, size: usize, is_array: bool) {
     match size {
         ..LEAST => {}
-        LEAST..=MOST => count(&GROWN, note(size as isize), size, is_array),
-        _ => count(&MAPPED, size, size, is_array),
+        LEAST..=MOST => count(&HEAP_GREW, note(size as isize), size, is_array),
+        _ => {
+            let again = written_bytes(address, size);
+            count(&MAPPED_AGAIN, again, size, is_array);
+            count(&MAPPED_FIRST, size - again, size, is_array);
+        }
     }
 }
 
@@ -135,31 +155,21 @@ pub fn freed(size: usize) {
     if size <= MOST && size > FREED.load(Relaxed) {
         FREED.fetch_max(size, Relaxed);
     }
-    leave(size);
-}
-
-#[inline]
-fn leave(size: usize) {
     if (LEAST..=MOST).contains(&size) {
         note(-(size as isize));
     }
 }
 
-/// Records that such a block was resized.
+/// Records that such a block was resized: it takes its pages along.
 pub fn resized(old: usize, new: usize) {
-    leave(old);
-    match new > MOST {
-        true => count(&MAPPED, new.saturating_sub(old), new, false), // the other pages are mapped elsewhere
-        false => allocated(new, false),
-    }
+    let in_heap = |size| if (LEAST..=MOST).contains(&size) { size as isize } else { 0 };
+    count(&HEAP_GREW, note(in_heap(new) - in_heap(old)), new, false);
 }
 
 /// What glibc would have taken fresh for all blocks so far.
-pub fn taken() -> Bounds {
+pub fn taken() -> Plainly {
     let sum = |[small, huge]: &[AtomicU64; 2]| Fresh { small: small.load(Relaxed), huge: huge.load(Relaxed) };
-    let (least, mut most) = (sum(&MAPPED), sum(&GROWN));
-    most += least;
-    Bounds { least, most }
+    Plainly { mapped_again: sum(&MAPPED_AGAIN), mapped_first: sum(&MAPPED_FIRST), heap: sum(&HEAP_GREW) }
 }
 
 /// Raises glibc's thresholds to the largest block that was freed. To be called where a call of `malloc` does no harm:
@@ -192,38 +202,44 @@ mod tests {
 
     const KIB: usize = 1 << 10;
 
-    /// What so many turns take at least and at most.
-    fn taken_by(turns: usize, turn: impl Fn()) -> [usize; 2] {
+    /// The bytes that so many turns take for blocks that are mapped on memory that was used, for others, and for the heap.
+    fn taken_by(turns: usize, turn: impl Fn()) -> [usize; 3] {
         let before = taken();
         (0..turns).for_each(|_| turn());
-        let Bounds { least, most } = taken().since(before);
-        [least.bytes() as usize, most.bytes() as usize]
+        let Plainly { mapped_again, mapped_first, heap } = taken().since(before);
+        [mapped_again, mapped_first, heap].map(|fresh| fresh.bytes() as usize)
     }
 
     fn temporaries(sizes: &[usize]) {
-        sizes.iter().for_each(|&size| allocated(size, false));
+        sizes.iter().for_each(|&size| allocated(1, size, false));
         sizes.iter().for_each(|&size| freed(size));
     }
 
     /// One test: the counts are the process's. The figures of glibc 2.36 for the same are beside it.
     #[test]
-    fn what_glibc_takes_lies_between_the_bounds() {
+    fn what_glibc_takes_is_no_more_than_is_counted() {
         let trimmed = taken_by(100, || temporaries(&[100 * KIB; 4]));
-        assert!(trimmed[0] == 0 && trimmed[1] >= 100 * 200 * KIB, "{trimmed:?}"); // 68 pages of 100 a turn
+        assert!(trimmed[..2] == [0; 2] && trimmed[2] >= 100 * 200 * KIB, "{trimmed:?}"); // 68 pages of 100 a turn
         let small = taken_by(100, || temporaries(&[30 * KIB, 20 * KIB]));
-        assert!(small[1] <= 400 * KIB, "{small:?}"); // none
+        assert!(small[2] <= 400 * KIB, "{small:?}"); // none
         temporaries(&[4096 * KIB]);
         let kept = taken_by(100, || temporaries(&[100 * KIB; 4]));
-        assert!(kept[1] <= 400 * KIB, "{kept:?}"); // none
+        assert!(kept[2] <= 400 * KIB, "{kept:?}"); // none
         let again = taken_by(100, || temporaries(&[4096 * KIB]));
-        assert!(again[1] <= 4096 * KIB, "{again:?}"); // none
+        assert!(again[2] <= 4096 * KIB, "{again:?}"); // none
         let two = taken_by(10, || temporaries(&[4096 * KIB; 2]));
-        assert!(two[1] >= 9 * 8192 * KIB, "{two:?}"); // all of them: twice the threshold is too much for the top
-        assert_eq!(taken_by(10, || temporaries(&[40960 * KIB])), [409_600 * KIB; 2]);
-        assert_eq!(taken_by(1, || resized(40960 * KIB, 45056 * KIB)), [4096 * KIB; 2]); // mremap
-        let lasting = taken_by(4000, || allocated(20 * KIB, false)); // 20,000 pages
-        assert!((70_000 * KIB..=80_000 * KIB).contains(&lasting[1]), "{lasting:?}");
+        assert!(two[2] >= 9 * 8192 * KIB, "{two:?}"); // all of them: twice the threshold is too much for the top
+        assert_eq!(taken_by(10, || temporaries(&[40960 * KIB])), [0, 409_600 * KIB, 0]); // all of them
+        let mut block = vec![1_u8; 40960 * KIB];
+        let reused = taken_by(10, || allocated(block.as_ptr() as usize, 40960 * KIB, false));
+        assert!(reused[0] >= 360_000 * KIB && reused[0] + reused[1] == 409_600 * KIB, "{reused:?}");
+        block[0] = 2;
+        let grown = taken_by(10, || (1..9).for_each(|times| resized((times - 1) * 4096 * KIB, times * 4096 * KIB)));
+        assert!(grown[2] <= 320 << 20, "{grown:?}"); // realloc at the top, or mremap
+        (0..10).for_each(|_| freed(8 * 4096 * KIB - 4096));
+        let lasting = taken_by(4000, || allocated(1, 20 * KIB, false)); // 20,000 pages
+        assert!((70_000 * KIB..=80_000 * KIB).contains(&lasting[2]), "{lasting:?}");
         let thousands = taken_by(20, || temporaries(&[20 * KIB; 1000]));
-        assert!(thousands[1] >= 19 * 10_000 * KIB, "{thousands:?}"); // most of them
+        assert!(thousands[2] >= 19 * 10_000 * KIB, "{thousands:?}"); // most of them
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::error::AllocError;
 use crate::gain::{Fresh, Gain, Price, Range, Taken, Verdict};
-use crate::glibc::Bounds;
+use crate::glibc::Plainly;
 use crate::heap::c_library::WORTH;
 use crate::json;
 use crate::os::Usage;
@@ -46,7 +46,7 @@ pub struct Report {
     /// What the pool did; `None` where nothing came from one.
     pub pool: Option<Stats>,
     /// What the process would have taken fresh without the pool, for the same requests: see [`crate::glibc`].
-    pub plainly: Bounds,
+    pub plainly: Plainly,
     /// The last request that was refused, and the full reason.
     pub last_failure: Option<(AllocError, String)>,
     /// Python's packages that used memory of their own, which was not served: "torch", "jax", "pyarrow".
@@ -267,17 +267,19 @@ impl Report {
         let Some(pool) = self.pool.filter(|pool| knows_fresh(pool) && cfg!(not(windows))) else {
             return Gain::default();
         };
+        let Plainly { mapped_again, mapped_first, .. } = self.plainly;
         let pooled = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
+        let part = |part: u64, of: u64| (part as f64 / (of as f64).max(1.0)).min(1.0);
+        let mapped_first = mapped_first.times(part(pooled.bytes(), mapped_first.bytes()));
+        let plainly = Plainly { mapped_first, ..self.plainly }.all();
         // All memory is taken to be used, as far as the page faults that the process took allow it.
-        let touched = (self.used.minor_faults as f64 / (pooled.faults() as f64).max(1.0)).min(1.0);
-        let most = Taken { plainly: self.plainly.most, pooled, cleared: 0.0 }.times(touched);
+        let touched = part(self.used.minor_faults, pooled.faults());
+        let most = Taken { plainly, pooled, cleared: 0.0 }.times(touched);
         if most.saved_faults() == 0 {
             return Gain::default();
         }
-        // Only what was used again is certain: of what was fresh, huge pages may cost more where the machine has few left.
-        let fresh = pooled.bytes() as f64 / (self.plainly.least.bytes() as f64).max(1.0);
-        let again = touched * (1.0 - fresh.min(1.0));
-        let least = Taken { plainly: self.plainly.least, ..Taken::default() }.times(again);
+        // Only what is used again is certain: huge pages, on which a pool serves more, may cost as much where memory is scattered.
+        let least = Taken { plainly: mapped_again, ..Taken::default() };
         let Some(price) = Price::measure() else { return Gain::default() };
         let saved = Range { low: price.range(&least, None).low, high: price.range(&most, None).high };
         let used = self.used.user + self.used.kernel;
@@ -370,8 +372,8 @@ pub fn count(number: u64) -> String {
 mod tests {
     use super::*;
 
-    fn report(least: u64, most: u64, recycled: u64) -> Report {
-        let [least, most] = [least, most].map(|small| Fresh { small, huge: 0 });
+    fn report(again: u64, heap: u64, recycled: u64) -> Report {
+        let [mapped_again, heap] = [again, heap].map(|small| Fresh { small, huge: 0 });
         let pool = Stats {
             allocations: 10,
             recycled: 9,
@@ -381,7 +383,7 @@ mod tests {
             ..Stats::default()
         };
         let used = Usage { wall: 1.0, user: 0.8, kernel: 0.1, minor_faults: 12_345, ..Usage::default() };
-        let plainly = Bounds { least, most };
+        let plainly = Plainly { mapped_again, heap, ..Plainly::default() };
         Report { process: 7, used, pool: Some(pool), plainly, numpy: Some("2".into()), ..Report::default() }
     }
 
@@ -392,12 +394,12 @@ mod tests {
     #[cfg(not(windows))]
     #[test]
     fn the_first_line_says_no_more_than_is_known() {
-        let none = report(1 << 20, 1 << 20, 9 << 20);
+        let none = report(0, 1 << 20, 9 << 20);
         assert_eq!(none.gain().faults, 0);
         assert_eq!(first_line(&none), "firsttouch, process 7: nothing gained, the C library reuses this memory, too");
-        let perhaps = report(1 << 20, 1 << 40, 9 << 20);
+        let perhaps = report(0, 1 << 40, 9 << 20);
         assert!(first_line(&perhaps).contains(": perhaps gained, at most "), "{perhaps:?}");
-        let much = report(1 << 40, 1 << 40, 9 << 20);
+        let much = report(1 << 40, 0, 9 << 20);
         assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / crate::os::page_size() as u64);
         let line = first_line(&much);
         assert!(line.ends_with(" %)") && line.contains(" s gained ("), "{line}");
@@ -408,7 +410,7 @@ mod tests {
     #[cfg(not(windows))]
     #[test]
     fn what_lies_on_huge_pages_is_perhaps_a_gain_though_none_of_it_was_reused() {
-        let mut kept = report(1 << 40, 1 << 40, 0);
+        let mut kept = report(0, 1 << 40, 0);
         kept.used.minor_faults = 1 << 20;
         let pool = kept.pool.as_mut().expect("made with one");
         (pool.first_touched_small_bytes, pool.first_touched_huge_bytes) = (0, 1 << 40);
@@ -422,7 +424,7 @@ mod tests {
     #[test]
     fn a_process_of_no_time_has_figures() {
         let huge = Fresh { small: 0, huge: (1 << 20) + 4096 }; // huge pages cost less than the pool's base pages
-        let plainly = Bounds { least: huge, most: huge };
+        let plainly = Plainly { mapped_again: huge, ..Plainly::default() };
         let report = Report { used: Usage::default(), plainly, ..report(0, 0, 9 << 20) };
         let json = report.json(report.gain());
         assert!(!json.contains("NaN") && !json.contains("inf"), "{json}");

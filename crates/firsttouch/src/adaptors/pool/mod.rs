@@ -35,6 +35,7 @@ use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use crate::sync::lock::{Lock, Padded};
 use meter::{Counts, Meter};
+pub(crate) use policy::written_bytes;
 use policy::{CUT_MIN, Evidence, LOOK_MIN, SHARD_MAX, SHARDS};
 pub use policy::{DECAY, NUMPYS_HUGE, Origin, RENEW_MIN, huge_min};
 pub use shards::Machine;

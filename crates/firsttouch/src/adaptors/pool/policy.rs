@@ -246,9 +246,8 @@ impl Evidence {
         let others = if (2..=WATCHED).contains(&self.count) { &watched[..self.count - 1] } else { watched };
         let (mut asked, mut there) = (0, 0);
         for &Watched { start, bytes, .. } in others.iter().filter(|watched| heap::block_at(watched.block).is_some()) {
-            let share = written(start, bytes);
             asked += bytes;
-            there += bytes / PAGES * share;
+            there += written_bytes(start, bytes);
         }
         if asked == 0 {
             self.next = self.seen + FIRST_LOOK; // they were temporaries: nothing is known
@@ -265,6 +264,11 @@ impl Evidence {
         };
         *self = Self { credit, next, ..Self::new() };
     }
+}
+
+/// Bytes of a range that were written, as far as some of its pages tell.
+pub fn written_bytes(address: usize, size: usize) -> usize {
+    size / PAGES * written(address, size)
 }
 
 /// How many of [`PAGES`] pages, spread over a range, were written. Reading leaves the zero page, of which the kernel knows.
