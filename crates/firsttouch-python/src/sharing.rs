@@ -17,10 +17,6 @@ pub struct SharedMapping(Shared);
 /// Name, process, file, bytes, and the ticket.
 type HandleFields = (String, u32, i32, usize, u32);
 
-fn handle((token, process, file, size, ticket): HandleFields) -> Handle {
-    Handle { token, process, file, size, ticket }
-}
-
 #[pymethods]
 impl SharedMapping {
     /// New memory of at least `nbytes`.
@@ -34,7 +30,8 @@ impl SharedMapping {
     #[staticmethod]
     fn open(py: Python<'_>, words: HandleFields, write: bool) -> PyResult<(Option<Py<Self>>, String)> {
         ensure_memory(py)?;
-        let handle = handle(words);
+        let (token, process, file, size, ticket) = words;
+        let handle = Handle { token, process, file, size, ticket };
         match Shared::open(&handle, write) {
             Ok(shared) => Ok((Some(Py::new(py, Self(shared))?), String::new())),
             Err(Errno::NO_MEMORY) => Err(PyMemoryError::new_err(message(Errno::NO_MEMORY, &handle))),
