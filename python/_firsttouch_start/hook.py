@@ -99,7 +99,8 @@ def _imported() -> None:
 def _install() -> None:
     global allocator, installed, module
     module = load()
-    module.register(budget_made=add_reasons)
+    module.register()
+    add_reasons()
     options = settings.load()
     if "allocator" in options:
         allocator = module.parse(options["allocator"])
@@ -167,7 +168,7 @@ def _refused(why: str) -> None:
 
 
 def add_reasons() -> None:
-    """Let NumPy's MemoryError explain refusals, from now on and in the whole process.
+    """Let NumPy's MemoryError explain refusals by budgets and by custom allocators, in the whole process.
 
     NumPy replaces whatever error an allocator raises by its own, and makes that from the class that is changed here.
     """
@@ -183,7 +184,7 @@ def add_reasons() -> None:
     def explain(self: "Any", *arguments: "Any") -> None:
         begin(self, *arguments)
         found = native.last_failure()
-        if type(self) is not kind or found is None or found[0] != _asked(self):
+        if type(self) is not kind or found is None or found[0] != asked(self):
             return
         if found[1] == "limited":
             self.add_note(found[2])
@@ -194,8 +195,10 @@ def add_reasons() -> None:
     kind._firsttouch_reasons = True
 
 
-def _asked(error: "Any") -> int:
-    """Return the bytes that NumPy requested."""
+def asked(error: "Any") -> "int | None":
+    """Return the bytes that NumPy requested, if an error of its own tells."""
+    if not hasattr(error, "shape"):
+        return None
     nbytes = error.dtype.itemsize
     for length in error.shape:
         nbytes *= max(length, 1)

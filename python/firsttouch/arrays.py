@@ -10,12 +10,12 @@ exceeded. Exceptions of a custom allocator are propagated.
 """
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from _firsttouch_start import hook
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 from firsttouch._internal.resolve import checked
@@ -108,20 +108,11 @@ def _made(constructor: _Constructor, arguments: tuple[Any, ...], named: Mapping[
         own = error.__cause__ or _firsttouch.take_error()
         if own is None:
             found = _firsttouch.last_failure()
-            is_ours = found is not None and (found != failed or found[0] == _asked(error))
+            is_ours = found is not None and (found != failed or found[0] == hook.asked(error))
             if found is None or not is_ours or _firsttouch.current() == _NUMPYS:
                 raise
             raise MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}") from error
     raise own
-
-
-def _asked(error: MemoryError) -> int | None:
-    """Return the bytes that NumPy requested, which its error keeps as shape and type."""
-    try:
-        shape, dtype = error.args
-        return int(max(1, math.prod(shape)) * dtype.itemsize)
-    except (AttributeError, TypeError, ValueError):
-        return None
 
 
 def _on(allocator: Allocator, constructor: _Constructor, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:

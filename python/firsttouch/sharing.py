@@ -267,21 +267,12 @@ def _is_called_by(module: str) -> bool:
     return frame is not None
 
 
-_is_registered = False
-
-
 def register_with_dask() -> None:
     """Register handles with `distributed` if it is loaded: its own serialization of arrays would copy them."""
-    global _is_registered
     protocol = sys.modules.get("distributed.protocol.serialize")
-    if protocol is None or _is_registered:
-        return
-    _is_registered = True
-
-    protocol.dask_serialize.register(SharedArray)(
-        lambda array: ({}, [pickle.dumps(array, pickle.HIGHEST_PROTOCOL)]),
-    )
-    protocol.dask_deserialize.register(SharedArray)(lambda _header, frames: pickle.loads(frames[0]))
+    if protocol is not None:
+        protocol.dask_serialize.register(SharedArray)(lambda a: ({}, [pickle.dumps(a, pickle.HIGHEST_PROTOCOL)]))
+        protocol.dask_deserialize.register(SharedArray)(lambda _header, frames: pickle.loads(frames[0]))
 
 
 # The grace period at the end of a process: it waits a moment for its handles in flight, whose openers need it alive.

@@ -11,7 +11,7 @@ import pytest
 
 import firsttouch as ft
 from tests.probe import wait_until
-from tests.programs import ask, run
+from tests.programs import run
 from tests.shared import work
 from tests.shared.work import memory_files
 
@@ -142,20 +142,3 @@ def test_a_forked_child_has_the_same_memory() -> None:
         b[0] = 7
         assert a[:4].tolist() == [5, 6, 7, 0]
     """)
-
-
-def test_the_pages_are_there_once() -> None:
-    """What two processes see is the same pages, and they are there once."""
-    found = ask("""
-        import json, multiprocessing
-        from tests.shared import work
-        a = ft.shared(1 << 28, np.uint8)
-        a[:] = 1
-        before = probe.status("RssShmem")
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            absent, touched = pool.apply(work.looked_at, (a,))
-        print(json.dumps([absent, touched, before, ft.inspect(a).real]))
-    """)
-    absent, touched, before, own = found
-    assert own == 1 << 28 <= before < 1 << 29
-    assert (absent, touched) == (1 << 28, 0)

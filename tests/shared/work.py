@@ -100,9 +100,3 @@ def take(into: Any) -> Any:
         return into.get(timeout=60)
     except queue.Empty:
         raise AssertionError("nothing came") from None
-
-
-def looked_at(a: np.ndarray) -> tuple[int, int]:
-    """Bytes of an array that this process did not touch, and of those that it touched."""
-    found = ft.inspect(a)
-    return found.absent or 0, found.real or 0

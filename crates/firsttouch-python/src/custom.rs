@@ -42,7 +42,7 @@ struct CustomAllocator {
 
 impl CustomAllocator {
     /// Calls `allocate` and checks what it returned.
-    fn ask(&self, py: Python<'_>, request: Request) -> PyResult<usize> {
+    fn ask(&self, py: Python<'_>, request: Request) -> PyResult<NonNull<u8>> {
         let PythonAllocator { object, name } = self.object.as_ref();
         let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
         let _running = RunningCall::enter(&self.object)?;
@@ -52,29 +52,24 @@ impl CustomAllocator {
         let Some(address) = number.or(given.is_none().then_some(0_usize)) else {
             return Err(PyTypeError::new_err(format!("{} returned {given}, which is not an address (an int)", call())));
         };
-        if address == 0 {
+        let Some(at) = NonNull::new(with_exposed_provenance_mut(address)) else {
             return Err(PyMemoryError::new_err(format!("{} returned {given}: it has no memory", call())));
-        }
-        if !address.is_multiple_of(align) {
+        };
+        let is_live = self.ledger.get(at).is_some();
+        let why = match () {
+            () if is_live => "at which an array is live".into(),
+            () if !address.is_multiple_of(align) => format!("which is not a multiple of {align}"),
+            () if owners::is_lent(at) => {
+                "where a block of a FixedBuffer or of another such allocator begins: take one that \
+                                          begins inside of it"
+                    .into()
+            }
+            () => return Ok(at),
+        };
+        if !is_live {
             give_back(ReturnedBlock { to: self.object.clone(), address, nbytes: size });
-            return Err(PyValueError::new_err(format!(
-                "{} returned {address:#x}, which is not a multiple of {align}",
-                call()
-            )));
         }
-        let at = NonNull::new(with_exposed_provenance_mut(address));
-        if at.is_some_and(|at| self.ledger.get(at).is_some()) {
-            return Err(PyValueError::new_err(format!("{} returned {address:#x}, at which an array is live", call())));
-        }
-        if at.is_some_and(owners::is_lent) {
-            give_back(ReturnedBlock { to: self.object.clone(), address, nbytes: size });
-            return Err(PyValueError::new_err(format!(
-                "{} returned {address:#x}, where a block of a FixedBuffer or of another such allocator begins: take one that \
-                 begins inside of it",
-                call()
-            )));
-        }
-        Ok(address)
+        Err(PyValueError::new_err(format!("{} returned {address:#x}, {why}", call())))
     }
 
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
@@ -101,8 +96,6 @@ unsafe impl Allocator for CustomAllocator {
             deliver(py);
             drop(kept_error()); // of an earlier request, whose caller did not take it
             let address = self.ask(py, request).map_err(|error| self.refused(py, request, error))?;
-            let address = NonNull::new(with_exposed_provenance_mut::<u8>(address));
-            let address = address.ok_or_else(|| AllocError::new(request.size(), Limit::Upstream))?;
             self.ledger.enter(address, request.size(), request.size())?;
             Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
         });

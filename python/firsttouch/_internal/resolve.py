@@ -7,7 +7,7 @@ from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 from firsttouch.custom import AllocatorLike, OwnAllocator
 
-_firsttouch.register(budget_made=hook.add_reasons)
+hook.add_reasons()
 
 _REMEMBERED = 64
 
@@ -38,7 +38,6 @@ def checked(allocator: object, caller: str) -> Allocator:
     if callable(allocator) and name in (*_firsttouch._allocators.__all__, "numpy_default"):
         raise TypeError(f"{caller} got the function firsttouch.{name}: did you mean firsttouch.{name}()?")
     if isinstance(allocator, OwnAllocator) and not isinstance(allocator, type):
-        hook.add_reasons()
         return _firsttouch.own(allocator)
     raise TypeError(
         f"{caller} takes an allocator, like firsttouch.pool(), not {type(allocator).__name__}: {allocator!r:.80}"

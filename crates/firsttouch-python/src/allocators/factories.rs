@@ -6,8 +6,8 @@
 use crate::allocators::allocator::PyAllocator;
 use crate::python::values::{PyTypeError, PyValueError, UnsupportedError, ensure_memory};
 use crate::python::{call_sites, callback, gil};
-use firsttouch::adaptors::{CallSites, Limited};
-use firsttouch::allocator::{Allocator, find};
+use firsttouch::adaptors::CallSites;
+use firsttouch::allocator::Allocator;
 use firsttouch::description::{Argument, Made, Value};
 use firsttouch::expression;
 use firsttouch::factory::{self, Error};
@@ -114,12 +114,8 @@ fn collect<'py>(
 }
 
 /// What the core made, as an object.
-fn made(py: Python<'_>, made: Result<Arc<dyn Allocator>, Error>) -> PyResult<PyAllocator> {
-    let made = made.map_err(raised)?;
-    if find::<Limited>(&made).is_some() {
-        callback(py, "budget_made")?.call0()?; // NumPy's own errors explain refusals by a budget from now on
-    }
-    Ok(PyAllocator::ours(made))
+fn made(made: Result<Arc<dyn Allocator>, Error>) -> PyResult<PyAllocator> {
+    made.map(PyAllocator::ours).map_err(raised)
 }
 
 /// What an option takes, in the stub and in a docstring.
@@ -233,7 +229,7 @@ fn functions<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
                     argument.value = Value::Made(Made(upstream(&objects[at], &caller)?));
                 }
             }
-            made(py, factory::make(spec, &call))
+            made(factory::make(spec, &call))
         })?;
         function.setattr("__module__", "firsttouch")?;
         module.add(spec.name, function)?;
@@ -261,7 +257,7 @@ pub fn declared() -> Vec<Row> {
 #[pyfunction]
 pub fn parse(py: Python<'_>, text: &str) -> PyResult<PyAllocator> {
     ensure_memory(py)?;
-    made(py, factory::allocator_from_expression(text))
+    made(factory::allocator_from_expression(text))
 }
 
 /// `" (did you mean pool?)"`, or nothing where none of the known words is near.

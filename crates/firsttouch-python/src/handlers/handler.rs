@@ -7,14 +7,16 @@
 #![allow(unsafe_code)] // Safety: NumPy passes each function its handler's own context, and its own live blocks.
 
 use crate::allocators::allocator::{process_pool, register_owner};
-use crate::handlers::{observed, raw};
+use crate::handlers::raw;
 use crate::numpy::{Functions, NUMPYS_NAME, RawHandler};
+use crate::python::call_sites;
 use crate::scratch::scope;
 use firsttouch::address_map;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::glibc;
 use firsttouch::owners::{self, Owner};
-use firsttouch_trace::trace;
+use firsttouch_trace::trace::{self, Request as Traced};
+use firsttouch_trace::{live, profile};
 use pyo3::prelude::*;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -212,7 +214,7 @@ impl Handler {
             None if size < self.small() => self.pass_on(request),
             None => self.allocate(request),
         };
-        if self.observed.load(Relaxed) { observed::traced(block, size, request.is_zeroed(), true) } else { block }
+        if self.observed.load(Relaxed) { traced(block, size, request.is_zeroed(), true) } else { block }
     }
 
     fn allocate(&self, request: Request) -> *mut c_void {
@@ -238,7 +240,7 @@ impl Handler {
     #[inline]
     fn give(&self, allocator: &dyn Allocator, request: Request) -> *mut c_void {
         let block = guarded(|| allocator.allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()));
-        observed::gave(block, request.size(), self.kind != Kind::Raw)
+        gave(block, request.size(), self.kind != Kind::Raw)
     }
 
     /// Sends a request on to the next handler. What that asks of CPython is asked for this request.
@@ -250,7 +252,7 @@ impl Handler {
                 false => (self.next.malloc)(self.next.ctx, request.size()),
             }
         });
-        if self.observed.load(Relaxed) { observed::gave(block, request.size(), true) } else { block }
+        if self.observed.load(Relaxed) { gave(block, request.size(), true) } else { block }
     }
 
     /// # Safety
@@ -280,7 +282,7 @@ impl Handler {
 
     fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
         let old = address.as_ptr() as usize;
-        observed::resized(old, size, self.kind != Kind::Raw, || match self.kind {
+        resized(old, size, self.kind != Kind::Raw, || match self.kind {
             Kind::Front | Kind::Raw => followed(address, size, resize),
             _ => guarded(resize),
         })
@@ -387,7 +389,7 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
             return handler.realloc(address, size);
         }
         let resize = || raw::passing(|| handler.realloc(address, size));
-        observed::traced_resize(pointer, usize::MAX, size, true, resize)
+        traced_resize(pointer, usize::MAX, size, true, resize)
     }
 }
 
@@ -402,7 +404,7 @@ impl Handler {
             // SAFETY: as demanded, with the context of its functions.
             return unsafe { (self.next.free)(self.next.ctx, pointer, size) };
         }
-        observed::freed(pointer);
+        freed(pointer);
         // SAFETY: as demanded; each block goes to who made it.
         unsafe {
             if scope::take_back(address) {
@@ -457,11 +459,88 @@ impl Handler {
                     old => self.inherit((address, old), size),
                 },
                 Owner::Nobody if self.kind == Kind::NumPy => raw::passing(by_next),
-                Owner::Nobody if self.observed.load(Relaxed) => {
-                    observed::resized(pointer as usize, size, true, by_next)
-                }
+                Owner::Nobody if self.observed.load(Relaxed) => resized(pointer as usize, size, true, by_next),
                 Owner::Nobody => by_next(),
             }
         }
     }
+}
+
+// ---- What handlers tell ----------------------------------------------------------------------------------------------
+//
+// Profiles (`measure()`), the table of live blocks (`firsttouch why`) and traces: of contexts' handlers what they serve, and of
+// the front, while somebody watches it, also what it leaves to NumPy.
+
+/// Tells of a block that was given, for an array or not.
+#[inline]
+fn gave(block: *mut c_void, size: usize, is_array: bool) -> *mut c_void {
+    if (profile::is_open() || live::is_open()) && !block.is_null() {
+        if is_array {
+            profile::on_alloc(block as usize, size);
+        }
+        live::on_alloc(block as usize, size, is_array);
+    }
+    block
+}
+
+/// Tells of a block that is about to be freed.
+#[inline]
+fn freed(pointer: *mut c_void) {
+    profile::on_free(pointer as usize);
+    live::on_free(pointer as usize);
+}
+
+/// Tells of a block that changes its size.
+fn resized(old: usize, size: usize, is_array: bool, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if !profile::is_open() && !live::is_open() {
+        return resize();
+    }
+    let counted = if is_array { profile::on_resize_begin(old) } else { None };
+    let listed = live::on_free(old);
+    let moved = resize();
+    live::on_resize_end(listed, old, address(moved), size, is_array);
+    if is_array {
+        profile::on_resize_end(counted, old, address(moved), size);
+    }
+    moved
+}
+
+/// Where a block is; nothing if there is none.
+fn address(block: *mut c_void) -> Option<usize> {
+    (!block.is_null()).then_some(block as usize)
+}
+
+// Traces have what is large, whoever serves it. What NumPy asks of CPython for an array is traced as that.
+
+/// Traces a block that was given.
+#[inline]
+pub fn traced(block: *mut c_void, size: usize, zeroed: bool, is_array: bool) -> *mut c_void {
+    if size >= trace::LEAST && trace::is_on() && !block.is_null() && (is_array || !raw::passes()) {
+        trace::on_alloc(block as usize, Traced { size, zeroed, is_array, site: line() });
+    }
+    block
+}
+
+/// Traces that a block, which has at most `used` bytes, is resized.
+pub fn traced_resize(
+    pointer: *mut c_void,
+    used: usize,
+    size: usize,
+    is_array: bool,
+    resize: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    if size.max(used) < trace::LEAST || (!is_array && raw::passes()) {
+        return resize();
+    }
+    let before = trace::on_resize_begin(pointer as usize);
+    let moved = resize();
+    let site = if before.is_none() && size >= trace::LEAST { line() } else { 0 };
+    let request = Traced { size, zeroed: false, is_array, site };
+    trace::on_resize_end(before, pointer as usize, address(moved), request);
+    moved
+}
+
+/// The number of the requesting line; zero where [`call_sites::site`] knows none.
+fn line() -> usize {
+    call_sites::site() as usize
 }

@@ -1,7 +1,6 @@
 //! NumPy's handlers (NEP 49) in front of allocators: for the process, a context, a scope or one constructor.
 //!
-//! [`handler`] has the type and the four functions that NumPy calls, [`observed`] what they tell profiles and traces. The
-//! process's handler is the [`front`], which NumPy reaches through its default capsule, and CPython for what is no array through
+//! [`handler`] has the type, the four functions that NumPy calls, and what they tell profiles and traces. The process's handler is the [`front`], which NumPy reaches through its default capsule, and CPython for what is no array through
 //! [`raw`]; [`capsules`] are for all others.
 //!
 //! *Invariants*: the size that NumPy passes is never trusted, and all handlers take blocks back in the same way, by the
@@ -10,5 +9,4 @@
 pub mod capsules;
 pub mod front;
 pub mod handler;
-pub mod observed;
 pub mod raw;

@@ -19,7 +19,6 @@
 
 use crate::allocators::allocator::process_pool;
 use crate::handlers::handler::{self, Handler, Kind};
-use crate::handlers::observed;
 use crate::numpy::Functions;
 use crate::python::symbol;
 use firsttouch::adaptors::SMALL_LIMIT;
@@ -143,12 +142,12 @@ fn ctx() -> *mut c_void {
 
 unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the handler's own context.
-    observed::traced(unsafe { handler::malloc(ctx(), size) }, size, false, false)
+    handler::traced(unsafe { handler::malloc(ctx(), size) }, size, false, false)
 }
 
 unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c_void {
     // SAFETY: as above.
-    observed::traced(unsafe { handler::calloc(ctx(), count, size) }, count.saturating_mul(size), true, false)
+    handler::traced(unsafe { handler::calloc(ctx(), count, size) }, count.saturating_mul(size), true, false)
 }
 
 unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
@@ -212,7 +211,7 @@ unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) 
     // SAFETY: as for `free`.
     unsafe {
         if trace::is_on() {
-            return observed::traced_resize(pointer, used(pointer), size, false, || resize(pointer, size));
+            return handler::traced_resize(pointer, used(pointer), size, false, || resize(pointer, size));
         }
         resize(pointer, size)
     }
