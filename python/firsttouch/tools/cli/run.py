@@ -255,26 +255,18 @@ def _obstacle(path: str) -> str | None:
             content = file.read(_LOOKED_AT)
     except OSError as error:
         return speak.reason(error)
-    if not content.startswith(program.ELF):  # the interpreter of a script is not examined
-        return None
-    loader = _loader(content)
-    if loader is None:
-        return "it is linked statically, so its malloc cannot be replaced"
-    return "it is linked against musl; the library needs glibc" if b"ld-musl" in loader else None
+    is_static = content.startswith(program.ELF) and not _has_loader(content)  # a script's interpreter is not examined
+    return "it is linked statically, so its malloc cannot be replaced" if is_static else None
 
 
-def _loader(content: bytes) -> bytes | None:
-    """Return the name of the dynamic loader. Assumes a 64-bit file."""
+def _has_loader(content: bytes) -> bool:
+    """Return whether a program names a dynamic loader. Assumes a 64-bit file."""
 
     def number(at: int, size: int) -> int:
         return int.from_bytes(content[at : at + size], sys.byteorder)
 
     table, length, count = number(32, 8), number(54, 2), number(56, 2)
-    for header in range(table, table + length * count, length or 1):
-        if number(header, 4) == _INTERPRETER:
-            start = number(header + 8, 8)
-            return content[start : start + number(header + 32, 8)]
-    return None
+    return any(number(header, 4) == _INTERPRETER for header in range(table, table + length * count, length or 1))
 
 
 def _preloaded(settings: dict[str, Any], outer: dict[str, str]) -> dict[str, str]:
