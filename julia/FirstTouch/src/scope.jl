@@ -97,26 +97,18 @@ function marked(name, arguments)
     return Expr(:call, markers[name], arguments...)
 end
 
-expand(block, where) = task_local_storage(() -> macroexpand(where, mark(block)), in_scope, true)
+expand(block, where) = task_local_storage(() -> macroexpand(where, named(block)), in_scope, true)
 
-# By their names, because they need not be imported where `@no_escape` is called.
-mark(other) = other
-function mark(ex::Expr)
+# The two macros need not be imported where `@no_escape` is called.
+named(other) = other
+function named(ex::Expr)
     ex.head in (:quote, :inert) && return ex
-    if ex.head == :macrocall
-        name = macro_name(ex.args[1])
-        # An inner scope marks its own block.
-        name == Symbol("@no_escape") && return ex
-        haskey(markers, name) && return Expr(:call, markers[name], map(mark, ex.args[3:end])...)
+    arguments = Any[named(x) for x in ex.args]
+    if ex.head == :macrocall && haskey(markers, arguments[1])
+        arguments[1] = GlobalRef(parentmodule(@__MODULE__), arguments[1])
     end
-    return Expr(ex.head, map(mark, ex.args)...)
+    return Expr(ex.head, arguments...)
 end
-
-macro_name(name::Symbol) = name
-macro_name(name::GlobalRef) = name.name
-macro_name(name::Expr) = name.head == :. ? macro_name(name.args[end]) : nothing
-macro_name(name::QuoteNode) = macro_name(name.value)
-macro_name(other) = nothing
 
 allocate_from(other, buffer, task) = other
 function allocate_from(ex::Expr, buffer, task)

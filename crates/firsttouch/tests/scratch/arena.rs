@@ -4,8 +4,7 @@
 
 use crate::common::alone::alone;
 use crate::common::counted;
-use crate::common::pattern;
-use crate::pieces::Dice;
+use crate::common::pattern::{self, Dice};
 use firsttouch::Allocator as _;
 use firsttouch::adaptors::{Limited, Options, Pool};
 use firsttouch::allocator::Limit;

@@ -5,7 +5,8 @@
 
 use crate::common::alone::alone;
 use crate::common::counted;
-use crate::pieces::{Piece, fixed};
+use crate::common::held::Held;
+use crate::fixed;
 use firsttouch::Request;
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit};
 use firsttouch::os::{Call, fail_after};
@@ -53,28 +54,31 @@ unsafe impl Allocator for Failing {
 fn program(buffer: &Buffer) -> usize {
     let mut refused = 0;
     let mut take = |size, seed| {
-        let piece = Piece::new(buffer, Request::bytes(size).with_zeroed(seed % 3 == 0), seed);
-        if let Err(error) = &piece {
-            assert_eq!(error.asked, size);
-            refused += 1;
-        }
-        piece.ok()
+        let request = Request::bytes(size).with_zeroed(seed % 3 == 0);
+        let mut held = Held::new(buffer, request)
+            .inspect_err(|error| {
+                assert_eq!(error.asked, size);
+                refused += 1;
+            })
+            .ok()?;
+        held.fill(seed);
+        Some(held)
     };
-    let mut kept: Vec<Piece> = Vec::new();
+    let mut kept: Vec<Held> = Vec::new();
     for round in 0..3 {
         kept.extend((0..30).filter_map(|n| take(3000 + n * 100, n as u64)));
         kept.extend((0..3).filter_map(|n| take(20_000 + n * 1000, n as u64)));
         if let Some(last) = kept.last_mut() {
-            last.resize(buffer, 30_000, 77);
-            last.resize(buffer, 10_000, 78);
+            let _ = last.resize(30_000);
+            let _ = last.resize(10_000);
         }
         let (stay, go): (Vec<_>, Vec<_>) = kept.into_iter().enumerate().partition(|(n, _)| n % 4 == round % 4);
-        go.into_iter().for_each(|(_, piece)| piece.give_back(buffer));
+        go.into_iter().for_each(|(_, piece): (usize, Held)| piece.give_back());
         kept = stay.into_iter().map(|(_, piece)| piece).collect();
         buffer.settle();
-        kept.iter().for_each(Piece::check);
+        kept.iter().for_each(Held::check);
     }
-    kept.into_iter().for_each(|piece| piece.give_back(buffer));
+    kept.into_iter().for_each(Held::give_back);
     assert_eq!(buffer.used(), 0);
     buffer.reset();
     refused
@@ -102,9 +106,9 @@ fn without_a_thread() {
         fail_after(&[Call::Spawn], 0, i64::MAX / 2);
         let tracked = counted();
         let buffer = Buffer::growing(tracked.clone(), 64 << 10);
-        let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 8000, n)).collect();
+        let pieces: Vec<_> = (0..100).map(|n| Held::filled(&*buffer, 8000, n)).collect();
         assert!(tracked.stats().blocks > 3);
-        pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
+        pieces.into_iter().for_each(Held::give_back);
         buffer.settle();
         assert_eq!(tracked.stats().blocks, 0);
         fail_after(&[], 0, 0);

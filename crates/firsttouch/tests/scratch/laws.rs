@@ -1,14 +1,17 @@
 //! What is used again, and how much is held.
 
 use crate::common::counted;
+use crate::common::held::Held;
+use crate::common::pattern::check;
 use crate::common::process::within;
 use crate::failing::Failing;
-use crate::pieces::{Piece, fixed};
+use crate::fixed;
 use firsttouch::adaptors::Limited;
 use firsttouch::allocator::{AllocError, Limit};
 use firsttouch::scratch::Buffer;
 use firsttouch::sources::Malloc;
 use firsttouch::{Allocator, Request};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -24,17 +27,17 @@ fn growing(chunk_size: usize) -> (Arc<Buffer>, Arc<Limited>) {
 #[test]
 fn the_top_comes_down() {
     let (buffer, _) = growing(64 * KIB);
-    let [first, second, third, fourth] = [1, 2, 3, 4].map(|n| Piece::bytes(&buffer, 1000, n));
-    let (at_second, at_fourth) = (second.at(), fourth.at());
-    third.give_back(&buffer);
-    let fifth = Piece::bytes(&buffer, 1000, 5);
-    assert_eq!(fifth.at(), at_fourth + 1024, "what lies below a live block is not used");
-    fifth.give_back(&buffer);
-    fourth.give_back(&buffer);
-    second.give_back(&buffer);
-    assert_eq!(Piece::bytes(&buffer, 64, 6).at(), at_second);
+    let [first, second, third, fourth] = [1, 2, 3, 4].map(|n| Held::filled(&*buffer, 1000, n));
+    let (at_second, at_fourth) = (second.address(), fourth.address());
+    third.give_back();
+    let fifth = Held::filled(&*buffer, 1000, 5);
+    assert_eq!(fifth.address(), at_fourth + 1024, "what lies below a live block is not used");
+    fifth.give_back();
+    fourth.give_back();
+    second.give_back();
+    assert_eq!(Held::filled(&*buffer, 64, 6).address(), at_second);
     first.check();
-    first.give_back(&buffer);
+    first.give_back();
 }
 
 /// A chunk without live blocks starts again, in whichever order they went.
@@ -42,9 +45,9 @@ fn the_top_comes_down() {
 fn a_chunk_starts_again() {
     let (buffer, tracked) = growing(64 * KIB);
     for round in 0..1000 {
-        let mut pieces: Vec<_> = (0..40).map(|n| Piece::bytes(&buffer, 1 + n * 64, n as u64)).collect();
+        let mut pieces: Vec<_> = (0..40).map(|n| Held::filled(&*buffer, 1 + n * 64, n as u64)).collect();
         pieces.rotate_left(round % 40);
-        pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
+        pieces.into_iter().for_each(Held::give_back);
     }
     assert_eq!((buffer.capacity(), tracked.stats().allocations), (64 * KIB, 1));
 }
@@ -54,15 +57,15 @@ fn a_chunk_starts_again() {
 fn a_loop_in_one_scope_holds_two_chunks() {
     for size in [100, 2000, 8000] {
         let (buffer, _) = growing(64 * KIB);
-        let mut x = Piece::bytes(&buffer, size, 0);
+        let mut x = Held::filled(&*buffer, size, 0);
         for n in 1..10_000 {
-            let half = Piece::bytes(&buffer, size, n);
-            let next = Piece::bytes(&buffer, size, n + 1);
-            half.give_back(&buffer);
-            std::mem::replace(&mut x, next).give_back(&buffer);
+            let half = Held::filled(&*buffer, size, n);
+            let next = Held::filled(&*buffer, size, n + 1);
+            half.give_back();
+            std::mem::replace(&mut x, next).give_back();
         }
         assert!(buffer.capacity() <= 2 * 64 * KIB, "{} of {size}", buffer.capacity());
-        x.give_back(&buffer);
+        x.give_back();
     }
 }
 
@@ -72,26 +75,26 @@ fn survivors_gather() {
     let (buffer, _) = growing(64 * KIB);
     let mut kept = Vec::new();
     for n in 0..20_000 {
-        let temporary = Piece::bytes(&buffer, 1000, n);
+        let temporary = Held::filled(&*buffer, 1000, n);
         if n % 100 == 0 {
-            kept.push(Piece::bytes(&buffer, 1000, n));
+            kept.push(Held::filled(&*buffer, 1000, n));
         }
-        temporary.give_back(&buffer);
+        temporary.give_back();
     }
     assert!(buffer.capacity() <= 4 * buffer.used(), "{} for {}", buffer.capacity(), buffer.used());
-    kept.into_iter().for_each(|piece| piece.give_back(&buffer));
+    kept.into_iter().for_each(Held::give_back);
 }
 
 #[test]
 fn large_blocks_are_the_upstreams() {
     let (buffer, tracked) = growing(64 * KIB);
-    let small = Piece::bytes(&buffer, 8 * KIB - 64, 1);
-    let mut large = Piece::bytes(&buffer, 8 * KIB, 2);
-    let aligned = Piece::new(&buffer, Request::bytes(64).aligned(16 * KIB).unwrap(), 3).unwrap();
-    assert_eq!([&small, &large, &aligned].map(|piece| piece.serial.is_some()), [true, false, false]);
+    let small = Held::filled(&*buffer, 8 * KIB - 64, 1);
+    let mut large = Held::filled(&*buffer, 8 * KIB, 2);
+    let aligned = Held::new(&*buffer, Request::bytes(64).aligned(16 * KIB).unwrap()).unwrap();
+    assert_eq!([&small, &large, &aligned].map(|piece| piece.is_known() == Some(true)), [true, false, false]);
     assert_eq!((buffer.used(), tracked.stats().blocks), (8 * KIB - 64, 3));
-    assert!(large.resize(&buffer, 5000, 4));
-    [small, large, aligned].into_iter().for_each(|piece| piece.give_back(&buffer));
+    large.resize(5000).unwrap();
+    [small, large, aligned].into_iter().for_each(Held::give_back);
     assert_eq!(tracked.stats().blocks, 1, "the chunk");
 }
 
@@ -99,33 +102,33 @@ fn large_blocks_are_the_upstreams() {
 fn an_idle_chunk_goes_before_a_request_fails() {
     let limited = Limited::new(Malloc::new(), 200 * KIB);
     let buffer = Buffer::growing(limited.clone(), 64 * KIB);
-    let chunk = Piece::bytes(&buffer, 1000, 1);
-    let large = Piece::bytes(&buffer, 100 * KIB, 2);
-    let refused = Piece::new(&buffer, Request::bytes(50 * KIB), 3).err();
+    let chunk = Held::filled(&*buffer, 1000, 1);
+    let large = Held::filled(&*buffer, 100 * KIB, 2);
+    let refused = Held::new(&*buffer, Request::bytes(50 * KIB)).err();
     let limit = Limit::Budget { allowed: 200 * KIB, used: 164 * KIB };
     assert_eq!(refused, Some(AllocError::new(50 * KIB, limit)));
-    chunk.give_back(&buffer);
-    Piece::bytes(&buffer, 90 * KIB, 4).give_back(&buffer);
-    large.give_back(&buffer);
+    chunk.give_back();
+    Held::filled(&*buffer, 90 * KIB, 4).give_back();
+    large.give_back();
     assert_eq!(limited.used(), 0);
 }
 
 #[test]
 fn fixed_storage_is_used_to_the_last_gap() {
     let buffer = fixed(14 * 4096, false);
-    let mut pieces: Vec<_> = (0..).map_while(|n| Piece::new(&buffer, Request::bytes(4096), n).ok()).collect();
+    let mut pieces: Vec<_> = (0..).map_while(|n| Held::new(&*buffer, Request::bytes(4096)).ok()).collect();
     assert!(pieces.len() >= 13);
     let (used, gone) = (buffer.used(), pieces.remove(5));
-    let at = gone.at();
-    gone.give_back(&buffer);
-    let refused = Piece::new(&buffer, Request::bytes(5000), 1).err();
+    let at = gone.address();
+    gone.give_back();
+    let refused = Held::new(&*buffer, Request::bytes(5000)).err();
     let blocks = pieces.len() as u32;
     let full = Limit::Full { capacity: 14 * 4096, used: used - 4096, blocks };
     assert_eq!(refused, Some(AllocError::new(5000, full)));
     assert!(refused.unwrap().to_string().contains("live blocks; no free piece is large enough"));
-    let again = Piece::bytes(&buffer, 4096, 2);
-    assert_eq!(again.at(), at);
-    pieces.into_iter().chain([again]).for_each(|piece| piece.give_back(&buffer));
+    let again = Held::filled(&*buffer, 4096, 2);
+    assert_eq!(again.address(), at);
+    pieces.into_iter().chain([again]).for_each(Held::give_back);
     assert_eq!(buffer.used(), 0);
 }
 
@@ -134,12 +137,11 @@ fn fixed_storage_is_used_to_the_last_gap() {
 fn buffers_on_buffers() {
     let (below, _) = growing(64 * KIB);
     let above = Buffer::growing(below.clone(), 4 * KIB);
-    let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&above, 64 + n * 10, n as u64)).collect();
-    for piece in pieces.iter().filter(|piece| piece.serial.is_some()) {
-        assert_eq!(above.owns(piece.address), Some(true));
-    }
-    assert!(pieces.iter().filter(|piece| below.owns(piece.address) == Some(true)).count() < pieces.len());
-    pieces.into_iter().for_each(|piece| piece.give_back(&above));
+    let pieces: Vec<_> = (0..100).map(|n| Held::filled(&*above, 64 + n * 10, n as u64)).collect();
+    assert!(pieces.iter().filter(|piece| piece.is_known() == Some(true)).count() > 10);
+    let is_below = |piece: &&Held| below.owns(NonNull::new(piece.address() as *mut u8).unwrap()) == Some(true);
+    assert!(pieces.iter().filter(is_below).count() < pieces.len());
+    pieces.into_iter().for_each(Held::give_back);
     above.reset();
     assert_eq!(below.used(), 0);
 }
@@ -148,8 +150,8 @@ fn buffers_on_buffers() {
 #[test]
 fn idle_chunks_are_given_back() {
     let (buffer, tracked) = growing(64 * KIB);
-    let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 4000, n)).collect();
-    pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
+    let pieces: Vec<_> = (0..100).map(|n| Held::filled(&*buffer, 4000, n)).collect();
+    pieces.into_iter().for_each(Held::give_back);
     buffer.settle();
     within("idle chunks go", || tracked.stats().blocks == 0);
     assert_eq!(buffer.capacity(), 0);
@@ -161,8 +163,8 @@ fn idle_chunks_of_foreign_memory_are_given_back() {
     let failing = Failing { upstream: Malloc::new(), pass: AtomicI64::new(i64::MAX), fail: AtomicI64::new(0) };
     let limited = Limited::new(Arc::new(failing), 1 << 40);
     let buffer = Buffer::growing(limited.clone(), 64 * KIB);
-    let pieces: Vec<_> = (0..100).map(|n| Piece::bytes(&buffer, 4000, n)).collect();
-    pieces.into_iter().for_each(|piece| piece.give_back(&buffer));
+    let pieces: Vec<_> = (0..100).map(|n| Held::filled(&*buffer, 4000, n)).collect();
+    pieces.into_iter().for_each(Held::give_back);
     assert!(buffer.capacity() > 4 * 64 * KIB);
     buffer.settle();
     assert_eq!((buffer.capacity(), limited.used()), (0, 0));
@@ -172,10 +174,10 @@ fn idle_chunks_of_foreign_memory_are_given_back() {
 #[test]
 fn dropped_while_blocks_live() {
     let (buffer, tracked) = growing(64 * KIB);
-    let (piece, storage) = (Piece::bytes(&buffer, 1000, 1), fixed(10_000, false));
-    let lent = Piece::bytes(&storage, 1000, 2);
+    let (piece, storage) = (Held::filled(&*buffer, 1000, 1), fixed(10_000, false));
+    let (piece, lent) = (piece.leak(), Held::filled(&*storage, 1000, 2).leak());
     drop((buffer, storage));
-    piece.check();
-    lent.check();
+    check(piece, 1);
+    check(lent, 2);
     assert_eq!(tracked.stats().blocks, 1);
 }
