@@ -116,7 +116,7 @@ fn an_idle_chunk_goes_before_a_request_fails() {
 #[test]
 fn fixed_storage_is_used_to_the_last_gap() {
     let buffer = fixed(14 * 4096, false);
-    let mut pieces: Vec<_> = (0..).map_while(|n| Held::new(&*buffer, Request::bytes(4096)).ok()).collect();
+    let mut pieces: Vec<_> = (0..).map_while(|_: usize| Held::new(&*buffer, Request::bytes(4096)).ok()).collect();
     assert!(pieces.len() >= 13);
     let (used, gone) = (buffer.used(), pieces.remove(5));
     let at = gone.address();
