@@ -44,9 +44,6 @@ include("scope.jl")
 include("inspection.jl")
 
 function __init__()
-    version = unsafe_string(ccall((:firsttouch_version, libfirsttouch), Cstring, ()))
-    VersionNumber(version) >= v"0.1" ||
-        error("$(firsttouch_jll.libfirsttouch_path) is firsttouch $version: this package needs 0.1 or newer")
     notice_end()
     create_lazy_pool()
 end

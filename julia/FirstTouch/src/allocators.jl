@@ -88,10 +88,8 @@ function Base.unsafe_wrap(allocator::Allocator, ::Type{A}, pointer::Ptr{T}, dims
     GC.@preserve allocator acquire!(handle) || unusable()
     block = Ptr{Cvoid}(pointer)
     bytes = length(array) * Base.elsize(A)
-    return on_release(array) do
-        give(handle.pointer, block, bytes)
-        release!(handle)
-    end
+    lineage_finalizer(until_end(_ -> (give(handle.pointer, block, bytes); release!(handle))), array)
+    return array
 end
 
 function Base.show(io::IO, allocator::Allocator)

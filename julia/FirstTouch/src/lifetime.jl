@@ -42,18 +42,12 @@ const ending = Threads.Atomic{Bool}(false)
 notice_end() = atexit(() -> ending[] = true)
 until_end(release) = object -> (ending[] || release(object); nothing)
 
-# Runs `release()` once, after the last use of the memory. It runs in whichever task collects garbage, between any two
-# instructions: it must not take a lock, yield or throw.
-function on_release(release, array::Array)
-    finalizer(until_end(_ -> release()), lifetime(array))
-    return array
-end
-
 """
     FirstTouch.lineage_finalizer(f, array)
 
 Calls `f` after the last use of the memory of an array, or of the array that a wrapper such as a view has as its
-ancestor. `f` is given the array, or the `Memory` since Julia 1.11; it must neither yield nor throw.
+ancestor. `f` is given the array, or the `Memory` since Julia 1.11. It runs in whichever task collects garbage, between any two
+instructions: it must not take a lock, yield or throw.
 """
 lineage_finalizer(f, array::Array) = finalizer(f, lifetime(array))
 lineage_finalizer(f, wrapper::AbstractArray) =

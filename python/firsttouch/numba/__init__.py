@@ -34,10 +34,7 @@ from firsttouch._firsttouch import Buffer, NumbaBuffers, ScratchBuffer
 for _name, _address in _firsttouch.numba_setup(_nrt_python.c_helpers["get_api"]):
     _binding.add_symbol(_name, _address)
 
-from firsttouch.numba.compiled import register, scratch_buffer, thread_buffers  # noqa: E402 - it calls these functions
-
-register()
-del register
+from firsttouch.numba.compiled import scratch_buffer, thread_buffers  # noqa: E402 - it calls these functions
 
 
 class ThreadBuffers(NumbaBuffers):

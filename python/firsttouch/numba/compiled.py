@@ -31,6 +31,8 @@ class LastError(Exception):
         return _firsttouch.numba_failure()
 
 
+lower: Callable[..., Callable[[Any], Any]] = lower_builtin
+
 WORD = ir.IntType(64)
 BYTES = ir.IntType(8).as_pointer()
 INFO = types.MemInfoPointer(types.voidptr)
@@ -99,48 +101,6 @@ def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, A
     info.add_incoming(shared, quick_block)
     info.add_incoming(own, slow_block)
     return data, info
-
-
-def mark(context: Any, builder: Any, cursor: Any) -> Any:
-    """Open a frame, and return it."""
-    inner = get(builder, get(builder, cursor, FRAME, BYTES), INNER, BYTES)
-    with builder.if_else(builder.icmp_unsigned("!=", inner, BYTES(None)), likely=True) as (quick, slow):
-        with quick:
-            put(builder, inner, FRAME_TOP, get(builder, cursor, TOP))
-            put(builder, cursor, FRAME, inner)
-            quick_block = builder.block
-        with slow:
-            opened = call(builder, "mark", BYTES, cursor)
-            unless_null(context, builder, opened)
-            slow_block = builder.block
-    result = builder.phi(BYTES)
-    result.add_incoming(inner, quick_block)
-    result.add_incoming(opened, slow_block)
-    return result
-
-
-def rewind(context: Any, builder: Any, cursor: Any, frame: Any) -> None:
-    """Close a frame and all frames inside it.
-
-    Numba removes a pair of incref and decref if there is no decref between them. That would hide an array that is used
-    after the rewind; so the slow path contains a decref of nothing, which the compiler cannot know.
-    """
-    innermost = builder.icmp_unsigned("==", get(builder, cursor, FRAME, BYTES), frame)
-    start = builder.block
-    with builder.if_then(innermost, likely=True):
-        count = builder.load_atomic(place(builder, get(builder, frame, WATCHED, BYTES), 0), "acquire", 8)
-        alone = builder.icmp_unsigned("==", count, WORD(1))
-        look_block = builder.block
-    is_quick = builder.phi(ir.IntType(1))
-    is_quick.add_incoming(ir.IntType(1)(0), start)
-    is_quick.add_incoming(alone, look_block)
-    with builder.if_else(is_quick, likely=True) as (quick, slow):
-        with quick:
-            put(builder, cursor, TOP, get(builder, frame, FRAME_TOP))
-            put(builder, cursor, FRAME, get(builder, frame, OUTER, BYTES))
-        with slow:
-            unless_null(context, builder, call(builder, "rewind", ir.IntType(8), cursor, frame))
-            context.nrt.decref(builder, INFO, get(builder, cursor, NOTHING, BYTES))
 
 
 class _Type(types.Type):  # type: ignore[misc]
@@ -222,18 +182,15 @@ def _constant(_context: Any, _builder: Any, kind: Any, _value: Any) -> Any:
     )
 
 
-def register() -> None:
-    """Register the types and their methods with Numba."""
-    register_model(ScratchBufferType)(_BufferModel)
-    register_model(ThreadBuffersType)(_Address)
-    register_model(MarkType)(_MarkModel)
-    unbox(ScratchBufferType)(_unboxer(""))
-    unbox(ThreadBuffersType)(_unboxer("_all"))
-    box(ScratchBufferType)(_boxed)
-    for kind in (ScratchBufferType, ThreadBuffersType):
-        lower_constant(kind)(_constant)
-    typeof_impl.register(_firsttouch.NumbaBuffers)(lambda _value, _context: thread_buffers)
-    _register_methods()
+register_model(ScratchBufferType)(_BufferModel)
+register_model(ThreadBuffersType)(_Address)
+register_model(MarkType)(_MarkModel)
+unbox(ScratchBufferType)(_unboxer(""))
+unbox(ThreadBuffersType)(_unboxer("_all"))
+box(ScratchBufferType)(_boxed)
+for _kind in (ScratchBufferType, ThreadBuffersType):
+    lower_constant(_kind)(_constant)
+typeof_impl.register(_firsttouch.NumbaBuffers)(lambda _value, _context: thread_buffers)
 
 
 def _shape(shape: Any) -> None: ...
@@ -285,6 +242,9 @@ class BufferMethods(AttributeTemplate):  # type: ignore[misc]
     resolve_rewind = bound_function("ScratchBuffer.rewind")(_rewind)
 
 
+infer_getattr(BufferMethods)
+
+
 class BuffersMethods(AttributeTemplate):  # type: ignore[misc]
     """The methods of ThreadBuffers."""
 
@@ -294,6 +254,9 @@ class BuffersMethods(AttributeTemplate):  # type: ignore[misc]
         return signature(scratch_buffer) if not args and not kws else None
 
     resolve_local = bound_function("ThreadBuffers.local")(_local)
+
+
+infer_getattr(BuffersMethods)
 
 
 def _sizes(context: Any, builder: Any, cursor: Any, kind: Any, shape: Any, itemsize: Any) -> tuple[list[Any], Any]:
@@ -342,39 +305,66 @@ def _array(context: Any, builder: Any, sig: Any, args: Any, zero: bool) -> Any:
     return impl_ret_new_ref(context, builder, kind, value)
 
 
+@lower("ScratchBuffer.empty", ScratchBufferType, types.Any, types.VarArg(types.Any))
 def _empty(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return _array(context, builder, sig, args, zero=False)
 
 
+@lower("ScratchBuffer.zeros", ScratchBufferType, types.Any, types.VarArg(types.Any))
 def _zeros(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return _array(context, builder, sig, args, zero=True)
 
 
+@lower("ScratchBuffer.mark", ScratchBufferType)
 def _mark(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    return mark(context, builder, args[0])
+    """Open a frame, and return it."""
+    (cursor,) = args
+    inner = get(builder, get(builder, cursor, FRAME, BYTES), INNER, BYTES)
+    with builder.if_else(builder.icmp_unsigned("!=", inner, BYTES(None)), likely=True) as (quick, slow):
+        with quick:
+            put(builder, inner, FRAME_TOP, get(builder, cursor, TOP))
+            put(builder, cursor, FRAME, inner)
+            quick_block = builder.block
+        with slow:
+            opened = call(builder, "mark", BYTES, cursor)
+            unless_null(context, builder, opened)
+            slow_block = builder.block
+    result = builder.phi(BYTES)
+    result.add_incoming(inner, quick_block)
+    result.add_incoming(opened, slow_block)
+    return result
 
 
+@lower("ScratchBuffer.rewind", ScratchBufferType, MarkType)
 def _rewind(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-    rewind(context, builder, *args)
+    """Close a frame and all frames inside it.
+
+    Numba removes a pair of incref and decref if there is no decref between them. That would hide an array that is used
+    after the rewind; so the slow path contains a decref of nothing, which the compiler cannot know.
+    """
+    cursor, frame = args
+    innermost = builder.icmp_unsigned("==", get(builder, cursor, FRAME, BYTES), frame)
+    start = builder.block
+    with builder.if_then(innermost, likely=True):
+        count = builder.load_atomic(place(builder, get(builder, frame, WATCHED, BYTES), 0), "acquire", 8)
+        alone = builder.icmp_unsigned("==", count, WORD(1))
+        look_block = builder.block
+    is_quick = builder.phi(ir.IntType(1))
+    is_quick.add_incoming(ir.IntType(1)(0), start)
+    is_quick.add_incoming(alone, look_block)
+    with builder.if_else(is_quick, likely=True) as (quick, slow):
+        with quick:
+            put(builder, cursor, TOP, get(builder, frame, FRAME_TOP))
+            put(builder, cursor, FRAME, get(builder, frame, OUTER, BYTES))
+        with slow:
+            unless_null(context, builder, call(builder, "rewind", ir.IntType(8), cursor, frame))
+            context.nrt.decref(builder, INFO, get(builder, cursor, NOTHING, BYTES))
     return context.get_dummy_value()
 
 
+@lower("ThreadBuffers.local", ThreadBuffersType)
 def _local(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
     number = context.compile_internal(builder, lambda: types.intp(get_thread_id()), signature(types.intp), ())
     cursor = call(builder, "local", BYTES, args[0], number)
     unless_null(context, builder, cursor)
     return cursor
-
-
-def _register_methods() -> None:
-    infer_getattr(BufferMethods)
-    infer_getattr(BuffersMethods)
-    implementations: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-        "empty": (_empty, (types.Any, types.VarArg(types.Any))),
-        "zeros": (_zeros, (types.Any, types.VarArg(types.Any))),
-        "mark": (_mark, ()),
-        "rewind": (_rewind, (MarkType,)),
-    }
-    for name, (implementation, kinds) in implementations.items():
-        lower_builtin(f"ScratchBuffer.{name}", ScratchBufferType, *kinds)(implementation)
-    lower_builtin("ThreadBuffers.local", ThreadBuffersType)(_local)
