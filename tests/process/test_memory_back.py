@@ -34,32 +34,6 @@ def resident_after(bound, seconds):
 """
 
 
-def test_it_goes_under_run() -> None:
-    run(
-        """
-        import os, subprocess, sys
-        program = '''
-        start = probe.rss()
-        few, all = fill()
-        full = probe.rss() - start
-        del all
-        assert resident_after(start + full // 3, 30) <= start + full // 3
-        import os
-        child = os.fork()  # the child has a thread of its own that does it
-        if not child:
-            few, all = fill()
-            del all
-            os._exit(resident_after(start + full // 2, 30) > start + full // 2)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        '''
-        import textwrap
-        command = [sys.executable, "-m", "firsttouch", "run", "-q", "-c", PROLOGUE + textwrap.dedent(program)]
-        sys.exit(subprocess.run(command).returncode)
-        """,
-        prologue=f"PROLOGUE = {PROLOGUE!r}\n",
-    )
-
-
 def test_it_goes_after_a_fork(tmp_path: Path) -> None:
     """In parent and child, though neither takes memory of the pool any more: the fork has ended the thread."""
     script = tmp_path / "program.py"
@@ -81,12 +55,14 @@ def test_it_goes_after_a_fork(tmp_path: Path) -> None:
     quiet(execute(sys.executable, "-W", "ignore", "-m", "firsttouch", "run", "-q", str(script)))
 
 
-#: Ways to call a function in a worker that lives on.
+#: Ways to call a function, here or in a worker that lives on.
 WORKERS = """
 import os
 
 def through(way, work):
     import multiprocessing
+    if way == "here":
+        return [work()]
     if way == "joblib":
         import joblib
         return joblib.Parallel(n_jobs=2)(joblib.delayed(work)() for _ in range(2))
@@ -122,13 +98,14 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     "way",
     [
+        "here",
         "multiprocessing fork",
         "prefork",
         *(pytest.param(way, marks=pytest.mark.slow) for way in ("joblib", "loky", "Dask")),
         *(pytest.param(f"multiprocessing {way}", marks=pytest.mark.slow) for way in ("spawn", "forkserver")),
     ],
 )
-def test_it_goes_in_workers(way: str, tmp_path: Path) -> None:
+def test_it_goes_under_run(way: str, tmp_path: Path) -> None:
     if way == "Dask":
         pytest.importorskip("distributed")
     script = tmp_path / "program.py"

@@ -5,7 +5,7 @@
 
 use crate::allocator::Allocator;
 use crate::heap::claim;
-use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, NONE, PageKind, Segment, Side, UNMAPPED, huge_page};
+use crate::heap::segment::{CLEAN, CLEAN_HUGE, Fresh, NONE, PageKind, Segment, UNMAPPED, huge_page};
 use crate::os::{self, Errno};
 
 const MAX_SEGMENTS: usize = 256;
@@ -70,19 +70,20 @@ impl Region {
         u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NONE >> 1)
     }
 
-    /// Allocates a span of at least `bytes` from what is free; also returns how many are dirty, while the rest reads zero.
+    /// Allocates a span of at least `bytes` from what is free, part of which is dirty or, `may_be_clean`, nothing; also returns
+    /// how many bytes are dirty, while the rest reads zero.
     /// Mapping what is not mapped may fail.
     pub(crate) fn take(
         &mut self,
         bytes: usize,
         align: usize,
-        sides: &[Side],
+        may_be_clean: bool,
         fresh: Fresh,
     ) -> Result<Option<(Span, usize)>, Errno> {
         let Some(len) = self.units(bytes) else { return Ok(None) };
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
-            while let Some((start, dirty)) = segment.take(len, self.place(align, fresh), sides) {
+            while let Some((start, dirty)) = segment.take(len, self.place(align, fresh), may_be_clean) {
                 if dirty < len {
                     match self.open(segment, (segment.free_before(start), start), start + len, fresh) {
                         Ok(()) if fresh != Fresh::Base && self.kind == PageKind::Huge => {
@@ -110,7 +111,7 @@ impl Region {
     pub(crate) fn take_resident(&mut self, bytes: usize, align: usize) -> Option<Span> {
         let len = self.units(bytes)?;
         for &segment in &self.segments {
-            match segment.take(len, (align, 0), &[Side::Dirty]) {
+            match segment.take(len, (align, 0), false) {
                 Some((start, dirty)) if dirty == len => return Some(self.taken(segment, start, len, dirty).0),
                 Some((start, dirty)) => segment.give(start, len, dirty),
                 None => {}

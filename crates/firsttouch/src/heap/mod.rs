@@ -15,7 +15,7 @@ mod tests;
 use crate::address_map::find;
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
-use crate::heap::segment::{Fresh, Occupant, PageKind, Side};
+use crate::heap::segment::{Fresh, Occupant, PageKind};
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
 pub use purging::map_anew;
@@ -61,19 +61,18 @@ impl Heap {
         self.regions[kind as usize].lock()
     }
 
-    /// Allocates a span from the first of `sides` that has one, or from new address space; what is mapped for it comes on the
-    /// pages that `fresh` says. Also returns how many of its bytes are dirty.
+    /// Allocates a span from what is free, if possible with dirty memory, or from new address space; what is mapped for it comes
+    /// on the pages that `fresh` says. Also returns how many of its bytes are dirty.
     pub(crate) fn take_or_grow(
         &self,
         kind: PageKind,
         bytes: usize,
         align: usize,
-        sides: [Side; 2],
         fresh: Fresh,
     ) -> Result<(Span, usize), Errno> {
         let mut region = self.region(kind);
         loop {
-            if let Some(taken) = region.take(bytes, align, &sides, fresh)? {
+            if let Some(taken) = region.take(bytes, align, true, fresh)? {
                 return Ok(taken);
             }
             region.grow(bytes, align, fresh, self.owner)?;

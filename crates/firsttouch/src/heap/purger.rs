@@ -196,7 +196,6 @@ pub(crate) struct Clock {
     /// Epochs after which idle memory is purged; `None` for never.
     pub(crate) decay_epochs: Option<u8>,
     ticks: AtomicU32,
-    epoch: AtomicU32,
     /// Without a background purger: milliseconds from the start to the last tick.
     last: AtomicU32,
     start: Instant,
@@ -210,7 +209,6 @@ impl Clock {
             ticks_per_epoch,
             decay_epochs: decay.map(|_| ticks.div_ceil(ticks_per_epoch) as u8),
             ticks: AtomicU32::new(0),
-            epoch: AtomicU32::new(0),
             last: AtomicU32::new(0),
             start: Instant::now(),
         }
@@ -226,14 +224,12 @@ impl Clock {
 
     /// Counts a tick, which may begin an epoch.
     pub(crate) fn tick(&self) {
-        if (self.ticks.fetch_add(1, Relaxed) + 1).is_multiple_of(self.ticks_per_epoch) {
-            self.epoch.fetch_add(1, Relaxed);
-        }
+        self.ticks.fetch_add(1, Relaxed);
     }
 
     /// The number of the epoch.
     pub(crate) fn epoch(&self) -> u32 {
-        self.epoch.load(Relaxed)
+        self.ticks.load(Relaxed) / self.ticks_per_epoch
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::heap::Heap;
 use crate::heap::growing::{Region, Span};
-use crate::heap::segment::{CLASSES, CLEAN, FIRST_EPOCH, PageKind, Segment, Side, UNMAPPED, class_of, ticks_since};
+use crate::heap::segment::{CLASSES, CLEAN, FIRST_EPOCH, PageKind, Segment, UNMAPPED, class_of, ticks_since};
 use crate::{heap, os};
 
 /// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
@@ -147,7 +147,7 @@ impl Victims {
             |units: &[u8]| units.iter().all(|&age| is_old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
         let (mut first, mut left) = (None, budget);
         for class in (class_of(page)..CLASSES).rev() {
-            let mut listed = segment.first_of(Side::Dirty, class);
+            let mut listed = segment.first_of(true, class);
             while let Some(span) = listed.filter(|_| left > 0) {
                 listed = segment.next_of(span); // first: what is left of the span goes to the head of a list
                 let (mut at, end) = (span, span + segment.span_len(span));

@@ -401,22 +401,21 @@ impl Segment {
         self.record(start).set(len, 0, 0, 0);
     }
 
-    /// Allocates `len` units from one free span, of the first of `sides` that has one, so many bytes `before` a multiple of
-    /// `align`. Returns the first unit, and how many of the units are dirty.
-    pub(crate) fn take(&self, len: u32, (align, before): (usize, usize), sides: &[Side]) -> Option<(u32, u32)> {
+    /// Allocates `len` units from one free span, if there is one with dirty units or, `may_be_clean`, without, so many bytes
+    /// `before` a multiple of `align`. Returns the first unit, and how many of the units are dirty.
+    pub(crate) fn take(&self, len: u32, (align, before): (usize, usize), may_be_clean: bool) -> Option<(u32, u32)> {
         let extra = (align >> self.unit_shift).saturating_sub(1) as u32;
         let wanted = len.checked_add(extra)?;
-        let found = sides.iter().find_map(|&side| self.find(side, wanted))?;
+        let found = self.find(true, wanted).or_else(|| if may_be_clean { self.find(false, wanted) } else { None })?;
         let (total, dirty) = self.free_span(found);
         let from = self.address(found) + before;
         let padding = from.next_multiple_of(align) - from;
         let mut skip = (padding >> self.unit_shift) as u32;
         if extra == 0 && (0 < dirty && dirty < total) {
-            // Partly dirty: from the end that has more of the preferred kind, or where the dirty units begin.
+            // Partly dirty: from the end that has more dirty units, or where these begin.
             let (low, high) = (self.count_dirty(found, len), self.count_dirty(found + total - len, len));
-            let from_above = if sides[0] == Side::Dirty { high > low } else { high < low };
-            skip = if from_above { total - len } else { 0 };
-            if sides[0] == Side::Dirty && low.max(high) < len.min(dirty) {
+            skip = if high > low { total - len } else { 0 };
+            if low.max(high) < len.min(dirty) {
                 let first = self.ages(found, total.min(LOOK_FOR_DIRTY)).iter().position(|&age| age >= FIRST_EPOCH);
                 let begins = first.map_or(total, |first| first as u32);
                 if begins <= total - len && self.count_dirty(found + begins, len) > low.max(high) {
@@ -513,9 +512,9 @@ impl Segment {
         Some(self.record(start).tag.get() >> 1).filter(|&next| next != NONE >> 1)
     }
 
-    /// The first free span of a class on one side.
-    pub(crate) fn first_of(&self, side: Side, class: usize) -> Option<u32> {
-        Some(self.heads[side as usize][class].get()).filter(|&unit| unit != NONE)
+    /// The first free span of a class, with dirty units or without.
+    pub(crate) fn first_of(&self, is_dirty: bool, class: usize) -> Option<u32> {
+        Some(self.heads[usize::from(is_dirty)][class].get()).filter(|&unit| unit != NONE)
     }
 
     /// The free span behind another one in its list.
@@ -529,13 +528,6 @@ const LOOK_FOR_DIRTY: u32 = 64;
 
 /// Number of spans of a class that are examined for the best fit.
 const LOOK: usize = 64;
-
-/// Which set of lists: spans with dirty units, or clean ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Clean = 0,
-    Dirty = 1,
-}
 
 impl Segment {
     fn head(&self, len: u32, dirty: u32) -> &Number {
@@ -575,10 +567,10 @@ impl Segment {
         (len, dirty)
     }
 
-    /// The best fit among the first spans of at least `len` units on one side.
-    pub(crate) fn find(&self, side: Side, len: u32) -> Option<u32> {
+    /// The best fit among the first spans of at least `len` units, with dirty ones or without.
+    fn find(&self, is_dirty: bool, len: u32) -> Option<u32> {
         // The class of `len` itself may have only shorter ones.
-        (class_of(len)..CLASSES).find_map(|class| self.best_in_list(self.first_of(side, class)?, len))
+        (class_of(len)..CLASSES).find_map(|class| self.best_in_list(self.first_of(is_dirty, class)?, len))
     }
 
     fn best_in_list(&self, head: u32, len: u32) -> Option<u32> {

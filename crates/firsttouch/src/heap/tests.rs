@@ -3,7 +3,7 @@
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::heap::growing::{Region, Span};
 use crate::heap::purging::{Victims, purge_oldest};
-use crate::heap::segment::{self, FIRST_EPOCH, Fresh, NONE, PageKind, Segment, Side, UNMAPPED, age_of, huge_page};
+use crate::heap::segment::{self, FIRST_EPOCH, Fresh, NONE, PageKind, Segment, UNMAPPED, age_of, huge_page};
 use crate::heap::{Heap, Held};
 use proptest::prelude::*;
 use std::ptr::NonNull;
@@ -37,14 +37,14 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
 
 /// Every free span is in the list of its class and side, once, and nothing else is.
 fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
-    for side in [Side::Clean, Side::Dirty] {
+    for is_dirty in [false, true] {
         for class in 0..segment::CLASSES {
-            let (mut at, mut previous) = (segment.heads[side as usize][class].get(), NONE);
+            let (mut at, mut previous) = (segment.heads[usize::from(is_dirty)][class].get(), NONE);
             while at != NONE {
                 let record = segment.record(at);
                 let len = record.len.get();
                 assert_eq!((segment::class_of(len), record.prev.get()), (class, previous));
-                assert_eq!(segment.free_span(at).1 > 0, side == Side::Dirty);
+                assert_eq!(segment.free_span(at).1 > 0, is_dirty);
                 let found = free.iter().position(|&span| span == (at, len));
                 free.swap_remove(found.unwrap_or_else(|| panic!("{at} is listed and not free")));
                 (previous, at) = (at, record.next.get());
@@ -101,9 +101,8 @@ fn run(steps: &[Step]) {
             (0..=5, _) | (_, None) => {
                 let kind = if step % 2 == 0 { PageKind::Base } else { PageKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
-                let sides = if step < 3 { [Side::Dirty, Side::Clean] } else { [Side::Clean, Side::Dirty] };
                 let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner][b % 3];
-                let (span, dirty) = heap.take_or_grow(kind, bytes, align, sides, fresh).unwrap();
+                let (span, dirty) = heap.take_or_grow(kind, bytes, align, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(dirty, span.segment.dirty_bytes(span.start, span.len));
                 spans.push((kind, span));
@@ -279,18 +278,5 @@ mod watch {
         assert_eq!(rests(&|_| (300, 7)), []); // what is in use may be freed
         assert_eq!(rests(&|now| if now < 400 { (20, 7) } else { (1, 26) }), [1500]); // trimmed at 1000
         assert_eq!(rests(&|now| if now < 1400 { (20, 7) } else { (1, 26) }), [500, 1000]);
-    }
-
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[test]
-    fn glibc_tells_and_trims() {
-        use crate::heap::c_library::{free, trim};
-        let mut kept: Vec<Vec<u8>> = (0..200_000).map(|number| vec![1; 200 + number % 7]).collect();
-        let before = free();
-        let mut number = 0;
-        kept.retain(|_| (number += 1, number % 1000 == 0).1);
-        assert!(free() >= before + 30 * MIB, "{} {before}", free());
-        assert!(trim() >= 20 * MIB);
-        drop(kept);
     }
 }

@@ -24,7 +24,7 @@ use crate::failure;
 use crate::heap::growing::Span;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::heap::purging::Victims;
-use crate::heap::segment::{CLEAN, Fresh, Occupant, PageKind, Side, age_of};
+use crate::heap::segment::{CLEAN, Fresh, Occupant, PageKind, age_of};
 use crate::heap::{self, Heap};
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::{round_down, round_up};
@@ -251,10 +251,10 @@ impl Pool {
     fn take_from_heap(&self, kind: PageKind, request: Request) -> Result<(Span, usize), Errno> {
         let (size, align) = (policy::room(kind.unit(), request.size(), request.align()), request.align());
         let heap = &self.heaps[usize::from(self.machine.here().node)];
-        let take_dirty = || heap.region(kind).take(size, align, &[Side::Dirty], kind.pages());
+        let take_dirty = || heap.region(kind).take(size, align, false, kind.pages());
         let grow = |kind: PageKind, fresh| {
             let size = policy::room(kind.unit(), request.size(), align);
-            heap.take_or_grow(kind, size, align, [Side::Dirty, Side::Clean], fresh)
+            heap.take_or_grow(kind, size, align, fresh)
         };
         let idle = match take_dirty()? {
             None if self.flush(|_| true) > 0 => take_dirty()?,
@@ -343,8 +343,7 @@ impl Pool {
         self.trim();
         let result = self.take_from_heap(kind, request).or_else(|refused| {
             let heap = &self.heaps[usize::from(self.machine.here().node)];
-            let (sides, fresh) = ([Side::Dirty, Side::Clean], Fresh::Base);
-            let taken = heap.take_or_grow(PageKind::Base, request.size(), request.align(), sides, fresh);
+            let taken = heap.take_or_grow(PageKind::Base, request.size(), request.align(), Fresh::Base);
             let taken = taken.map_err(|_| refused)?;
             self.taken(taken, request, Origin::Off);
             Ok(taken)

@@ -14,19 +14,6 @@ fn neighbors_differ_where_there_is_room() {
 }
 
 #[test]
-fn all_colors_are_used() {
-    let mut found: Vec<usize> = (0..COLORS as u64).map(|turn| offset(turn, MOST, 16)).collect();
-    found.sort_unstable();
-    assert!(found.iter().copied().eq((0..COLORS).map(|color| color * LINE)));
-}
-
-#[test]
-fn alignment_beyond_a_line_is_kept() {
-    assert_eq!(offset(3, 1 << 20, 4096), 0);
-    assert_eq!(room(4096, 1 << 20, 4096), 1 << 20);
-}
-
-#[test]
 #[cfg_attr(miri, ignore = "a million steps, without unsafe code")]
 fn room_costs_little() {
     let units = |size: usize| size.div_ceil(4096);
