@@ -3,7 +3,7 @@
 use crate::next::{self, keeping_errno, out_of_memory};
 use crate::{entry, idle, life, report};
 use firsttouch::adaptors::Pool;
-use firsttouch::address_map::{self, Holder};
+use firsttouch::owners::{self, Owner};
 use firsttouch::{Allocator, Block, Request, glibc, heap};
 use libc::c_void;
 use std::io::Write;
@@ -73,12 +73,12 @@ pub extern "C" fn malloc(size: usize) -> *mut c_void {
 fn block(address: *mut c_void) -> Option<(&'static Pool, NonNull<u8>)> {
     let pool = any_pool()?;
     let block = NonNull::new(address.cast::<u8>())?;
-    if pool.is_block(block) {
+    if owners::asked(block) > 0 {
         return Some((pool, block));
     }
-    match address_map::holder(address as usize) {
-        Holder::Nobody => None,
-        Holder::Gone | Holder::Allocator(_) => abort(address as usize),
+    match owners::find(block) {
+        Owner::Nobody => None,
+        _ => abort(address as usize),
     }
 }
 
@@ -118,7 +118,7 @@ pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
     let given = in_pool(|| {
         // SAFETY: a block of the pool's that nobody uses (`free` above, and the list of blocks that had to wait).
         unsafe {
-            glibc::freed(pool.asked(block));
+            glibc::freed(owners::asked(block));
             pool.deallocate(block);
             // At once, as the program may request no other large block. This one is the C library's, and nobody's.
             glibc::follow(|size| next::free(next::malloc(size)));
@@ -163,7 +163,7 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
             free(address);
             return null_mut();
         }
-        let (old, asked) = (pool.usable_size(block), pool.asked(block));
+        let (old, asked) = (pool.usable_size(block), owners::asked(block));
         let is_altered = entry::may_be_altered(address as usize, || old);
         if !life::is_forking() && !life::is_abandoned() && !is_altered {
             // A block that shrinks a little below the threshold may grow again.

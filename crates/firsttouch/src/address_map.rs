@@ -65,32 +65,10 @@ pub(crate) fn note_outside_all(range: std::ops::Range<usize>) {
     slots_of((range.start, range.len())).for_each(|slot| note_outside(slot << SLOT_SHIFT));
 }
 
-/// The owner of the memory at an address.
-#[derive(Clone, Copy)]
-pub enum Holder {
-    /// Not ours.
-    Nobody,
-    /// An allocator that no longer exists; its live blocks stay permanently.
-    Gone,
-    /// This allocator.
-    Allocator(&'static dyn Allocator),
-}
-
-/// The owner of the memory at `address`.
-#[inline]
-pub fn holder(address: usize) -> Holder {
-    let Some((segment, _)) = find(address) else { return Holder::Nobody };
-    match segment.owner() {
-        None => Holder::Gone,
-        // SAFETY: an allocator outlives its segments, and a segment its blocks (law 8).
-        Some(owner) => Holder::Allocator(unsafe { &*owner }),
-    }
-}
-
-/// The allocator that owns the memory at `address`.
+/// The allocator that owns the memory at `address`, unless that is not ours, or the allocator no longer exists.
 #[inline]
 pub fn owner(address: usize) -> Option<&'static dyn Allocator> {
-    if let Holder::Allocator(owner) = holder(address) { Some(owner) } else { None }
+    find(address)?.0.owner()
 }
 
 /// The same, as a shared reference.

@@ -4,10 +4,9 @@
 //! C libraries in no segment; these keepers list their blocks themselves, and are registered here as long as their blocks may be
 //! freed through a handler. What a keeper lists in a segment is marked there, so that others are found without asking anybody.
 
-use crate::address_map::{self, Holder};
 use crate::allocator::Allocator;
-use crate::heap;
 use crate::sync::lock::Lock;
+use crate::{address_map, heap};
 use std::cmp::Reverse;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -124,10 +123,9 @@ pub fn find(address: NonNull<u8>) -> Owner {
     {
         return Owner::Keeper(keeper);
     }
-    match address_map::holder(address.as_ptr() as usize) {
-        Holder::Allocator(owner) => Owner::Segment(owner),
-        Holder::Gone => Owner::Gone,
-        Holder::Nobody => Owner::Nobody,
+    match address_map::find(address.as_ptr() as usize) {
+        Some((segment, _)) => segment.owner().map_or(Owner::Gone, Owner::Segment),
+        None => Owner::Nobody,
     }
 }
 
@@ -154,7 +152,7 @@ pub fn is_lent(address: NonNull<u8>) -> bool {
     find_keeper(address).is_some_and(|keeper| height(&*keeper) >= ON_ANYTHING)
 }
 
-/// The bytes that were asked for a live block in a segment; 0 if it is in none.
+/// The bytes that were asked for a live block in a segment; 0 if none begins at `address`, which may be any.
 pub fn asked(address: NonNull<u8>) -> usize {
     heap::block_at(address.as_ptr() as usize).map_or(0, |(_, occupant)| occupant.asked())
 }

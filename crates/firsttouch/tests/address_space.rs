@@ -13,6 +13,7 @@ use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::address_map;
 use firsttouch::os::{huge_page_size, page_size, shrink_address_space};
+use firsttouch::owners::{self, Owner};
 use firsttouch::{Allocator, Request};
 use std::os::unix::process::CommandExt;
 use std::sync::Arc;
@@ -252,7 +253,7 @@ fn what_outlives_its_allocator_stays() {
             let block = pool.allocate(Request::bytes(1 << 20)).unwrap();
             let at = block.address.as_ptr() as usize;
             drop(pool);
-            assert!(matches!(address_map::holder(at), address_map::Holder::Gone));
+            assert!(matches!(owners::find(block.address), Owner::Gone));
             assert!(address_map::owner(at).is_none() && !address_map::is_foreign(at));
         }
     });

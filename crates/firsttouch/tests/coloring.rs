@@ -5,6 +5,7 @@ mod common;
 use common::held::Held;
 use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::os::{huge_page_size, page_size};
+use firsttouch::owners;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
 /// On base pages and on huge ones, whole pages and not.
@@ -41,6 +42,6 @@ fn only_its_first_byte_is_a_block() {
     let blocks: Vec<_> = (0..9).map(|seed| Held::filled(&*pool, 200_000, seed)).collect();
     let block = blocks.iter().find(|block| block.address() % page_size() != 0).unwrap();
     let page = block.address() / page_size() * page_size();
-    let is_block = |address: usize| pool.is_block(NonNull::new(with_exposed_provenance_mut(address)).unwrap());
+    let is_block = |address: usize| owners::asked(NonNull::new(with_exposed_provenance_mut(address)).unwrap()) > 0;
     assert!(is_block(block.address()) && !is_block(page) && !is_block(block.address() + 64));
 }

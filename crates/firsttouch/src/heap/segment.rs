@@ -279,8 +279,9 @@ impl Segment {
 
     /// The owner, unless it no longer exists.
     #[inline]
-    pub(crate) fn owner(&self) -> Option<*const dyn Allocator> {
-        (!self.is_orphan.load(Acquire)).then_some(self.owner)
+    pub(crate) fn owner(&self) -> Option<&'static dyn Allocator> {
+        // SAFETY: an allocator outlives its segments, and a segment its blocks (law 8).
+        (!self.is_orphan.load(Acquire)).then(|| unsafe { &*self.owner })
     }
 
     /// The unit that contains `address`, if it is in the segment.

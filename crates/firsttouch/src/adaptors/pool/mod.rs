@@ -359,16 +359,6 @@ impl Pool {
         error
     }
 
-    /// Whether a live block begins at `address`, which may be any address.
-    pub fn is_block(&self, address: NonNull<u8>) -> bool {
-        heap::block_at(address.as_ptr() as usize).is_some()
-    }
-
-    /// The bytes that were asked for the live block at `address`.
-    pub fn asked(&self, address: NonNull<u8>) -> usize {
-        heap::span_at(address.as_ptr() as usize).map_or(0, |span| span.segment.occupant(span.start).asked())
-    }
-
     /// Resizes a block where it is. Returns `false` and changes nothing if that is not possible.
     ///
     /// # Safety
