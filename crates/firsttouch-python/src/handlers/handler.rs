@@ -282,9 +282,13 @@ impl Handler {
 
     fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
         let old = address.as_ptr() as usize;
-        resized(old, size, self.kind != Kind::Raw, || match self.kind {
-            Kind::Front | Kind::Raw => followed(address, size, resize),
-            _ => guarded(resize),
+        resized(old, size, self.kind != Kind::Raw, || {
+            let followed = matches!(self.kind, Kind::Front | Kind::Raw).then(|| owners::asked(address));
+            let moved = guarded(resize);
+            if let Some(asked) = followed.filter(|_| !moved.is_null()) {
+                glibc::resized(asked, size);
+            }
+            moved
         })
     }
 }
@@ -294,16 +298,6 @@ impl Drop for Handler {
         // SAFETY: nobody uses the handler any more, and the box was made by `new`: what `replace` was called for lives for ever.
         unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
     }
-}
-
-/// Resizes a block, and tells what follows glibc's heap.
-fn followed(address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let old = owners::asked(address);
-    let moved = guarded(resize);
-    if !moved.is_null() {
-        glibc::resized(old, size);
-    }
-    moved
 }
 
 /// No panic crosses into NumPy (law 7); one becomes a failed request.
