@@ -116,7 +116,11 @@ impl Shared {
     pub fn open(handle: &Handle, write: bool) -> Result<Self, Errno> {
         enter();
         let file = handle.find()?;
-        if handle.size == 0 {
+        // Nothing lies behind the tickets. Where they would lie before the file's end, they would be settled in the memory.
+        let behind = round_up(handle.size, BOUNDARY).ok_or(Errno::INVALID)? + BOUNDARY;
+        if let Ok(address) = os::map_file(&file, behind, 1, false) {
+            // SAFETY: it was just mapped and is not in use.
+            let _ = unsafe { os::unmap(address, 1) };
             return Err(Errno::INVALID);
         }
         let address = os::map_file(&file, 0, handle.size, write)?;

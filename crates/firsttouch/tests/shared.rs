@@ -22,6 +22,8 @@ fn a_handle_has_to_fit_its_file() {
         assert_eq!(refused(&Handle { size, ..handle.clone() }), Errno::INVALID, "{size}");
     }
     assert_eq!(Shared::open(&handle, true).map(|opened| opened.size()), Ok(shared.size()));
+    let handle = new(200_000).handle().expect("a handle");
+    assert_eq!(refused(&Handle { size: 4096, ..handle }), Errno::INVALID, "its ticket would lie within the memory");
 }
 
 #[test]
