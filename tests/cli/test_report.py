@@ -108,7 +108,9 @@ kept = [np.ones(3000) for _ in range(4000)]
 #: The same after temporaries of Python's own, as of a file that is read in pieces.
 READ = "import numpy\nfor _ in range(100_000): bytes(17_000)" + KEPT
 #: What nobody touches, plainly or on a pool.
-UNTOUCHED = "import numpy\nkept = [bytes(20_000_000) for _ in range(30)]\n"
+UNTOUCHED = "import numpy as np\nkept = [bytes(20_000_000) for _ in range(30)]\nfor _ in range(99): np.empty(10**7)\n"
+#: A list that takes its pages along as it grows.
+GROWN = "import numpy\nkept = []\nfor _ in range(3_000_000): kept.append(None)\n"
 #: Small arrays that come and go together.
 DROPPED = """
 import numpy as np
@@ -143,6 +145,7 @@ def test_what_is_said_to_be_gained_is_what_plain_numpy_would_have_lost(
 
     assert faults_said(NONE) < 1000
     assert faults_said(UNTOUCHED) < 1000
+    assert faults_said(GROWN) < 10_000
     assert faults_said(PASSED) < 10_000  # at most; plainly, it is none
     for work in (MUCH, KEPT, READ, DROPPED):
         plainly = int(python(write("plain.py", work + count)).stdout)

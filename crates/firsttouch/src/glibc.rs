@@ -8,8 +8,8 @@
 //!   to it. [`follow`] raises its thresholds to where the pool's blocks would have put them. A program that joins tables
 //!   with pandas took 59,000 page faults on the pool instead of 26,000 without; a C program with temporaries of 100 KiB
 //!   1,361,000 instead of 1,249.
-//! - What a pool recycles is no measure of what it gains, as glibc keeps some of it, too. [`taken`] says between which bounds
-//!   lies what it would have taken fresh from the system.
+//! - What a pool recycles is no measure of what it gains, as glibc keeps some of it, too. [`taken`] counts what it takes fresh
+//!   from the system in any case, and what at most.
 
 use crate::adaptors::{SMALL_LIMIT, written_bytes};
 use crate::gain::Fresh;
