@@ -165,7 +165,7 @@ static void check_scratch(void) {
     char *inside = firsttouch_scratch_alloc(scratch, 8, 4000);
     CHECK(inside >= storage && inside + 4000 <= storage + sizeof storage);
     CHECK(!firsttouch_scratch_alloc(scratch, 8, 200));
-    SAYS("fixed at 4 KiB");
+    SAYS("the fixed buffer has 4 KiB");
     firsttouch_scratch_destroy(scratch);
     CHECK(firsttouch_scratch_create(NULL, storage, SIZE_MAX, &scratch) == FIRSTTOUCH_INVALID);
     CHECK(firsttouch_scratch_create(NULL, NULL, 0, NULL) == FIRSTTOUCH_INVALID);
