@@ -19,8 +19,6 @@ pub enum Value {
     Flag(bool),
     /// A count or a size in bytes.
     Integer(i128),
-    /// The address of a function or of its context.
-    Address(usize),
     /// A number with a fraction, such as seconds.
     Float(f64),
     /// A keyword, such as the name of a page size.
@@ -127,7 +125,7 @@ impl Value {
         let kind = match self {
             Self::None => "NoneType",
             Self::Flag(_) => "bool",
-            Self::Integer(_) | Self::Address(_) => "int",
+            Self::Integer(_) => "int",
             Self::Float(_) => "float",
             Self::Text(_) => "str",
             Self::Allocator(_) | Self::Made(_) => "Allocator",
@@ -192,7 +190,6 @@ impl fmt::Display for Value {
             Self::None => f.write_str("None"),
             Self::Flag(value) => f.write_str(if *value { "True" } else { "False" }),
             Self::Integer(value) => write!(f, "{value}"),
-            Self::Address(value) => write!(f, "{value:#x}"),
             Self::Float(value) => write!(f, "{value:?}"),
             Self::Text(value) => f.write_str(&quoted(value, usize::MAX)),
             Self::Allocator(value) => write!(f, "{value}"),

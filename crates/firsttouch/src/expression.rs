@@ -96,11 +96,6 @@ impl<'a> Parser<'a> {
         taken
     }
 
-    fn deeper(&mut self) -> Result<(), String> {
-        self.depth += 1;
-        if self.depth > DEEPEST { Err(self.wrong("nested too deeply")) } else { Ok(()) }
-    }
-
     /// `name`, `ft.name`, `name(arguments)`
     fn allocator(&mut self) -> Result<Description, String> {
         let mut name = self.word();
@@ -111,13 +106,22 @@ impl<'a> Parser<'a> {
         if name.is_empty() || self.next() == Some('.') {
             return Err(self.wrong_at(start, NAME));
         }
-        self.deeper()?; // a bare name, too: it is rendered as a call
+        self.depth += 1; // for a bare name, too: it is rendered as a call
+        if self.depth > DEEPEST {
+            return Err(self.wrong("nested too deeply"));
+        }
         let mut arguments = Vec::new();
         let opened = self.at;
         if self.passes('(') {
             while !self.passes(')') {
                 self.argument(&mut arguments, opened)?;
-                self.separator(opened)?;
+                match self.next() {
+                    Some(',') => self.at += 1,
+                    Some(')') => {}
+                    None => return Err(self.unclosed(opened)),
+                    Some('+' | '-' | '*') => return Err(self.wrong(NOT_EVALUATED)),
+                    Some(_) => return Err(self.wrong("expected ',' or ')'")),
+                }
             }
         }
         self.depth -= 1;
@@ -141,18 +145,6 @@ impl<'a> Parser<'a> {
         }
         let value = self.value(opened)?;
         call.push(Argument { name: name.map(|name| name.to_owned().into()), value });
-        Ok(())
-    }
-
-    /// After an argument: skips a comma, or stops before the closing parenthesis.
-    fn separator(&mut self, opened: usize) -> Result<(), String> {
-        match self.next() {
-            Some(',') => self.at += 1,
-            Some(')') => {}
-            None => return Err(self.unclosed(opened)),
-            Some('+' | '-' | '*') => return Err(self.wrong(NOT_EVALUATED)),
-            Some(_) => return Err(self.wrong("expected ',' or ')'")),
-        }
         Ok(())
     }
 

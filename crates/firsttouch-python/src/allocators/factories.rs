@@ -338,7 +338,7 @@ pub fn from_functions(
             free: transmute_copy(&free),
             context: std::ptr::with_exposed_provenance_mut(context),
         };
-        Ok(PyAllocator::ours(Functions::with_free_inside(table, gil::aside)))
+        Ok(PyAllocator::ours(Functions::new(table, gil::aside)))
     }
 }
 

@@ -212,11 +212,11 @@ impl fmt::Display for Budget {
 /// copies is its parent's, and nothing is refunded where the child frees its copy.
 pub struct Limited {
     upstream: Arc<dyn Allocator>,
-    /// Nobody waits for it, as a fork may happen while a thread holds it.
-    budget: Mutex<Budget>,
+    is_auto: bool,
+    /// The budget, and when ([`now`]) its limits were read last. Nobody waits for it, as a fork may happen while a thread
+    /// holds it.
+    budget: Mutex<(Budget, u64)>,
     allowed: AtomicUsize,
-    /// When ([`now`]) the limits of a budget that was found were read last; of one that was given, never.
-    read: AtomicU64,
     /// The bytes in use, where they are not the sum of the accounts.
     used: AtomicUsize,
     /// What an interpreter took beyond the budget, less what was freed, since a request last fitted.
@@ -241,9 +241,9 @@ impl Limited {
         let budget = budget.into();
         Arc::new(Self {
             upstream,
+            is_auto: budget.is_found,
             allowed: AtomicUsize::new(budget.bytes()),
-            read: AtomicU64::new(if budget.is_found { now() } else { u64::MAX }),
-            budget: Mutex::new(budget),
+            budget: Mutex::new((budget, now())),
             used: AtomicUsize::new(0),
             overdrawn: AtomicUsize::new(0),
             accounts: OnceLock::new(),
@@ -255,6 +255,9 @@ impl Limited {
     /// Shares the budget with the other processes of a run. It has served nothing yet.
     pub fn join(&self, accounts: &'static Accounts) {
         let _ = self.accounts.set(accounts);
+        if let Ok(mut budget) = self.budget.try_lock() {
+            budget.0.found = [None; 4];
+        }
         self.read_limits(true);
     }
 
@@ -273,21 +276,12 @@ impl Limited {
     /// Reads the limits behind a budget that was found, and what others use of them: a container's may change while it runs.
     /// Without need, they are read once in [`READ_AGAIN`].
     #[cold]
-    fn read_limits_if_due(&self, is_needed: bool) {
-        let (last, now) = (self.read.load(Relaxed), now());
-        let is_due = is_needed || now >= last.saturating_add(READ_AGAIN);
-        if is_due && self.read.compare_exchange(last, now, Relaxed, Relaxed).is_ok() {
-            self.read_limits(false);
-        }
-    }
-
-    fn read_limits(&self, anew: bool) {
-        let (bounds, ours) = (os::memory_bounds(), self.ours());
-        if let Ok(mut budget) = self.budget.try_lock() {
-            if anew {
-                budget.found = [None; 4];
-            }
-            budget.read_again(bounds, ours);
+    fn read_limits(&self, is_needed: bool) {
+        let Ok(mut held) = self.budget.try_lock() else { return };
+        let (budget, read) = &mut *held;
+        if is_needed || now() >= *read + READ_AGAIN {
+            *read = now();
+            budget.read_again(os::memory_bounds(), self.ours());
             self.allowed.store(budget.bytes(), Relaxed);
         }
     }
@@ -321,8 +315,8 @@ impl Limited {
         if let Some(accounts) = accounts.filter(|_| is_short) {
             accounts.close_gone();
         }
-        if self.read.load(Relaxed) != u64::MAX && (is_short || more >= FROM) {
-            self.read_limits_if_due(is_short);
+        if self.is_auto && (is_short || more >= FROM) {
+            self.read_limits(is_short);
         }
         match counter.fetch_update(Relaxed, Relaxed, fits) {
             Ok(_) => self.overdrawn.store(0, Relaxed),
@@ -370,7 +364,7 @@ impl Limited {
 
     /// Where the budget was found, and who else uses it, as the end of a sentence.
     fn found(&self) -> String {
-        let found = self.budget.try_lock().map(|budget| budget.to_string()).unwrap_or_default();
+        let found = self.budget.try_lock().map(|budget| budget.0.to_string()).unwrap_or_default();
         let others = self.accounts().map_or(0, |accounts| self.used().saturating_sub(accounts.used()));
         match others {
             0 => found,
@@ -402,9 +396,9 @@ fn exact(block: Block, request: Request) -> Block {
 unsafe impl Allocator for Limited {
     fn describe(&self) -> Description {
         let limited = Description::of("limited").with(self.upstream.describe());
-        match self.read.load(Relaxed) {
-            u64::MAX => limited.with(Value::size(self.budget())),
-            _ => limited.with(AUTO).named("at_most", Value::size(self.budget())),
+        match self.is_auto {
+            true => limited.with(AUTO).named("at_most", Value::size(self.budget())),
+            false => limited.with(Value::size(self.budget())),
         }
     }
 

@@ -51,9 +51,10 @@ array([0., 0., 0., 0.])",
 
 /// The process's instances of `malloc` and `calloc`, and one of its own for an alignment.
 pub fn make(arguments: &Arguments) -> Made {
+    static CALLOC: First<Arc<Calloc>> = First::new();
     match arguments.number("alignment") {
         Some(align) => Ok(Calloc::aligned(align).map_err(|error| Error::Value(error.to_string()))?),
-        None if arguments.name() == "calloc" => Ok(Calloc::get()),
+        None if arguments.name() == "calloc" => Ok(CALLOC.get_or_init(|| Box::new(Calloc::new())).clone()),
         None => Ok(Malloc::get()),
     }
 }
@@ -118,12 +119,6 @@ impl Calloc {
     /// If `align` is not a power of two up to 1 GiB.
     pub fn aligned(align: usize) -> Result<Arc<Self>, LayoutError> {
         Ok(Self::on(LibcCalloc(Some(checked_align(align)?))))
-    }
-
-    /// Returns the process's instance.
-    pub fn get() -> Arc<Self> {
-        static ONE: First<Arc<Calloc>> = First::new();
-        ONE.get_or_init(|| Box::new(Self::new())).clone()
     }
 }
 

@@ -229,7 +229,6 @@ pub struct Guarded {
     ledger: Arc<Ledger<Room>>,
     kept: Lock<Kept>,
     counts: Counts,
-    active: AtomicUsize,
 }
 
 impl Guarded {
@@ -243,7 +242,6 @@ impl Guarded {
             ledger: Ledger::new(),
             kept: Lock::new(Kept { queue, bytes: 0, found }),
             counts: Counts::default(),
-            active: AtomicUsize::new(0),
         });
         // SAFETY: it is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(&raw const guarded.kept) };
@@ -342,14 +340,12 @@ unsafe impl Allocator for Guarded {
         };
         let room = self.take(request).or_else(again).inspect_err(|&error| failure::pass_on(error))?;
         self.counts.served(room.asked);
-        self.active.fetch_add(room.size, Relaxed);
         Ok(Block { address: pointer(room.address), size: room.asked, zeroed: true })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some(room) = self.ledger.leave(address) else { return };
         self.counts.freed(room.asked);
-        self.active.fetch_sub(room.size, Relaxed);
         // SAFETY: the caller's promise.
         unsafe {
             self.inspect(&room);
@@ -378,8 +374,10 @@ unsafe impl Allocator for Guarded {
     }
 
     fn stats(&self) -> Stats {
-        let (idle, active) = (self.kept.lock().bytes, self.active.load(Relaxed));
-        Stats { active, idle, mapped: active + idle, ..self.counts.stats() }
+        let (counts, idle, mut active) = (self.counts.stats(), self.kept.lock().bytes, 0);
+        self.ledger.each(|_, room| active += room.size);
+        active = active.max(counts.in_use);
+        Stats { active, idle, mapped: active + idle, ..counts }
     }
 
     fn must_stay(&self) -> bool {

@@ -2,7 +2,6 @@
 //! they serve is counted.
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
-use crate::description::Value;
 use crate::failure;
 use crate::ledger::Ledger;
 use crate::stats::Stats;
@@ -245,22 +244,13 @@ unsafe impl Send for Called {}
 unsafe impl Sync for Called {}
 
 impl Functions {
-    /// Creates an allocator that calls the functions of `table`.
+    /// Creates an allocator that calls the functions of `table`. A language with state that `free` must not meet puts it
+    /// aside in `around_free`, which runs what it is given, once; elsewhere that is `|free| free()`.
     ///
     /// # Safety
     /// The functions do what their names say, may be called from any thread with the context, do not unwind, and
     /// remain callable while the allocator or any of its blocks lives.
-    pub unsafe fn new(table: FunctionsTable) -> Arc<Self> {
-        // SAFETY: the same is required.
-        unsafe { Self::with_free_inside(table, |free| free()) }
-    }
-
-    /// The same for a language with state that `free` must not meet: `around_free` puts it aside while it runs what it is
-    /// given, once.
-    ///
-    /// # Safety
-    /// As for `new`.
-    pub unsafe fn with_free_inside(table: FunctionsTable, around_free: fn(&dyn Fn())) -> Arc<Self> {
+    pub unsafe fn new(table: FunctionsTable, around_free: fn(&dyn Fn())) -> Arc<Self> {
         Self::on(Called { table, around_free })
     }
 }
@@ -273,11 +263,11 @@ unsafe impl Library for Called {
 
     fn describe(&self) -> Description {
         let FunctionsTable { malloc, free, calloc, context } = self.table;
-        Description::of("from_functions")
-            .named("malloc", Value::Address(malloc as usize))
-            .named("free", Value::Address(free as usize))
-            .named("calloc", calloc.map(|f| Value::Address(f as usize)))
-            .named("context", Value::Address(context as usize))
+        let calloc = calloc.map_or_else(|| "None".to_owned(), |calloc| format!("{:#x}", calloc as usize));
+        let (malloc, free, context) = (malloc as usize, free as usize, context as usize);
+        Description::opaque(format!(
+            "from_functions(malloc={malloc:#x}, free={free:#x}, calloc={calloc}, context={context:#x})"
+        ))
     }
 
     fn take(&self, request: Request) -> (*mut u8, bool) {

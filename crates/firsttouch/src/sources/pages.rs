@@ -16,8 +16,6 @@ use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 
 const HUGE: Opt = opt(
     "huge",
@@ -95,8 +93,6 @@ pub struct Pages {
     placement: Placement,
     ledger: Arc<Ledger<Receipt>>,
     counts: Counts,
-    /// Mapped.
-    bytes: AtomicUsize,
 }
 
 impl Pages {
@@ -107,7 +103,7 @@ impl Pages {
 
     /// Creates a source of pages with this placement.
     pub fn placed(placement: Placement) -> Arc<Self> {
-        Arc::new(Self { placement, ledger: Ledger::new(), counts: Counts::default(), bytes: AtomicUsize::new(0) })
+        Arc::new(Self { placement, ledger: Ledger::new(), counts: Counts::default() })
     }
 
     /// The requested placement.
@@ -143,7 +139,6 @@ unsafe impl Allocator for Pages {
             // SAFETY: it was just mapped and is not in use.
             let _ = unsafe { os::unmap(start, receipt.bytes) };
         })?;
-        self.bytes.fetch_add(receipt.bytes, Relaxed);
         self.counts.served(receipt.asked);
         Ok(Block { address, size: receipt.bytes, zeroed: true })
     }
@@ -151,7 +146,6 @@ unsafe impl Allocator for Pages {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some(receipt) = self.ledger.leave(address) else { return };
         self.counts.freed(receipt.asked);
-        self.bytes.fetch_sub(receipt.bytes, Relaxed);
         // SAFETY: the block was a mapping of its own and is no longer in use (`Allocator::deallocate`). If the kernel
         // cannot unmap it (too many mappings), at least its content is discarded.
         unsafe {
@@ -166,9 +160,10 @@ unsafe impl Allocator for Pages {
     }
 
     fn stats(&self) -> Stats {
-        let counts = self.counts.stats();
-        let bytes = self.bytes.load(Relaxed).max(counts.in_use);
-        Stats { active: bytes, mapped: bytes, ..counts }
+        let (counts, mut mapped) = (self.counts.stats(), 0);
+        self.ledger.each(|_, receipt| mapped += receipt.bytes);
+        mapped = mapped.max(counts.in_use);
+        Stats { active: mapped, mapped, ..counts }
     }
 
     fn must_stay(&self) -> bool {

@@ -42,13 +42,13 @@ unsafe extern "C" fn free(context: *mut c_void, pointer: *mut c_void, size: usiz
 pub fn all() -> Arc<dyn Allocator> {
     let table = FunctionsTable { malloc, free, calloc: Some(calloc), context: null_mut() };
     // SAFETY: the functions are what they are called.
-    unsafe { Functions::new(table) }
+    unsafe { Functions::new(table, |free| free()) }
 }
 
 /// Only the two that must be given.
 pub fn two() -> Arc<dyn Allocator> {
     // SAFETY: as above.
-    unsafe { Functions::new(FunctionsTable { malloc, free, calloc: None, context: null_mut() }) }
+    unsafe { Functions::new(FunctionsTable { malloc, free, calloc: None, context: null_mut() }, |free| free()) }
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_free_says_what_was_asked_and_each_address_is_known() {
     let context = (&raw const out).cast_mut().cast();
     let table = FunctionsTable { malloc, free, calloc: None, context };
     // SAFETY: the context outlives the allocator and its blocks.
-    let functions = unsafe { Functions::new(table) };
+    let functions = unsafe { Functions::new(table, |free| free()) };
     let blocks: Vec<_> = (0..50).map(|n| functions.allocate(Request::bytes(1 + n * 1000)).unwrap()).collect();
     assert!(out.load(SeqCst) >= blocks.iter().map(|block| block.size).sum());
     for block in blocks {
