@@ -217,6 +217,7 @@ mod tests {
 
     /// One test: the counts are the process's. The figures of glibc 2.36 for the same are beside it.
     #[test]
+    #[cfg_attr(miri, ignore = "there are no pages")]
     fn what_glibc_takes_is_no_more_than_is_counted() {
         let trimmed = taken_by(100, || temporaries(&[100 * KIB; 4]));
         assert!(trimmed[..2] == [0; 2] && trimmed[2] >= 100 * 200 * KIB, "{trimmed:?}"); // 68 pages of 100 a turn
@@ -232,7 +233,8 @@ mod tests {
         assert_eq!(taken_by(10, || temporaries(&[40960 * KIB])), [0, 409_600 * KIB, 0]); // all of them
         let mut block = vec![1_u8; 40960 * KIB];
         let reused = taken_by(10, || allocated(block.as_ptr() as usize, 40960 * KIB, false));
-        assert!(reused[0] >= 360_000 * KIB && reused[0] + reused[1] == 409_600 * KIB, "{reused:?}");
+        let seen = if cfg!(target_os = "linux") { 360_000 * KIB } else { 0 };
+        assert!(reused[0] >= seen && reused[0] + reused[1] == 409_600 * KIB, "{reused:?}");
         block[0] = 2;
         let grown = taken_by(10, || (1..9).for_each(|times| resized((times - 1) * 4096 * KIB, times * 4096 * KIB)));
         assert!(grown[2] <= 320 << 20, "{grown:?}"); // realloc at the top, or mremap
