@@ -73,6 +73,8 @@ if sys.platform != "win32":  # which has other words and other files, and no adv
         (["advise", "later.ft"], "version 7"),
         (["advise", "part.ft"], "part.ft: the trace was changed: it lacks facts, gain_seconds, lines, processor and"),
         (["run", "--limit", "auto", "/bin/true"], "run: --limit is for Python programs, and /bin/true is not one"),
+        (["advise", "/bin/true"], "advise: /bin/true is not a Python program; firsttouch compare measures programs of"),
+        (["trace", "sh", "job.sh"], "trace: sh is not a Python program"),
         (["run", "--json", "folder", "script.py"], "Is a directory"),
         (["run", "--json", "/proc/report.json", "script.py"], "No such file or directory"),
         (["trace", "-o", "folder", "script.py"], "Is a directory"),

@@ -67,7 +67,7 @@ def _is_python(path: str) -> bool:
     return name.startswith("python") and not name[len("python") :].strip("0123456789.")
 
 
-def split(words: Sequence[str], with_value: Sequence[str], of: str = "run") -> tuple[list[str], Program | None]:
+def split(words: Sequence[str], with_value: Sequence[str]) -> tuple[list[str], Program | None]:
     """Split where the program begins; options in `with_value` take the next word."""
     at = 0
     while at < len(words):
@@ -76,13 +76,12 @@ def split(words: Sequence[str], with_value: Sequence[str], of: str = "run") -> t
             break
         at += 2 if word in with_value else 1
     own, rest = list(words[:at]), tuple(words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:])
-    executable = find(rest[0]) if rest and of in ("run", "why", "compare") else None
-    return own, Program(rest, executable) if rest else None
+    return own, Program(rest, find(rest[0])) if rest else None
 
 
 def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tuple[argparse.Namespace, Program]:
     """Parse the options of firsttouch, and split off the program, which is required."""
-    own, found = split(words, with_value, parser.command)
+    own, found = split(words, with_value)
     given = parser.parse(own)
     if found is None:
         parser.error(f"missing program: give a script, -m module or -c code (try firsttouch {parser.command} --help)")
@@ -126,6 +125,8 @@ def python(found: Program, of: str = "run") -> list[str]:
     `of` is the calling command.
     """
     first = found.words[0]
+    if found.executable is not None:
+        raise BadUsageError(f"{of}: {first} is not a Python program; firsttouch compare measures programs of any kind")
     if _is_python(first):
         another = f"for another Python, {first} -m firsttouch {of} script.py"
         raise BadUsageError(f"{of}: omit {first}, which firsttouch starts itself; {another}")
