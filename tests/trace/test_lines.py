@@ -250,17 +250,17 @@ def test_lines_are_the_programs_and_name_the_librarys_beside_them(firsttouch: St
         (
             (0.4, 0.9),
             "certain",
-            "pooled memory would save between 400 ms and 900 ms of 6.00 s of processor time, 6.7 to 15.0 %",
+            "pooled memory would save 400 ms to 900 ms (6.7 to 15.0 %) of 6.00 s of processor time",
         ),
         (
             (-0.01, 0.4),
             "perhaps",
-            "pooled memory may save up to 400 ms of 6.00 s of processor time, 6.7 %; firsttouch compare tells",
+            "pooled memory may save up to 400 ms (6.7 %) of 6.00 s of processor time; firsttouch compare tells",
         ),
         (
             (-0.01, 0.02),
             "nothing",
-            "nothing to gain from pooled memory: at most 20.0 ms of 6.00 s of processor time, 0.3 %",
+            "nothing to gain from pooled memory: at most 20.0 ms (0.3 %) of 6.00 s of processor time",
         ),
         ((-0.6, -0.1), "nothing", "nothing to gain from pooled memory: it would take up to 600 ms (10 %) more"),
     ],

@@ -158,11 +158,11 @@ def _judgement(trace: Trace, program: str) -> str:
     most, all_of_it = units.seconds(high), f"of {units.seconds(processor)} of processor time"
     share = units.share(high, processor)
     if trace["verdict"] == "certain":
-        part = f"between {units.seconds(low)} and {most} {all_of_it}, {units.shares(low, high, processor)}"
+        part = f"{units.seconds(low)} to {most} ({units.shares(low, high, processor)}) {all_of_it}"
         return f"pooled memory would save {part}" + (f": firsttouch run {program}" if program else "")
     if trace["verdict"] == "perhaps":
-        return f"pooled memory may save up to {most} {all_of_it}, {share}; firsttouch compare tells"
-    return f"nothing to gain from pooled memory: at most {most} {all_of_it}, {share}"
+        return f"pooled memory may save up to {most} ({share}) {all_of_it}; firsttouch compare tells"
+    return f"nothing to gain from pooled memory: at most {most} ({share}) {all_of_it}"
 
 
 def gaining_lines(trace: Trace) -> Table:
