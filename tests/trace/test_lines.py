@@ -195,10 +195,11 @@ libc = ctypes.CDLL(None)
 libc.malloc.restype = libc.realloc.restype = ctypes.c_void_p
 libc.malloc.argtypes, libc.realloc.argtypes = [ctypes.c_size_t], [ctypes.c_void_p, ctypes.c_size_t]
 held = [libc.malloc(100_000) for _ in range(40)]  # where the heap has room by now
-size, block = 1 << 17, 0
-while size < 1 << 25 and block % 4096 != 16:
+size, is_mapped = 1 << 17, 0
+while size < 1 << 25 and not is_mapped:
     size += size // 32
     block = libc.malloc(size)
+    is_mapped = ctypes.c_size_t.from_address(block - 8).value & 2  # the bit of the chunk's header that says so
     libc.free(ctypes.c_void_p(libc.realloc(block, 1)))
 print(size)
 """
