@@ -32,7 +32,7 @@ static RAISED: AtomicUsize = AtomicUsize::new(MOST);
 static FREED: AtomicUsize = AtomicUsize::new(INITIAL);
 
 /// Begins to raise the thresholds, from where they are now. Not to be called where another `malloc` is in force, which would
-/// keep the blocks, nor where glibc's fills them (`MALLOC_PERTURB_`).
+/// keep the blocks.
 pub fn begin_to_raise(now: usize) {
     FREED.fetch_max(now, Relaxed);
     RAISED.store(now, Relaxed);
