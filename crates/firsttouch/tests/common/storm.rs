@@ -54,12 +54,15 @@ pub fn storm(allocator: &dyn Allocator, count: u64, meanwhile: impl FnOnce()) {
     scope(|threads| {
         let (mut to, mut from): (Vec<_>, Vec<_>) = (0..count).map(|_| channel()).unzip();
         from.rotate_right(1);
-        for seed in 1..=count {
+        let spawn = |seed| {
             let (to, from, stop) = (to.remove(0), from.remove(0), &stop);
-            threads.spawn(move || work(allocator, seed, &to, &from, stop));
-        }
+            threads.spawn(move || work(allocator, seed, &to, &from, stop))
+        };
+        let workers: Vec<_> = (1..=count).map(spawn).collect();
         let result = catch_unwind(AssertUnwindSafe(meanwhile));
         stop.store(true, Relaxed);
+        // ThreadSanitizer sees that a thread is joined, not that a scope ends.
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
         result.unwrap();
     });
     allocator.trim();
