@@ -37,7 +37,8 @@ def main(names: list[str]) -> None:
             text=True,
             check=False,
         )
-        said = "\n".join(line.rstrip() for line in done.stdout.replace(f"{scripts}/", "").splitlines()).strip("\n")
+        text = done.stdout.replace(f"{scripts}/", "").replace(f"{HERE.parent}/", "")
+        said = "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
         (HERE / "recorded" / f"{name}.txt").write_text(f"$ {COMMANDS[name]}\n{said}\n", encoding="utf-8")
 
 
