@@ -113,7 +113,7 @@ def touch(
     ValueError
         If `threads` is not one of the above.
     MemoryError
-        If there is no memory for the pages.
+        If the pages need more memory than the machine or its memory cgroup has left.
 
     See Also
     --------

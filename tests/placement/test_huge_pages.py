@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from tests.limits.cgroups import group
 from tests.placement import granted
+from tests.programs import quiet, start
 
 MIB, GIB = 1 << 20, 1 << 30
 POOLS = Path("/sys/kernel/mm/hugepages")
@@ -55,6 +57,23 @@ def test_pages_of_2_mib_are_granted_and_go_back() -> None:
     assert (found.huge, found.small, found.absent) == (6 * MIB, 0, 0)
     del array
     assert free(2048) == before
+
+
+@pytest.fixture
+def many() -> Iterator[None]:
+    """More than a small container has of other memory."""
+    yield from reserved(2048, 48)
+
+
+@pytest.mark.usefixtures("many")
+def test_touching_them_takes_no_other_memory() -> None:
+    program = """
+        array = ft.pages("2M", strict=True).empty(96 << 20, "u1")
+        ft.touch(array)
+        print(ft.inspect(array).huge >> 20)
+        """
+    with group(limit=96 * MIB) as place:
+        assert quiet(start(program, preexec_fn=place.enter)) == "96\n"
 
 
 @pytest.mark.usefixtures("four")

@@ -7,7 +7,7 @@ use firsttouch::numa::{NodeMemory, Policy, Topology};
 use firsttouch::os;
 use firsttouch::pages::migration::{migrate, whole_pages};
 use firsttouch::pages::placement::{Reason, page_bytes};
-use firsttouch::pages::touch::make_real;
+use firsttouch::pages::touch::{lacking, make_real};
 use firsttouch::residency::{query, summarize};
 use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
@@ -33,6 +33,9 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
         let (address, bytes) = range(address, size)?;
         if bytes == 0 {
             return Ok(());
+        }
+        if let Some((_, why)) = lacking((address, bytes), None).filter(|_| write) {
+            return Err(fail(Status::NoMemory, format_args!("cannot touch {}: {why}", Bytes(size))));
         }
         let threads = usize::try_from(threads).ok().filter(|&threads| threads > 0);
         // SAFETY: memory of the caller's, writable where `write` says so (header).

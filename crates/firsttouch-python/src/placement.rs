@@ -9,7 +9,7 @@ use firsttouch::numa::{Policy, Topology};
 use firsttouch::os;
 use firsttouch::pages::migration::{self, migrate};
 use firsttouch::pages::placement::{Page, Placement, Reason, Receipt};
-use firsttouch::pages::touch::make_real;
+use firsttouch::pages::touch::{lacking, make_real};
 use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
 use firsttouch::why::why;
@@ -66,6 +66,9 @@ pub fn touch_range(py: Python<'_>, address: usize, nbytes: usize, write: bool, t
     let (address, size) = migration::whole_pages(address, nbytes);
     if size == 0 {
         return Ok(());
+    }
+    if let Some((_, why)) = lacking((address, size), None).filter(|_| write) {
+        return Err(PyMemoryError::new_err(format!("cannot touch {}: {why}", Bytes(nbytes))));
     }
     #[allow(unsafe_code)]
     // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.

@@ -1,14 +1,14 @@
 //! Residency: the states of the pages of a range. No query touches a page or needs privileges.
 //!
 //! [`query`] reads the states from the page table of the process: by a scan
-//! (`PAGEMAP_SCAN`, Linux 6.7), else entry by entry, which tells no sizes of pages. What the page table leaves open,
-//! `move_pages` tells: the shared zero page has no node. What neither tells is reported as unknown, never guessed.
-//! [`summarize`] adds the states up.
+//! (`PAGEMAP_SCAN`, Linux 6.7), else entry by entry. What the page table leaves open, others tell: `move_pages` the shared
+//! zero page, which has no node; `smaps` the sizes of pages, where those of the mappings are alike. What none tells is
+//! reported as unknown, never guessed. [`summarize`] adds the states up.
 //!
 //! Other threads keep running: each state is exact for one moment, but not all for the same.
 
 pub use crate::os::PageState;
-use crate::os::{Errno, PageTable, huge_page_size, nodes_of, only_node, page_size};
+use crate::os::{Errno, PageTable, huge_page_size, nodes_of, only_node, page_size, sizes_of_pages};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -82,7 +82,7 @@ impl PageRuns {
 /// Queries the states of the pages of `range`, which are whole pages.
 pub fn query(range: &Range<usize>) -> PageRuns {
     let table = PageTable::open().ok();
-    told_from_zero_page(read(table.as_ref(), range), table.as_ref())
+    with_sizes(told_from_zero_page(read(table.as_ref(), range), table.as_ref()), range)
 }
 
 /// What the page table of another process tells of a range of whole pages.
@@ -185,6 +185,17 @@ fn told_from_zero_page(runs: PageRuns, table: Option<&PageTable>) -> PageRuns {
         }
     }
     told
+}
+
+/// Tells the sizes of pages, which entries do not, where all that is resident in the mappings is of one.
+fn with_sizes(mut runs: PageRuns, range: &Range<usize>) -> PageRuns {
+    let state = match runs.has(Real).then(|| sizes_of_pages(range)).flatten() {
+        Some([0, ..]) => Small,
+        Some([_, 0, _]) => Huge,
+        _ => return runs,
+    };
+    runs.list.iter_mut().filter(|run| run.state == Real).for_each(|run| run.state = state); // a scan tells all, or none
+    runs
 }
 
 // ---- Nodes -----------------------------------------------------------------------------------------------------------

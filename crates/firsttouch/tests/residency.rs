@@ -118,11 +118,11 @@ fn what_is_known_by_which_source() {
         read(memory, 1);
         memory[2 * page_size()] = 1;
         use Call::{NodesOfPages, OpenPages, ScanPages};
-        use PageState::{Absent, Present, Real, Small, Unknown, Zero};
+        use PageState::{Absent, Present, Small, Unknown, Zero};
         for (refused, found, known) in [
             (&[][..], [Absent, Zero, Small], [true; 3]),
-            (&[ScanPages], [Absent, Zero, Real], [true, true, false]),
-            (&[ScanPages, NodesOfPages], [Absent, Present, Real], [true, false, false]),
+            (&[ScanPages], [Absent, Zero, Small], [true; 3]),
+            (&[ScanPages, NodesOfPages], [Absent, Present, Small], [true, false, false]),
             (&[OpenPages], [Unknown; 3], [false; 3]),
         ] {
             fail_after(refused, 0, i64::MAX / 2);
@@ -156,6 +156,9 @@ fn huge_pages_by_every_source() {
         fail_after(&[Call::ScanPages], 0, i64::MAX / 2);
         let said = states(memory);
         assert!(said.iter().zip(&truth).all(|(&said, &truth)| agrees(said, truth)));
+        // Where a mapping has huge pages alone, or none, that tells the size of each page.
+        assert_eq!(states(&memory[..3 * huge])[per..], truth[per..3 * per]);
+        assert_eq!(states(&memory[3 * huge..]), truth[3 * per..]);
         fail_after(&[Call::NodesOfPages], 0, i64::MAX / 2);
         let said = states(memory);
         fail_after(&[], 0, 0);

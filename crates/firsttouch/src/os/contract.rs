@@ -92,8 +92,9 @@ macro_rules! contract {
             [NodesOfPages] fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Whether forked children would write to the same memory; `false` where that is not known.
             fn is_shared(address: usize) -> bool = false;
-            /// Whether transparent huge pages may lie in a range.
-            fn has_huge_pages(range: &Range<usize>) -> bool = false;
+            /// Of the mappings that overlap a range, the bytes on huge pages, on base pages, and absent. Explicit huge pages are
+            /// all counted as there.
+            fn sizes_of_pages(range: &Range<usize>) -> Option<[usize; 3]> = None;
             /// Whether any memory of the process is locked.
             fn locks_memory() -> Option<bool> = None;
 

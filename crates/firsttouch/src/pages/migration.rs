@@ -61,7 +61,8 @@ pub fn migrate(range: (usize, usize), orders: &Orders) -> Result<Migration, Errn
     };
     let exactly = matches!(orders.mode, Mode::Interleave | Mode::Local);
     // A huge page is moved as a whole; page by page it would move back and forth.
-    let huge = orders.mode == Mode::Interleave && os::has_huge_pages(&(start..start + size));
+    let has_huge = || os::sizes_of_pages(&(start..start + size)).is_some_and(|[huge, ..]| huge > 0);
+    let huge = orders.mode == Mode::Interleave && has_huge();
     let unit = os::huge_page_size().filter(|_| huge).unwrap_or(page);
     // The page at an address that is on another node than it should be, and that.
     let astray = |(address, node): (usize, i32)| {

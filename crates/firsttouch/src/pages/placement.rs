@@ -6,7 +6,7 @@ use crate::description::{Description, Value, separated};
 use crate::error::{AllocError, Limit};
 use crate::expression::did_you_mean;
 use crate::layout::round_up;
-use crate::numa::{Orders, Policy, Topology, with_memory};
+use crate::numa::{Orders, Policy, with_memory};
 use crate::os::{Errno, Mode, Nodes};
 use crate::pages::touch;
 pub use crate::reason::Reason;
@@ -221,10 +221,10 @@ impl Placement {
             }
         }
         if self.populate != Populate::No {
-            enough(map.1, orders, receipt, "populate")?;
+            enough(map, orders, receipt.asked, "populate")?;
             self.make_real(map, receipt)?;
         } else if self.lock {
-            enough(map.1, orders, receipt, "lock")?;
+            enough(map, orders, receipt.asked, "lock")?;
         }
         if self.lock { lock(map, receipt.asked) } else { Ok(()) }
     }
@@ -308,32 +308,12 @@ fn bind_mapping((address, size): Mapping, orders: &Orders, receipt: &mut Receipt
     }
 }
 
-/// The size from which on a query of the available memory is worth its cost.
-const LOOK: usize = 4 << 20;
-
-/// Fails if fewer than `size` bytes are available, before the kernel has to kill a process.
-fn enough(size: usize, orders: Option<&Orders>, receipt: &Receipt, what: &str) -> Result<(), AllocError> {
-    if matches!(receipt.page, Page::Explicit(_)) || size < LOOK {
-        return Ok(()); // reserved already, or not worth a query
-    }
-    let machine = os::headroom();
-    // Querying single nodes is worth it only if there are others.
-    let bound = orders.filter(|orders| orders.mode == Mode::Bind && orders.nodes != with_memory());
-    let nodes = bound.map_or(usize::MAX, |orders| Topology::read().available_on(&orders.nodes));
-    let available = machine.min(nodes);
-    if size + size / 256 <= available {
-        return Ok(()); // with the page tables
-    }
-    let whose = match bound {
-        Some(orders) if nodes < machine => format!("on nodes {}", orders.nodes),
-        _ => "in this machine or its memory cgroup".into(),
-    };
-    let (asked, size, left) = (Bytes(receipt.asked), Bytes(size), Bytes(available));
-    let why = format!(
-        "cannot allocate {asked}: {size} and their page tables have to be resident at once ({what}), and {left} are \
-         available {whose}"
-    );
-    Err(explained(AllocError::new(receipt.asked, Limit::Available { available }), why))
+/// Fails if less is available than `what` makes resident.
+fn enough(map: Mapping, orders: Option<&Orders>, asked: usize, what: &str) -> Result<(), AllocError> {
+    let bound = orders.filter(|orders| orders.mode == Mode::Bind);
+    let Some((available, why)) = touch::lacking(map, bound.map(|orders| &orders.nodes)) else { return Ok(()) };
+    let error = AllocError::new(asked, Limit::Available { available });
+    Err(explained(error, format!("cannot allocate {} ({what}): {why}", Bytes(asked))))
 }
 
 /// Locks a mapping.

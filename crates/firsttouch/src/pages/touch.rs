@@ -5,7 +5,9 @@
 
 #![allow(unsafe_code)] // Safety: touching changes no byte; callers guarantee that the range is mapped.
 
-use crate::os::{self, Errno};
+use crate::numa::{Topology, with_memory};
+use crate::os::{self, Errno, Nodes};
+use crate::size::Bytes;
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::num::NonZero;
@@ -33,6 +35,32 @@ pub fn around<T>(mut work: impl FnMut() -> T) -> T {
         around(&mut || result = Some(work()));
     }
     result.unwrap_or_else(work)
+}
+
+/// The memory that is available, and a message, if the pages of a range that are not resident need more: the kernel would have
+/// to kill a process. They come from `nodes`, if that is given. Explicit huge pages are ready in the kernel's pool.
+pub fn lacking((address, size): (usize, usize), nodes: Option<&Nodes>) -> Option<(usize, String)> {
+    if size < 4 << 20 {
+        return None; // a query is not worth its cost
+    }
+    let (page, machine, with_tables) = (os::page_size(), os::headroom(), |bytes| bytes + bytes / 256);
+    let nodes = nodes.filter(|nodes| **nodes != with_memory()); // others than all
+    let available = machine.min(nodes.map_or(usize::MAX, |nodes| Topology::read().available_on(nodes)));
+    if with_tables(size) <= available {
+        return None;
+    }
+    let step = 4096 * page;
+    let there = |from| os::resident_pages(address + from, step.min(size - from)).unwrap_or(0) * page;
+    let missing = size - (0..size).step_by(step).map(there).sum::<usize>();
+    let absent = os::sizes_of_pages(&(address..address + size)).map_or(missing, |[_, _, absent]| absent);
+    let missing = missing.min(absent);
+    let whose = match nodes {
+        Some(nodes) if available < machine => format!("on nodes {nodes}"),
+        _ => "in this machine or its memory cgroup".into(),
+    };
+    let (lacking, left) = (Bytes(missing), Bytes(available));
+    let why = format!("{lacking} of them are not resident, and {left} are available {whose}");
+    (with_tables(missing) > available).then_some((available, why))
 }
 
 /// Bytes that a thread takes at a time. With fewer of them, another thread costs as much as it gains.

@@ -21,31 +21,41 @@ pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
 }
 
 /// Reads a file until one of its lines answers. File names in them need not be UTF-8.
-fn ask(path: &str, mut answer: impl FnMut(&str) -> Option<bool>) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    let (mut file, mut line) = (BufReader::with_capacity(1 << 16, file), Vec::new());
+fn ask<T>(path: &str, mut answer: impl FnMut(&str) -> Option<T>) -> Option<T> {
+    let (mut file, mut line) = (BufReader::with_capacity(1 << 16, File::open(path).ok()?), Vec::new());
     while file.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
         if let Some(answer) = answer(&String::from_utf8_lossy(&line)) {
-            return answer;
+            return Some(answer);
         }
         line.clear();
     }
-    false
+    None
 }
 
 pub fn is_shared(address: usize) -> bool {
-    ask("/proc/self/maps", |line| mapping(line).filter(|(range, _)| range.contains(&address)).map(|(_, shared)| shared))
+    let is_there = |(range, _): &(Range<usize>, bool)| range.contains(&address);
+    ask("/proc/self/maps", |line| mapping(line).filter(is_there)).is_some_and(|(_, shared)| shared)
 }
 
-pub fn has_huge_pages(wanted: &Range<usize>) -> bool {
-    let mut is_inside = false;
+pub fn sizes_of_pages(wanted: &Range<usize>) -> Option<[usize; 3]> {
+    let (mut is_inside, mut last) = (false, 0);
+    let (mut size, mut resident, mut huge) = (0usize, 0usize, 0);
     ask("/proc/self/smaps", |line| {
         if let Some((range, _)) = mapping(line) {
-            is_inside = range.start < wanted.end && range.end > wanted.start;
-            return (range.start >= wanted.end).then_some(false);
+            is_inside = range.end > wanted.start;
+            return (range.start >= wanted.end)
+                .then(|| [huge, resident.saturating_sub(huge), size.saturating_sub(resident)]);
         }
-        let kib = number(line.strip_prefix("AnonHugePages:")?)?;
-        (is_inside && kib > 0).then_some(true)
+        let (name, value) = line.split_once(':').filter(|_| is_inside)?;
+        let bytes = number(value)? << 10;
+        match name {
+            "Size" => (size, last) = (size + bytes, bytes),
+            "KernelPageSize" if bytes > page_size() => (huge, resident) = (huge + last, resident + last),
+            "Rss" => resident += bytes,
+            "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => huge += bytes,
+            _ => {}
+        }
+        None
     })
 }
 
