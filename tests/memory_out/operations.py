@@ -18,6 +18,7 @@ OVER = ft.pool(ft.malloc())
 BUFFER = ft.ScratchBuffer("1 MiB")
 ARRAY = POOL.empty(30000, "u1")
 SHARED = ft.shared((1000,))
+LENT = bytearray(200_000)
 LIST = [[1.0, 2.0], [3.0, 4.0]]
 
 
@@ -67,6 +68,7 @@ MALLOC, FREE = _address("malloc"), _address("free")
 #: By public name, with more than one for some: the name is what stands before a blank.
 OPERATIONS: dict[str, Callable[[], object]] = {
     "FixedBuffer": lambda: ft.FixedBuffer("1 MiB"),
+    "FixedBuffer lent": lambda: _alone(ft.scratch(ft.FixedBuffer(LENT))),
     "ScratchBuffer": lambda: ft.ScratchBuffer("1 MiB"),
     "ScratchBuffer resized": lambda: _resized(BUFFER),
     "ScratchBuffer empty": lambda: int(BUFFER.zeros(3000).sum()),

@@ -13,9 +13,9 @@ use firsttouch::owners;
 use firsttouch::scratch::Buffer;
 use firsttouch::sync::lock::Lock;
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyString};
+use pyo3::{exceptions, intern};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -217,15 +217,15 @@ impl Drop for PoolBlock {
 }
 
 fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
-    let has = |given: &Bound<'_, PyAny>, name| given.hasattr(name).unwrap_or(false);
+    // Arrays have __index__, too, but numbers no length. The names exist already, as there may be no memory for them.
+    let lends = |given: &Bound<'_, PyAny>| -> PyResult<bool> {
+        let py = given.py();
+        Ok(!given.is_instance_of::<PyString>()
+            && (given.hasattr(intern!(py, "__len__"))? || !given.hasattr(intern!(py, "__index__"))?))
+    };
     let size = match given {
         None => DEFAULT,
-        // Arrays have __index__, too, but numbers no length.
-        Some(lender)
-            if !lender.is_instance_of::<PyString>() && (has(lender, "__len__") || !has(lender, "__index__")) =>
-        {
-            return lent(lender);
-        }
+        Some(lender) if lends(lender)? => return lent(lender),
         Some(given) => bytes("nbytes_or_array", given)?,
     };
     if size == 0 {
@@ -274,6 +274,7 @@ static FIXED: Lock<Vec<(Range<usize>, Weak<Buffer>)>> = Lock::new(Vec::new());
 
 /// Notes that a buffer stands on some memory: two on the same memory would hand it out twice.
 fn note(range: Range<usize>, buffer: &Arc<Buffer>) -> PyResult<()> {
+    owners::sweep(); // of a buffer for whose object there was no memory, only the registry is left
     let mut fixed = FIXED.lock();
     fixed.retain(|(_, other)| other.strong_count() > 0);
     if !fixed.iter().any(|(other, _)| other.start < range.end && range.start < other.end) {
