@@ -98,3 +98,23 @@ def test_the_interpreter_ends_with_arrays_alive() -> None:
         kept.append(kept)
         """
     )
+
+
+def test_no_memory_at_all() -> None:
+    """The first failure of a thread, for which there is no memory either."""
+    run(
+        """
+        from numba import njit
+        from tests.memory_out.failing import exhaust
+
+        @njit
+        def total(buf):
+            return buf.zeros(30, np.int64).sum()
+
+        buffer = ft.ScratchBuffer("1 MiB")
+        total(buffer)
+        buffer.reset()
+        ft.trim()
+        exhaust(lambda: int(total(buffer)), 0, 70_000)
+        """
+    )

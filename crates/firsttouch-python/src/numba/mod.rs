@@ -19,7 +19,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::ffi::c_void;
-use std::mem::transmute;
+use std::mem::{ManuallyDrop, transmute};
 use std::ptr::{null_mut, with_exposed_provenance};
 use std::sync::atomic::Ordering;
 
@@ -233,7 +233,7 @@ impl Failure {
 
     /// Keeps it for the exception of this thread.
     pub fn put(self) {
-        LAST.set(Some(self));
+        LAST.with_borrow_mut(|last| **last = Some(self));
     }
 }
 
@@ -245,13 +245,14 @@ impl From<AllocError> for Failure {
 }
 
 thread_local! {
-    static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
+    /// It is not dropped with its thread: glibc ends the process where it has no memory to note that it has to be.
+    static LAST: RefCell<ManuallyDrop<Option<Failure>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
 /// The exception for the last failure of compiled code in this thread.
 #[pyfunction]
 pub fn numba_failure(py: Python<'_>) -> Py<PyAny> {
-    let failure = LAST.with_borrow(Clone::clone);
+    let failure = LAST.with_borrow(|last| (**last).clone());
     let error = failure.map_or_else(|| PyRuntimeError::new_err("compiled code did not fail here"), Failure::error);
     error.into_value(py).into_any()
 }
