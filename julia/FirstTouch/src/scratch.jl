@@ -390,9 +390,9 @@ with_buffer(f, buffer::AllocBuffer{Vector{UInt8}}) = task_local_storage(f, fixed
 """
     CheckedBuffer()
 
-A buffer for tests, whose blocks are those of `guarded(keep = "16 MiB")`: the program ends where an array is used after its
-scope, or beyond its end. Where [`FirstTouch.checking`](@ref) is true, every
-[`@no_escape`](@ref) uses one instead of its buffer.
+A buffer for tests, whose blocks are those of `guarded(keep = "16 MiB")`: where an array is used after its scope, or beyond
+its end, the program ends, or Julia throws a `ReadOnlyMemoryError` if it was written. Where [`FirstTouch.checking`](@ref) is
+true, every [`@no_escape`](@ref) uses one instead of its buffer.
 
 # Examples
 

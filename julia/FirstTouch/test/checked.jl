@@ -15,6 +15,7 @@ AFTER
 @testset "$what" for (what, changes, ends_well) in (
     ("used in time", ("BUFFER" => "CheckedBuffer()", "INSIDE" => "sum(kept[])"), true),
     ("used late", ("BUFFER" => "CheckedBuffer()", "AFTER" => "sum(kept[])"), false),
+    ("written late", ("BUFFER" => "CheckedBuffer()", "AFTER" => "kept[][1] = 2"), false),
     ("used beyond its end", ("BUFFER" => "CheckedBuffer()", "INSIDE" => "unsafe_store!(pointer(kept[]), 1, 9)"), false),
     ("every scope", ("BEFORE" => "@eval FirstTouch checking() = true", "AFTER" => "sum(kept[])"), false),
     ("no scope", ("AFTER" => "sum(kept[])",), true))
