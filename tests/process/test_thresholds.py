@@ -83,19 +83,3 @@ before = used("VmData"); grow(); print(used("VmData") - before)
 """
     )
     assert ask(code) < 16
-
-
-def test_locked_memory_is_not_filled() -> None:
-    code = (
-        USED
-        + f"""
-{RAISED}
-failed = libc.mlockall(2)  # MCL_FUTURE
-np.empty(MIB, np.uint8)  # so that some is locked
-before = used("VmLck"); grow(); print(json.dumps([failed, used("VmLck") - before]))
-"""
-    )
-    failed, filled = ask(code)
-    if failed:
-        pytest.skip("memory may not be locked here")
-    assert filled < 16

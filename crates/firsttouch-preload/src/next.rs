@@ -200,7 +200,7 @@ static APART: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// process that is about to end.
 pub fn allocate_apart() -> bool {
     const ROOM: usize = 16 << 20;
-    let Ok(start) = os::map_anywhere(ROOM) else { return false };
+    let Ok(start) = os::map_aligned(ROOM, os::page_size(), None) else { return false };
     APART[1].store(start + ROOM, Relaxed);
     APART[0].store(start, Relaxed);
     true

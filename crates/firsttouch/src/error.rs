@@ -1,6 +1,7 @@
 //! Why memory cannot be allocated: the error of a request, and the limit that was exceeded.
 
 use crate::layout::LayoutError;
+use crate::os::MemoryBound;
 use crate::size::Bytes;
 use std::fmt;
 
@@ -11,29 +12,12 @@ pub enum Limit {
     Size,
     /// No block can have so many items, or such an alignment.
     Layout(LayoutError),
-    /// `RLIMIT_AS`: its bytes, and the bytes of address space in use.
-    AddressSpace {
-        /// The limit in bytes.
-        limit: usize,
-        /// Address space in use, in bytes.
-        used: usize,
-    },
-    /// `RLIMIT_DATA` in bytes.
-    Data {
-        /// The limit in bytes.
-        limit: usize,
-    },
+    /// A limit of the process, or the system's of all that is committed.
+    Bound(MemoryBound),
     /// `RLIMIT_MEMLOCK`, of memory that is to be locked or under `mlockall`.
     Locked {
         /// The limit in bytes.
         limit: usize,
-    },
-    /// The commit limit of `vm.overcommit_memory=2`.
-    Commit {
-        /// `CommitLimit` in bytes.
-        limit: usize,
-        /// `Committed_AS` in bytes.
-        used: usize,
     },
     /// The kernel's guess that a request exceeds the machine (`vm.overcommit_memory=0`).
     Memory {
@@ -95,10 +79,8 @@ impl AllocError {
     pub const fn limit_name(&self) -> &'static str {
         match self.limit {
             Limit::Size | Limit::Layout(_) => "size",
-            Limit::AddressSpace { .. } => "RLIMIT_AS",
-            Limit::Data { .. } => "RLIMIT_DATA",
+            Limit::Bound(bound) => bound.whose.name(),
             Limit::Locked { .. } => "RLIMIT_MEMLOCK",
-            Limit::Commit { .. } => "vm.overcommit_memory=2",
             Limit::Memory { .. } => "vm.overcommit_memory=0",
             Limit::Maps { .. } => "vm.max_map_count",
             Limit::Budget { .. } => "limited",
@@ -114,25 +96,22 @@ impl AllocError {
 impl fmt::Display for AllocError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot allocate {}: ", Bytes(self.asked))?;
-        let allows = |f: &mut fmt::Formatter<'_>, who, limit: usize, used| {
-            let left = Bytes(limit.saturating_sub(used));
-            write!(f, "{who} {}, of which {} are in use ({left} are left)", Bytes(limit), Bytes(used))
-        };
         match self.limit {
             Limit::Size => write!(f, "no address space is that large"),
             Limit::Layout(error) => error.fmt(f),
-            Limit::AddressSpace { limit, used } => allows(f, "RLIMIT_AS allows", limit, used),
-            Limit::Data { limit } => write!(f, "RLIMIT_DATA allows {} of private memory", Bytes(limit)),
+            Limit::Bound(bound) => write!(f, "{bound} ({} are left)", Bytes(bound.left())),
             Limit::Locked { .. } if cfg!(windows) => write!(f, "the working set allows no more locked memory"),
             Limit::Locked { limit } => {
                 write!(f, "RLIMIT_MEMLOCK allows this process {} of locked memory (ulimit -l)", Bytes(limit))
             }
-            Limit::Commit { limit, used } => allows(f, "vm.overcommit_memory=2 lets the machine commit", limit, used),
             Limit::Memory { total } => {
                 write!(f, "the kernel refuses more than the machine's memory and swap, {}", Bytes(total))
             }
             Limit::Maps { limit } => write!(f, "vm.max_map_count allows {limit} mappings"),
-            Limit::Budget { allowed, used } => allows(f, "limited() allows", allowed, used),
+            Limit::Budget { allowed, used } => {
+                let left = Bytes(allowed.saturating_sub(used));
+                write!(f, "limited() allows {}, of which {} are in use ({left} are left)", Bytes(allowed), Bytes(used))
+            }
             Limit::Full { capacity, used, blocks } => {
                 write!(f, "the fixed buffer has {}, of which {} are in use", Bytes(capacity), Bytes(used))?;
                 match blocks {

@@ -13,7 +13,7 @@
 
 use crate::adaptors::{SMALL_LIMIT, written_bytes};
 use crate::gain::Fresh;
-use crate::os;
+use crate::os::{self, MemoryBound};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -184,14 +184,13 @@ pub fn follow(make_and_free: impl FnOnce(usize)) {
 
 /// In steps of a quarter at least: blocks that grow bit by bit would map and unmap one each time.
 ///
-/// Nothing is done where address space is limited, as glibc may keep the block at the top of its heap, and where memory is
-/// locked, as the system then fills it with pages.
+/// Nothing is done where address space is limited, as glibc may keep the block at the top of its heap.
 #[cold]
 fn raise_to(size: usize, make_and_free: impl FnOnce(usize)) {
     let raised = RAISED.load(Relaxed);
     let size = size.max(raised + raised / 4).min(MOST);
     RAISED.fetch_max(size, Relaxed);
-    if os::address_space_limit().is_none() && os::data_limit().is_none() && os::locks_memory() != Some(true) {
+    if os::memory_bounds().iter().flatten().all(MemoryBound::is_shared) {
         make_and_free(size);
     }
 }

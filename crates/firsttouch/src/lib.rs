@@ -39,6 +39,7 @@ pub mod pages;
 mod reason;
 pub mod report;
 pub mod reserve;
+#[cfg(not(miri))]
 pub mod residency;
 pub mod scratch;
 pub mod shared;

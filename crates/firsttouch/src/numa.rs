@@ -44,7 +44,7 @@ const FOLDER: &str = "/sys/devices/system/node";
 impl Topology {
     /// Reads the current topology. If the system shows no nodes, there is one with everything.
     pub fn read() -> Self {
-        Self::read_by(&os::system_file)
+        Self::read_by(&|path| std::fs::read_to_string(path).ok())
     }
 
     /// Reads the topology from files returned by `read`.
@@ -123,6 +123,12 @@ impl Topology {
 pub fn with_memory() -> Nodes {
     static NODES: First<Nodes> = First::new();
     *NODES.get_or_init(|| Box::new(Topology::read().with_memory()))
+}
+
+/// The only node with memory, if there is only one.
+pub fn only_node() -> Option<usize> {
+    let (nodes, is_denied) = (with_memory(), os::injected(os::Call::OnlyNode));
+    nodes.iter().next().filter(|_| nodes.len() == 1 && !is_denied)
 }
 
 /// Parses the meminfo of a node.

@@ -7,8 +7,9 @@
 //!
 //! Other threads keep running: each state is exact for one moment, but not all for the same.
 
+use crate::numa::only_node;
 pub use crate::os::PageState;
-use crate::os::{Errno, PageTable, huge_page_size, nodes_of, only_node, page_size, sizes_of_pages};
+use crate::os::{Errno, PageTable, huge_page_size, nodes_of, page_size, sizes_of_pages};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

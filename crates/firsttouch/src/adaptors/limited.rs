@@ -10,7 +10,7 @@ use crate::factory::{Arguments, Error};
 use crate::failure;
 use crate::fork;
 use crate::ledger::Ledger;
-use crate::os::{self, Bound, MemoryBound};
+use crate::os::{self, MemoryBound};
 use crate::size::Bytes;
 use crate::spec::{DefaultValue, Made, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use crate::stats::Stats;
@@ -133,13 +133,13 @@ impl Budget {
         for (found, now) in self.found.iter_mut().zip(now).filter(|_| self.is_found) {
             let Some(now) = now else {
                 // Files that tell of it may no longer be read, where the program has changed its root.
-                *found = found.filter(|old| is_shared(old.bound));
+                *found = found.filter(|old| old.bound.is_shared());
                 continue;
             };
             let used = now.used.saturating_sub(ours);
             let at_start = found.map_or(used, |old| old.at_start);
             // Address space that others take is not told from what the budget's upstream keeps mapped.
-            let used = if is_shared(now) { used.max(at_start) } else { at_start };
+            let used = if now.is_shared() { used.max(at_start) } else { at_start };
             *found = Some(Found { bound: MemoryBound { used, ..now }, at_start });
         }
     }
@@ -167,11 +167,6 @@ impl Found {
     }
 }
 
-/// Whether other processes use of it, too.
-fn is_shared(bound: MemoryBound) -> bool {
-    matches!(bound.whose, Bound::Machine | Bound::Group)
-}
-
 /// Milliseconds until limits, and what others use of them, are read again. That takes a tenth of one.
 const READ_AGAIN: u64 = 50;
 
@@ -185,23 +180,7 @@ pub(super) fn now() -> u64 {
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(found) = self.tightest().filter(|found| found.left() <= self.given) else { return Ok(()) };
-        let MemoryBound { whose, limit, used } = found.bound;
-        let whose = match whose {
-            Bound::Machine => "the machine has",
-            Bound::Group if cfg!(windows) => "the job allows",
-            Bound::Data if cfg!(windows) => "the job allows each process",
-            Bound::Group => "the memory cgroup allows",
-            Bound::AddressSpace => "RLIMIT_AS allows",
-            Bound::Data => "RLIMIT_DATA allows",
-            Bound::Commit => "Windows commits at most",
-        };
-        write!(
-            f,
-            "; {whose} {}, of which {} are in use otherwise, and {} are kept in reserve",
-            Bytes(limit),
-            Bytes(used),
-            Bytes(found.reserve())
-        )
+        write!(f, "; {} otherwise, and {} are kept in reserve", found.bound, Bytes(found.reserve()))
     }
 }
 

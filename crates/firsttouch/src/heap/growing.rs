@@ -256,7 +256,7 @@ impl Region {
         owner: *const dyn Allocator,
     ) -> Result<(), Errno> {
         if bytes >= PROBE_MIN {
-            let at = os::map_anywhere(bytes)?; // its records would take a thousandth of it
+            let at = os::map_aligned(bytes, os::page_size(), None)?; // its records would take a thousandth of it
             // SAFETY: it was just mapped and is not in use.
             unsafe { os::unmap(at, bytes)? };
         }

@@ -35,9 +35,7 @@ macro_rules! contract {
             [Map] fn commit(address: usize, size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Unmaps a part, of a reservation or of another mapping.
             [Unmap] unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Maps memory anywhere.
-            [Map] fn map_anywhere(size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
-            /// Maps memory at a multiple of `align`. The node is for systems that [`bind`] nothing afterwards.
+            /// Maps memory at a multiple of `align`, at least that of a page. The node is for systems that [`bind`] nothing afterwards.
             [Map] fn map_aligned(size: usize, align: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
             /// Unmaps what one of these or [`map_file`] mapped, as a whole.
             [Unmap] unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
@@ -74,14 +72,10 @@ macro_rules! contract {
             fn allowed_nodes() -> Result<Nodes, Errno> = Err(Errno::UNSUPPORTED);
             /// The node of the processor that runs this thread.
             fn current_node() -> usize = 0;
-            /// The only node with memory, if there is only one.
-            fn only_node() -> Option<usize> = None;
-            /// The processors of a node and its free bytes, where no [`system_file`] tells.
+            /// The processors of a node and its free bytes, where no file tells.
             fn node(number: usize) -> Option<(Processors, usize)> = None;
             /// Whether memory that asks for transparent huge pages may get them.
             fn transparent_huge_pages() -> bool = false;
-            /// How much memory may be locked, if that is limited.
-            fn lock_limit() -> Option<usize> = None;
 
             // ---- Residency: nothing here touches a page ----
 
@@ -95,8 +89,6 @@ macro_rules! contract {
             /// Of the mappings that overlap a range, the bytes on huge pages, on base pages, and absent. Explicit huge pages are
             /// all counted as there.
             fn sizes_of_pages(range: &Range<usize>) -> Option<[usize; 3]> = None;
-            /// Whether any memory of the process is locked.
-            fn locks_memory() -> Option<bool> = None;
 
             // ---- The machine, and the limits of the process and of its container ----
 
@@ -118,13 +110,11 @@ macro_rules! contract {
             fn memory_bounds() -> [Option<MemoryBound>; 4] = [None; 4];
             /// The limit on the address space of the process.
             fn address_space_limit() -> Option<usize> = None;
-            /// The limit on the private memory of the process.
-            fn data_limit() -> Option<usize> = None;
             /// The limit on its mappings.
             fn mapping_limit() -> Option<usize> = None;
             /// The limit on its open files.
             fn file_limit() -> Option<usize> = None;
-            /// Which limit explains that memory was refused.
+            /// Which limit explains that memory was refused; with [`Errno::AGAIN`], that it was not locked.
             fn why_refused(size: usize, error: Errno) -> Limit = Limit::Errno(error.0);
             /// The resident memory of the process.
             fn resident() -> usize = 0;
@@ -136,8 +126,6 @@ macro_rules! contract {
             fn stop_reading_files() -> () = ();
             /// From now on none makes a system call that `malloc` would not make.
             fn ask_nothing() -> () = ();
-            /// A text about the system, by its path.
-            fn system_file(path: &str) -> Option<String> = None;
             /// Unpredictable bytes.
             fn random() -> [u8; 16] = [0; 16];
 
@@ -202,7 +190,6 @@ contract!(call);
 #[allow(dead_code)] // Linux implements nearly all
 #[allow(unused_variables, clippy::missing_errors_doc, clippy::missing_safety_doc)] // made from a list
 pub(super) mod unsupported {
-    use super::super::types::PageState;
     use super::*;
 
     macro_rules! define {
@@ -214,29 +201,4 @@ pub(super) mod unsupported {
 
     /// A thread that [`spawn`] never starts.
     pub struct Thread(());
-
-    /// The page table of the process, which is never opened.
-    pub struct PageTable(());
-
-    impl PageTable {
-        /// Fails.
-        pub fn open() -> Result<Self, Errno> {
-            Err(Errno::UNSUPPORTED)
-        }
-
-        /// Fails.
-        pub fn of(process: u32) -> Result<Self, Errno> {
-            Err(Errno::UNSUPPORTED)
-        }
-
-        /// Visits the pages of a range that are in memory or swap, in order.
-        pub fn visit(&self, range: &Range<usize>, visit: &mut dyn FnMut(Range<usize>, PageState)) -> Result<(), Errno> {
-            Err(Errno::UNSUPPORTED)
-        }
-
-        /// Whether a page is known to be mapped exclusively, so that it is not the zero page.
-        pub fn is_exclusive(&self, page: usize) -> bool {
-            false
-        }
-    }
 }

@@ -1,5 +1,8 @@
 //! The types of the contract.
 
+use crate::size::Bytes;
+use std::fmt;
+
 /// An invalid memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -54,8 +57,24 @@ pub enum Bound {
     AddressSpace,
     /// `RLIMIT_DATA`, or the limit of a job of Windows for each process.
     Data,
-    /// The memory that the system commits to all processes, on Windows.
+    /// The memory that the system commits to all processes.
     Commit,
+}
+
+impl Bound {
+    /// Its name, as a user would look it up.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Machine => "the machine",
+            Self::Group if cfg!(windows) => "the job",
+            Self::Data if cfg!(windows) => "the job, for each process,",
+            Self::Commit if cfg!(windows) => "the commit limit",
+            Self::Group => "the memory cgroup",
+            Self::AddressSpace => "RLIMIT_AS",
+            Self::Data => "RLIMIT_DATA",
+            Self::Commit => "vm.overcommit_memory=2",
+        }
+    }
 }
 
 /// A bound, and what is in use of it, in bytes.
@@ -73,6 +92,17 @@ impl MemoryBound {
     /// The bytes that it still allows.
     pub fn left(&self) -> usize {
         self.limit.saturating_sub(self.used)
+    }
+
+    /// Whether other processes use of it, too.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.whose, Bound::Machine | Bound::Group)
+    }
+}
+
+impl fmt::Display for MemoryBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} allows {}, of which {} are in use", self.whose.name(), Bytes(self.limit), Bytes(self.used))
     }
 }
 
@@ -234,8 +264,8 @@ fn digits(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-impl<const WORDS: usize> std::fmt::Display for Bits<WORDS> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<const WORDS: usize> fmt::Display for Bits<WORDS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut numbers = self.iter().peekable();
         let mut separator = "";
         while let Some(first) = numbers.next() {

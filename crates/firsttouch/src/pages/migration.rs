@@ -6,8 +6,6 @@ use crate::reason::Reason;
 
 /// Pages queried by one call.
 const BATCH: usize = 8192;
-/// The number of attempts for a page that is pinned for a moment.
-const TRIES: usize = 3;
 
 /// The outcome of a migration, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,18 +72,15 @@ pub fn migrate(range: (usize, usize), orders: &Orders) -> Result<Migration, Errn
     for from in (0..size).step_by(BATCH * page) {
         let (first, len) = (start + from, (BATCH * page).min(size - from));
         let before = nodes_of(first, len)?;
-        let (mut after, mut status, mut tries) = (before.clone(), Vec::new(), 0);
-        let stuck = loop {
-            let pages = (first..).step_by(page).zip(after.iter().copied());
-            let (pages, nodes): (Vec<usize>, Vec<i32>) = pages.filter_map(astray).unzip();
-            if pages.is_empty() || tries == TRIES {
-                break pages.len();
-            }
-            tries += 1;
-            status.resize(pages.len(), 0);
-            os::move_pages(&pages, Some(&nodes), &mut status)?;
-            after = nodes_of(first, len)?;
-        };
+        let pages = (first..).step_by(page);
+        let (wrong, nodes): (Vec<usize>, Vec<i32>) =
+            pages.clone().zip(before.iter().copied()).filter_map(astray).unzip();
+        let mut status = vec![0; wrong.len()];
+        if !wrong.is_empty() {
+            os::move_pages(&wrong, Some(&nodes), &mut status)?;
+        }
+        let after = nodes_of(first, len)?;
+        let stuck = pages.zip(after.iter().copied()).filter_map(astray).count();
         if stuck > 0 {
             let error = status.iter().rfind(|&&status| status < 0).map_or(0, |status| -status);
             (sum.failed, sum.why_not) = (sum.failed + stuck * page, Some(Reason::of(Errno(error))));

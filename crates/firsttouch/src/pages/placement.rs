@@ -318,6 +318,6 @@ fn enough(map: Mapping, orders: Option<&Orders>, asked: usize, what: &str) -> Re
 
 /// Locks a mapping.
 fn lock((address, size): Mapping, asked: usize) -> Result<(), AllocError> {
-    let failed = |_| AllocError::new(asked, Limit::Locked { limit: os::lock_limit().unwrap_or(usize::MAX) });
+    let failed = |_| AllocError::new(asked, os::why_refused(asked, Errno::AGAIN));
     os::lock(address, size).map_err(failed).inspect_err(|&error| failure::remember(error))
 }

@@ -7,7 +7,7 @@ use super::meter::Counts;
 use super::policy::{ROOM, SHARDS};
 use crate::heap::growing::Span;
 use crate::heap::segment::PageKind;
-use crate::numa::Topology;
+use crate::numa::{Topology, only_node};
 use crate::os;
 
 /// The processors of a machine.
@@ -22,7 +22,7 @@ impl Machine {
     /// Returns this machine.
     pub fn this() -> Self {
         let mut node_of = vec![0; os::processors()];
-        if os::only_node().is_none() {
+        if only_node().is_none() {
             let nodes = Topology::read().nodes;
             let with_processors = nodes.iter().filter(|node| !node.processors.is_empty());
             for (number, node) in (0..=u8::MAX).zip(with_processors) {

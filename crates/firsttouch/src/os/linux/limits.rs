@@ -159,15 +159,16 @@ pub fn headroom() -> usize {
 
 /// In use by all programs where others share it. File pages that the kernel can drop are not in use.
 pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
-    let (total, available) = machine();
-    let of_process =
-        |whose, which, field| rlimit(which).map(|limit| MemoryBound { whose, limit, used: statm(field).unwrap_or(0) });
-    [
-        Some(MemoryBound { whose: Bound::Machine, limit: total, used: total.saturating_sub(available) }),
-        cgroup(),
-        of_process(Bound::AddressSpace, libc::RLIMIT_AS, ADDRESS_SPACE),
-        of_process(Bound::Data, libc::RLIMIT_DATA, DATA),
-    ]
+    let ((total, available), [space, data]) = (machine(), of_process());
+    let machine = MemoryBound { whose: Bound::Machine, limit: total, used: total.saturating_sub(available) };
+    [Some(machine), cgroup(), space, data]
+}
+
+fn of_process() -> [Option<MemoryBound>; 2] {
+    let limits = [(Bound::AddressSpace, libc::RLIMIT_AS, ADDRESS_SPACE), (Bound::Data, libc::RLIMIT_DATA, DATA)];
+    limits.map(|(whose, which, field)| {
+        Some(MemoryBound { whose, limit: rlimit(which)?, used: statm(field).unwrap_or(0) })
+    })
 }
 
 // ---- The process -----------------------------------------------------------------------------------------------------
@@ -224,14 +225,6 @@ pub fn address_space_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_AS)
 }
 
-pub fn data_limit() -> Option<usize> {
-    rlimit(libc::RLIMIT_DATA)
-}
-
-pub fn lock_limit() -> Option<usize> {
-    rlimit(libc::RLIMIT_MEMLOCK)
-}
-
 pub fn file_limit() -> Option<usize> {
     rlimit(libc::RLIMIT_NOFILE)
 }
@@ -252,35 +245,25 @@ fn rlimit(which: Resource) -> Option<usize> {
 }
 
 pub fn why_refused(size: usize, error: Errno) -> Limit {
-    if error.0 == libc::EAGAIN {
-        return Limit::Locked { limit: lock_limit().unwrap_or(0) };
+    match error.0 {
+        libc::EAGAIN => return Limit::Locked { limit: rlimit(libc::RLIMIT_MEMLOCK).unwrap_or(usize::MAX) },
+        libc::ENOMEM => {}
+        code => return Limit::Errno(code),
     }
-    if error.0 != libc::ENOMEM {
-        return Limit::Errno(error.0);
-    }
-    let used = statm(ADDRESS_SPACE).unwrap_or(0);
+    let figure = |name| meminfo(name).unwrap_or(0);
+    let overcommit = read_number(c"/proc/sys/vm/overcommit_memory");
+    let (whose, limit, used) = (Bound::Commit, figure("CommitLimit"), figure("Committed_AS"));
+    let [space, data] = of_process();
+    let bounds = [space, data, Some(MemoryBound { whose, limit, used }).filter(|_| overcommit == Some(2))];
     // The request is rounded to huge pages, and needs records of at most a hundredth.
     let about = size.saturating_add(size / 100 + (4 << 20));
-    if let Some(limit) = address_space_limit()
-        && used.saturating_add(about) > limit
-    {
-        return Limit::AddressSpace { limit, used };
+    if let Some(bound) = bounds.into_iter().flatten().find(|bound| bound.left() < about) {
+        return Limit::Bound(bound);
     }
-    let total = meminfo("MemTotal").unwrap_or(0) + meminfo("SwapTotal").unwrap_or(0);
-    match read_number(c"/proc/sys/vm/overcommit_memory") {
-        Some(2) => {
-            let limit = meminfo("CommitLimit").unwrap_or(0);
-            let used = meminfo("Committed_AS").unwrap_or(0);
-            if used.saturating_add(size) > limit {
-                return Limit::Commit { limit, used };
-            }
-        }
-        Some(0) if size > total => return Limit::Memory { total },
-        _ => {}
-    }
-    match (data_limit(), mapping_limit()) {
-        (Some(limit), _) => Limit::Data { limit },
-        (None, Some(limit)) if size <= total => Limit::Maps { limit },
+    let total = figure("MemTotal") + figure("SwapTotal");
+    match mapping_limit() {
+        _ if size > total && overcommit == Some(0) => Limit::Memory { total },
+        Some(limit) if size <= total => Limit::Maps { limit }, // nothing else is left
         _ => Limit::Errno(error.0),
     }
 }

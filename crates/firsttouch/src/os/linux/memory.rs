@@ -47,13 +47,9 @@ pub fn commit(address: usize, size: usize) -> Result<usize, Errno> {
     Err(Errno::EXISTS)
 }
 
-pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
-    map(0, size, 0)
-}
-
 pub fn map_aligned(size: usize, align: usize, _node: Option<usize>) -> Result<usize, Errno> {
     let spare = align - page_size();
-    let at = map_anywhere(size.checked_add(spare).ok_or(Errno::NO_MEMORY)?)?;
+    let at = map(0, size.checked_add(spare).ok_or(Errno::NO_MEMORY)?, 0)?;
     let start = at.next_multiple_of(align);
     // SAFETY: the edges were just mapped and are not in use. If they cannot be unmapped, they stay unused.
     unsafe {
@@ -119,11 +115,6 @@ pub fn unadvise_huge(address: usize, size: usize) {
 pub fn map_huge(size: usize, page: usize, _node: Option<usize>) -> Result<usize, Errno> {
     let which = (page.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
     map(0, size, libc::MAP_HUGETLB | which)
-}
-
-/// Names of processes in it need not be UTF-8.
-pub fn system_file(path: &str) -> Option<String> {
-    std::fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 pub fn transparent_huge_pages() -> bool {

@@ -1,7 +1,7 @@
 //! Queries pages and mappings. No query needs privileges or touches a page.
 
-use super::kernel_texts::{kib, mapping, number};
-use super::limits::{asks_nothing, read_always, stopped};
+use super::kernel_texts::{mapping, number};
+use super::limits::asks_nothing;
 use super::memory::{move_pages, page_size};
 use crate::os::inject::{Call, injected};
 use crate::os::types::{Errno, PageState};
@@ -76,22 +76,6 @@ pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
         there += seen.iter().map(|&byte| usize::from(byte & 1)).sum::<usize>();
     }
     Ok(there)
-}
-
-/// VmLck in /proc/self/status.
-pub fn locks_memory() -> Option<bool> {
-    if stopped() {
-        return None;
-    }
-    let mut room = [0; 4096];
-    Some(kib(read_always(c"/proc/self/status", &mut room)?, "VmLck")? > 0)
-}
-
-pub fn only_node() -> Option<usize> {
-    if injected(Call::OnlyNode) {
-        return None;
-    }
-    std::fs::read_to_string("/sys/devices/system/node/has_memory").ok()?.trim().parse().ok()
 }
 
 /// `struct pm_scan_arg` (linux/fs.h, since 6.7).

@@ -114,23 +114,13 @@ pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
     ]
 }
 
-/// That of a job.
-pub fn data_limit() -> Option<usize> {
-    job().0
-}
-
 pub fn why_refused(size: usize, error: Errno) -> Limit {
-    if error != Errno::NO_MEMORY {
-        return Limit::Errno(error.0);
-    }
-    let committed = process().PagefileUsage;
-    match job() {
-        (Some(limit), _) | (None, Some(limit)) if committed.saturating_add(size) > limit => Limit::Data { limit },
-        _ => {
-            let status = machine();
-            let (limit, left) = (status.ullTotalPageFile as usize, status.ullAvailPageFile as usize);
-            Limit::Commit { limit, used: limit - left.min(limit) }
-        }
+    let [_, bounds @ ..] = memory_bounds();
+    let tight = bounds.into_iter().flatten().find(|bound| bound.left() < size).or(bounds[2]);
+    match (error, tight) {
+        (Errno::AGAIN, _) => Limit::Locked { limit: 0 },
+        (Errno::NO_MEMORY, Some(bound)) => Limit::Bound(bound),
+        _ => Limit::Errno(error.0),
     }
 }
 

@@ -59,10 +59,6 @@ pub unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> {
     check(unsafe { VirtualFree(address as *mut c_void, size, MEM_DECOMMIT) })
 }
 
-pub fn map_anywhere(size: usize) -> Result<usize, Errno> {
-    allocate(0, size, MEM_RESERVE | MEM_COMMIT)
-}
-
 /// Maps memory at a multiple of `align`, preferably of a node.
 fn allocate_placed(size: usize, align: usize, node: Option<usize>, kind: u32) -> Result<usize, Errno> {
     let mut where_to = MEM_ADDRESS_REQUIREMENTS {
@@ -88,7 +84,7 @@ fn allocate_placed(size: usize, align: usize, node: Option<usize>, kind: u32) ->
 /// On pages of `node` while that has free ones.
 pub fn map_aligned(size: usize, align: usize, node: Option<usize>) -> Result<usize, Errno> {
     if align <= GRANULARITY && node.is_none() {
-        return map_anywhere(size);
+        return allocate(0, size, MEM_RESERVE | MEM_COMMIT);
     }
     allocate_placed(size, align, node, 0)
 }
@@ -172,10 +168,6 @@ pub fn node(number: usize) -> Option<(Processors, usize)> {
     let first = usize::from(mask.Group) * 64; // as `current_processor` counts
     let processors = (0..64).filter(|at| mask.Mask >> at & 1 == 1).map(|at| first + at).collect();
     Some((processors, free as usize))
-}
-
-pub fn only_node() -> Option<usize> {
-    (highest() == 0).then_some(0)
 }
 
 pub fn current_node() -> usize {

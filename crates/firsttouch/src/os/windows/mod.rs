@@ -11,11 +11,11 @@ mod residency;
 pub use super::unsupported::*;
 pub use c_library::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
 pub use machine::{
-    Thread, current_processor, data_limit, headroom, library_of, memory_bounds, memory_total, page_size, processors,
-    resident, resident_and_peak, spawn, symbol, usage, wait, wake, watch_faults, why_refused, write_in_handler,
+    Thread, current_processor, headroom, library_of, memory_bounds, memory_total, page_size, processors, resident,
+    resident_and_peak, spawn, symbol, usage, wait, wake, watch_faults, why_refused, write_in_handler,
 };
 pub use memory::{
-    commit, current_node, decommit, file_number, find_memory_file, lock, map_aligned, map_anywhere, map_file, map_huge,
-    memory_file, node, only_node, protect, random, release, reserve, unmap,
+    commit, current_node, decommit, file_number, find_memory_file, lock, map_aligned, map_file, map_huge, memory_file,
+    node, protect, random, release, reserve, unmap,
 };
 pub use residency::{PageTable, is_shared, nodes_of, populate, resident_pages};
