@@ -114,35 +114,34 @@ class _Function(_firsttouch.ScratchFunction):
         return f"scratch({self.__wrapped__!r})"  # type: ignore[attr-defined]
 
 
-_CONTAINERS = (tuple, list, dict)
-_LOOKED_AT = (np.ndarray, *_CONTAINERS)
-_DEPTH = 8
-"""Containers inside one another that are looked into. What lies deeper stays where it is."""
-
-
 def _copied(value: Any, made: _firsttouch.Made) -> Any:
-    """Return a result with copies of the arrays that a call made in chunks of its buffer, which they would keep."""
-    found: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # each with the array that owns its memory
-    _changed(value, functools.partial(_noted, made, found), {}, _DEPTH)
+    """Return a result with copies of the arrays that a call made in chunks of its buffer, which they would keep.
+
+    That is an array, or what stands in a tuple, a list or a dict: the latter two stay the same objects.
+    """
+    kind = type(value)
+    items: list[tuple[Any, Any]] = [(0, value)]
+    if kind is dict:
+        items = list(value.items())  # other threads may change it meanwhile
+    elif kind in (list, tuple):
+        items = list(enumerate(value))
+    arrays = {id(item): item for _, item in items if type(item) is np.ndarray}
+    owners = {number: made.pinned(array) for number, array in arrays.items()}
     # Those that share memory with one another stay, as they would not in their copies, and so do views that are larger
     # than their memory. (No generator: CPython 3.13.0 crashes if it has no memory for one.)
-    owners = Counter([id(owner) for _, owner in found.values()])
+    sharing = Counter([id(owner) for owner in owners.values()])
     copies: dict[int, np.ndarray] = {}
-    for number, (array, owner) in found.items():
-        if owners[id(owner)] == 1 and array.nbytes <= owner.nbytes:
-            copies[number] = _copy(array)
-    return _changed(value, functools.partial(_replaced, copies), {}, _DEPTH) if copies else value
-
-
-def _noted(made: _firsttouch.Made, found: dict[int, tuple[np.ndarray, np.ndarray]], array: np.ndarray) -> np.ndarray:
-    owner = made.pinned(array)
-    if owner is not None:
-        found[id(array)] = array, owner
-    return array
-
-
-def _replaced(copies: dict[int, np.ndarray], array: np.ndarray) -> np.ndarray:
-    return copies.get(id(array), array)
+    for number, owner in owners.items():
+        if owner is not None and sharing[id(owner)] == 1 and arrays[number].nbytes <= owner.nbytes:
+            copies[number] = _copy(arrays[number])
+    if kind is tuple:
+        return tuple([copies.get(id(item), item) for _, item in items]) if copies else value
+    if kind is np.ndarray:
+        return copies.get(id(value), value)
+    for at, item in items:
+        if id(item) in copies:
+            value[at] = copies[id(item)]
+    return value
 
 
 def _copy(array: np.ndarray) -> np.ndarray:
@@ -150,30 +149,6 @@ def _copy(array: np.ndarray) -> np.ndarray:
     if not array.flags.writeable:
         copy.flags.writeable = False
     return copy
-
-
-def _changed(value: Any, change: Callable[[np.ndarray], np.ndarray], seen: dict[int, Any], depth: int) -> Any:
-    """Return a value whose arrays are changed: lists and dicts stay the same objects, tuples are made again.
-
-    `seen` has the containers by their numbers, each with what replaces it: each is looked into once.
-    """
-    kind = type(value)
-    if kind is np.ndarray:
-        return change(value)
-    if id(value) in seen:
-        return seen[id(value)][1]
-    if not depth or kind not in _CONTAINERS:
-        return value
-    seen[id(value)] = value, value
-    items = list(value.items()) if kind is dict else list(enumerate(value))  # other threads may change it meanwhile
-    some = [(at, old) for at, old in items if type(old) in _LOOKED_AT]
-    changed = {at: new for at, old in some if (new := _changed(old, change, seen, depth - 1)) is not old}
-    if kind is not tuple:
-        for at, new in changed.items():
-            value[at] = new
-    elif changed:
-        seen[id(value)] = value, tuple([changed.get(at, old) for at, old in items])
-    return seen[id(value)][1]
 
 
 @overload

@@ -91,7 +91,9 @@ RESULTS: dict[str, tuple[Any, bool]] = {
     "a view": (lambda: np.full((MIDDLE, 2), 7.0)[::2, 1], True),
     "in a tuple": (lambda: (np.full(MIDDLE, 7.0), 1), True),
     "twice": (lambda: (locked(),) * 2, True),
-    "in lists and dicts": (lambda: [{"x": (np.full(MIDDLE, 7.0),)}, 2], True),
+    "in a list": (lambda: [np.full(MIDDLE, 7.0), 2], True),
+    "in a dict": (lambda: {None: np.full(MIDDLE, 7.0)}, True),
+    "deeper": (lambda: [(np.full(MIDDLE, 7.0),)], False),
     "in a dataclass": (lambda: Holder(np.full(MIDDLE, 7.0)), False),
     "in a set": (lambda: frozenset([Holder(np.full(MIDDLE, 7.0))]), False),
     "of a subclass": (lambda: np.ma.masked_array(np.full(MIDDLE, 7.0)), False),
@@ -121,8 +123,8 @@ def test_results_are_copied_where_that_changes_nothing_else(name: str) -> None:
     if name == "with its view":
         result[0][:] = 5
         assert (result[1] == 5).all()
-    elif name == "in lists and dicts":
-        assert (result[0]["x"][0] == 7).all()
+    elif isinstance(result, dict):
+        assert (result[None] == 7).all()
     elif name == "twice":
         assert result[0] is result[1]
     del result
@@ -140,25 +142,6 @@ def test_lists_and_dicts_stay_the_same_objects() -> None:
     assert extended(given) is given is given[1]
     assert BUFFER.used == 0
     assert (given[0] == 7).all()
-
-
-def test_lists_that_lead_to_each_other_are_looked_into_once() -> None:
-    nodes: list[Any] = [[] for _ in range(40)]
-    for node in nodes:
-        node.extend(nodes)
-    nodes[7].append(None)
-
-    @ft.scratch(BUFFER)
-    def joined() -> Any:
-        nodes[7][-1] = np.full(MIDDLE, 7.0)
-        shared = (np.full(MIDDLE, 7.0),)
-        return nodes, shared, shared
-
-    found = joined()
-    assert found[0] is nodes
-    assert found[1] is found[2]
-    assert (found[1][0] == 7).all()
-    assert BUFFER.used == 0
 
 
 def test_a_dict_that_others_change_meanwhile() -> None:

@@ -73,9 +73,9 @@ def test_returned_arrays_pin_no_chunk() -> None:
 
     @ft.scratch(buffer)
     def small(turn: int) -> Any:
-        return np.full(500, turn), {"x": [np.full(300, turn)]}
+        return np.full(500, turn), np.full(300, turn)
 
     kept = [small(turn) for turn in range(1_000)]
     assert buffer.used == 0
     assert buffer.capacity <= 2 * (128 << 10)
-    assert all((x == turn).all() and (y["x"][0] == turn).all() for turn, (x, y) in enumerate(kept))
+    assert all((x == turn).all() and (y == turn).all() for turn, (x, y) in enumerate(kept))
