@@ -197,11 +197,6 @@ pub unsafe trait Allocator: Any + Send + Sync {
         self.upstream().is_some_and(|upstream| upstream.must_stay())
     }
 
-    /// Whether memory at `address` that another allocator obtained is as good as this allocator's own.
-    fn accepts(&self, _address: usize) -> bool {
-        false
-    }
-
     /// Whether the background purger's thread must not call it: a deallocation may run code that is neither this library's
     /// nor the C library's, which may wait for other threads; or it uses thread-local data, which glibc allocates when a
     /// thread first uses them, and ends the process where there is no memory.

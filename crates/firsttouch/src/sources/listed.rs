@@ -195,10 +195,6 @@ unsafe impl<L: Library> Allocator for Listed<L> {
         Some(self.living.get(address).is_some())
     }
 
-    fn accepts(&self, address: usize) -> bool {
-        self.library.alignment() > 1 && address.is_multiple_of(self.library.alignment())
-    }
-
     fn is_lent(&self) -> bool {
         L::IS_LENT
     }
