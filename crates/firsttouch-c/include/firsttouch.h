@@ -206,8 +206,7 @@ typedef struct firsttouch_receipt {
     int lock;
     int threads; /* that made the pages real */
 } firsttouch_receipt;
-firsttouch_status firsttouch_get_receipt(const firsttouch_allocator *allocator, const void *block,
-                                         firsttouch_receipt *receipt) FIRSTTOUCH_NOEXCEPT;
+firsttouch_status firsttouch_get_receipt(const void *block, firsttouch_receipt *receipt) FIRSTTOUCH_NOEXCEPT;
 
 /* A node of the machine; its memory is 0 where it has none. */
 typedef struct firsttouch_node {

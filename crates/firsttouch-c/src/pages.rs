@@ -1,10 +1,11 @@
 //! The pages behind memory: made real, on huge pages, on nodes; receipts; the machine's nodes; what is there.
 
-use crate::allocator::{Handle, shared, text};
+use crate::allocator::text;
 use crate::error::{Status, ensure_memory, fail, put, status_of};
 use firsttouch::allocator::find;
 use firsttouch::numa::{NodeMemory, Policy, Topology};
 use firsttouch::os;
+use firsttouch::owners;
 use firsttouch::pages::migration::{migrate, whole_pages};
 use firsttouch::pages::placement::{Reason, page_bytes};
 use firsttouch::pages::touch::{lacking, make_real};
@@ -12,6 +13,7 @@ use firsttouch::residency::{query, summarize};
 use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
 use std::ffi::{c_char, c_int, c_void};
+use std::ptr::NonNull;
 
 /// No program has addresses beyond.
 const END: usize = 1 << 56;
@@ -94,16 +96,14 @@ struct Receipt {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn firsttouch_get_receipt(handle: *const Handle, block: *const c_void, out: *mut Receipt) -> Status {
+unsafe extern "C" fn firsttouch_get_receipt(block: *const c_void, out: *mut Receipt) -> Status {
     status_of(|| {
-        // SAFETY: null or a living handle (header).
-        let allocator = unsafe { shared(handle) };
-        let Some(pages) = find::<Pages>(&allocator) else {
-            let reason = format_args!("this allocator writes no receipts: only pages() and numa() do");
-            return Err(fail(Status::Unsupported, reason));
-        };
-        let Some((_, receipt)) = pages.receipt(block.addr()) else {
-            return Err(fail(Status::Invalid, format_args!("{block:p} lies in no block of this allocator")));
+        // SAFETY: a living block, or none of ours (header).
+        let owner = NonNull::new(block.cast_mut().cast()).and_then(|block| unsafe { owners::shared(block) });
+        let pages = owner.as_ref().and_then(find::<Pages>);
+        let Some((pages, (_, receipt))) = pages.and_then(|pages| Some((pages, pages.receipt(block.addr())?))) else {
+            let reason = format_args!("{block:p} has no receipt: only blocks of pages() and numa() have one");
+            return Err(fail(Status::Invalid, reason));
         };
         let receipt = Receipt {
             asked: receipt.asked as u64,

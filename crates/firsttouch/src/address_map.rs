@@ -8,7 +8,6 @@
 use crate::allocator::Allocator;
 use crate::heap::segment::Segment;
 use std::ptr::{from_ref, null_mut, without_provenance_mut};
-use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -69,19 +68,6 @@ pub(crate) fn note_outside_all(range: std::ops::Range<usize>) {
 #[inline]
 pub fn owner(address: usize) -> Option<&'static dyn Allocator> {
     find(address)?.0.owner()
-}
-
-/// The same, as a shared reference.
-///
-/// # Safety
-/// If the memory is ours, a live block lies at `address`. (Every owner of address space lives in an [`Arc`].)
-pub unsafe fn shared_owner(address: usize) -> Option<Arc<dyn Allocator>> {
-    let owner: *const dyn Allocator = owner(address)?;
-    // SAFETY: the owner outlives its live block (`owners.rs`), and came from an Arc, as all owners do.
-    unsafe {
-        Arc::increment_strong_count(owner);
-        Some(Arc::from_raw(owner))
-    }
 }
 
 fn slots_of((at, size): (usize, usize)) -> std::ops::RangeInclusive<usize> {

@@ -4,6 +4,8 @@
 //! C libraries in no segment; these keepers list their blocks themselves, and are registered here as long as their blocks may be
 //! freed through a handler. What a keeper lists in a segment is marked there, so that others are found without asking anybody.
 
+#![allow(unsafe_code)] // Safety: an owner lives while its blocks do.
+
 use crate::allocator::Allocator;
 use crate::sync::lock::Lock;
 use crate::{address_map, heap};
@@ -126,6 +128,22 @@ pub fn find(address: NonNull<u8>) -> Owner {
     match address_map::find(address.as_ptr() as usize) {
         Some((segment, _)) => segment.owner().map_or(Owner::Gone, Owner::Segment),
         None => Owner::Nobody,
+    }
+}
+
+/// The same, as a shared reference. (Every owner of address space lives in an [`Arc`].)
+///
+/// # Safety
+/// If the memory is ours, a live block begins at `address`.
+pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
+    match find(address) {
+        Owner::Keeper(owner) => Some(owner),
+        // SAFETY: the owner outlives its live block, and came from an Arc.
+        Owner::Segment(owner) => unsafe {
+            Arc::increment_strong_count(std::ptr::from_ref(owner));
+            Some(Arc::from_raw(owner))
+        },
+        Owner::Gone | Owner::Nobody => None,
     }
 }
 

@@ -94,17 +94,13 @@ julia> receipt(Vector{UInt8}(pages(populate = true), 4096)).populate
 function receipt(array::AbstractArray)
     owner, = memory(array)
     raw = Ref(RawReceipt(0, 0, 0, 0, 0, 0, 0))
-    for handle in all_handles()
-        acquire!(handle) || continue
-        status = GC.@preserve owner ccall((:firsttouch_get_receipt, libfirsttouch), Cint,
-            (Ptr{Cvoid}, Ptr{Cvoid}, Ref{RawReceipt}), handle.pointer, pointer(owner), raw)
-        release!(handle)
-        status == 0 || continue
-        r = raw[]
-        return (asked = Int(r.asked), mapped = Int(r.mapped), page_size = Int(r.page_size), numa = OUTCOMES[r.numa+1],
-                populate = OUTCOMES[r.populate+1], lock = OUTCOMES[r.lock+1], threads = Int(r.threads))
-    end
-    throw(ArgumentError("this array has no receipt: only those on pages() and numa(node) have one"))
+    status = GC.@preserve owner ccall((:firsttouch_get_receipt, libfirsttouch), Cint, (Ptr{Cvoid}, Ref{RawReceipt}),
+                                      pointer(owner), raw)
+    status == 0 ||
+        throw(ArgumentError("this array has no receipt: only those on pages() and numa(node) have one"))
+    r = raw[]
+    return (asked = Int(r.asked), mapped = Int(r.mapped), page_size = Int(r.page_size), numa = OUTCOMES[r.numa+1],
+            populate = OUTCOMES[r.populate+1], lock = OUTCOMES[r.lock+1], threads = Int(r.threads))
 end
 
 # Making pages real, or those of another node.

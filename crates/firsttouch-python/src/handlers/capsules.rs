@@ -10,9 +10,8 @@ use crate::numpy::{CAPSULE, NumPy, OWNDATA, handler_in};
 use crate::python::gil::Once;
 use crate::python::values::{PyTypeError, ensure_memory};
 use crate::scratch::scope;
-use firsttouch::address_map;
 use firsttouch::allocator::Allocator;
-use firsttouch::owners::{self, Owner};
+use firsttouch::owners;
 use firsttouch::sync::First;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -214,13 +213,8 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
 
 /// Who made the live block that will be given back through `capsule`.
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>>) -> PyResult<Option<PyAllocator>> {
-    let made = block.and_then(|block| match owners::find(block) {
-        Owner::Keeper(owner) => Some(owner),
-        // SAFETY: the block lives.
-        Owner::Segment(_) => unsafe { address_map::shared_owner(block.as_ptr() as usize) },
-        Owner::Gone | Owner::Nobody => None,
-    });
-    if let Some(made) = made {
+    // SAFETY: the block lives.
+    if let Some(made) = block.and_then(|block| unsafe { owners::shared(block) }) {
         return Ok(Some(PyAllocator::ours(made)));
     }
     let is_ours = handler(capsule)?.is_some() || capsule.is(numpy.default_capsule(capsule.py()));
@@ -230,12 +224,7 @@ fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>
 /// Whether the memory of `array` is as `allocator` would have made it.
 #[pyfunction]
 pub fn accepts(py: Python<'_>, allocator: &PyAllocator, array: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let numpy = NumPy::get(py)?;
-    let Some(fields) = numpy.array(array) else { return Ok(false) };
-    if allocator.native().is_some_and(|native| native.accepts(fields.data as usize)) {
-        return Ok(true);
-    }
-    let Some(made) = of_array(py, numpy, array)? else { return Ok(false) };
+    let Some(made) = of_array(py, NumPy::get(py)?, array)? else { return Ok(false) };
     let small = allocator.native().map_or(0, |native| small(native.as_ref()));
     let is_left_to_numpy = || PyResult::Ok(array.getattr("nbytes")?.extract::<usize>()? < small);
     Ok(made == *allocator || (made == PyAllocator::numpy() && is_left_to_numpy()?))

@@ -7,6 +7,8 @@ use super::common::held::Held;
 use firsttouch::adaptors::Pool;
 use firsttouch::address_map;
 use firsttouch::allocator::find;
+use firsttouch::owners;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 
 pub fn dropped_with_nothing_alive(make: Make) {
@@ -15,8 +17,9 @@ pub fn dropped_with_nothing_alive(make: Make) {
         let block = Held::filled(&*allocator, 5 << 20, 1);
         let address = block.address();
         assert_eq!(address_map::owner(address).is_some(), find::<Pool>(&allocator).is_some());
+        let at = NonNull::new(with_exposed_provenance_mut(address)).unwrap();
         // SAFETY: the block lives.
-        let owner = unsafe { address_map::shared_owner(address) }.map(|owner| Arc::downgrade(&owner));
+        let owner = unsafe { owners::shared(at) }.map(|owner| Arc::downgrade(&owner));
         block.give_back();
         drop(allocator);
         // Another test may have got the address meanwhile, but not with the same owner, whose place the weak reference keeps.
