@@ -32,6 +32,14 @@ def threads() -> list[str]:
     return [(task / "comm").read_text(encoding="ascii").strip() for task in tasks]
 
 
+def in_thread(call: Callable[[], Any]) -> Any:
+    """What a call returns, or raises, in a thread of its own, which has ended by then."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(call).result()
+
+
 def wait_until(holds: Callable[[], bool], seconds: float = 60) -> bool:
     """Whether something comes true in time."""
     end = time.monotonic() + seconds

@@ -1,6 +1,5 @@
 """Allocators written in Python: their exceptions are passed on, and their results are checked."""
 
-import ctypes
 import gc
 from collections.abc import Callable
 from typing import Any
@@ -10,28 +9,26 @@ import pytest
 
 import firsttouch as ft
 from firsttouch import _firsttouch
+from tests.trust.expressions import Own
 
 pytestmark = pytest.mark.quick
 
 
-class Counted:
-    """Takes memory from ctypes, and counts."""
+class Counted(Own):
+    """Notes what is asked of it and what comes back."""
 
     def __init__(self) -> None:
-        self.kept: dict[int, Any] = {}
+        super().__init__()
         self.asked: list[tuple[int, int, bool]] = []
         self.returned: list[int] = []
 
     def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
         self.asked.append((nbytes, alignment, zeroed))
-        room = ctypes.create_string_buffer(nbytes + alignment)
-        address = -(-ctypes.addressof(room) // alignment) * alignment
-        self.kept[address] = room
-        return address
+        return super().allocate(nbytes, alignment, zeroed)
 
     def deallocate(self, address: int, nbytes: int) -> None:
         self.returned.append(nbytes)
-        del self.kept[address]
+        super().deallocate(address, nbytes)
 
 
 class Failing(Counted):
@@ -132,34 +129,27 @@ def test_blocks_may_lie_in_an_array_of_any_allocator(below: str) -> None:
     assert own.array.sum() == 100_000
 
 
-class Raises:
-    """Has something else to say than an address."""
+def raising(what: BaseException) -> Failing:
+    def act(_: int) -> None:
+        raise what
 
-    def __init__(self, what: BaseException) -> None:
-        self.what, self.asked = what, 0
-
-    def allocate(self, nbytes: int, alignment: int, zeroed: bool) -> int:
-        self.asked += 1
-        raise self.what
-
-    def deallocate(self, address: int, nbytes: int) -> None:
-        """Never called."""
+    return Failing(act)
 
 
 @pytest.mark.parametrize("what", [KeyboardInterrupt("stop"), SystemExit(7), RuntimeError("none left")])
 def test_under_use_what_is_raised_is_the_cause_of_numpys_error(what: BaseException) -> None:
     for make in (np.empty, np.zeros):
-        with pytest.raises(MemoryError, match="Unable to allocate") as caught, ft.use(Raises(what)):
+        with pytest.raises(MemoryError, match="Unable to allocate") as caught, ft.use(raising(what)):
             make(10**6)
         assert caught.value.__cause__ is what
     with pytest.raises(MemoryError) as other, ft.use("limited(pool(), 1000)"):
         np.empty(10**6)
     assert other.value.__cause__ is None
     for allocate in (ft.empty, ft.ones):
-        with pytest.raises(type(what)), ft.use(Raises(what)):
+        with pytest.raises(type(what)), ft.use(raising(what)):
             allocate(100_000)
         with pytest.raises(type(what)) as found:
-            allocate(100_000, allocator=Raises(what))
+            allocate(100_000, allocator=raising(what))
         assert found.value is what
         assert what.__cause__ is None
 

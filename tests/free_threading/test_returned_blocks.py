@@ -1,6 +1,7 @@
 """Blocks that come back to an allocator whose `deallocate` makes arrays on the same allocator."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -46,10 +47,7 @@ def test_every_thread_delivers() -> None:
         for _ in range(200):
             ft.empty(4000, allocator=own)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as executor:
+        list(executor.map(lambda _: work(), range(4)))
     _firsttouch.deliver()
     assert own.kept == {}

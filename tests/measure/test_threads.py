@@ -1,29 +1,22 @@
 """measure() in threads, tasks, processes, and programs that install."""
 
 import asyncio
-import threading
 
 import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import MIB
+from tests.probe import MIB, in_thread
 from tests.programs import run
-
-
-def _in_thread(work: object) -> None:
-    thread = threading.Thread(target=work)  # type: ignore[arg-type]
-    thread.start()
-    thread.join()
 
 
 def test_all_threads_count() -> None:
     kept = []
     with ft.measure() as m:
         kept.append(np.ones(MIB, np.uint8))
-        _in_thread(lambda: kept.append(np.ones(2 * MIB, np.uint8)))
+        in_thread(lambda: kept.append(np.ones(2 * MIB, np.uint8)))
         assert m.kept == 3 * MIB
-        _in_thread(kept.clear)
+        in_thread(kept.clear)
     assert (m.allocated, m.kept) == (3 * MIB, 0)
 
 

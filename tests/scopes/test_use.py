@@ -3,14 +3,13 @@
 import asyncio
 import contextvars
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 
 import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import MIB
+from tests.probe import MIB, in_thread
 from tests.programs import ask
 
 pytestmark = pytest.mark.quick
@@ -183,22 +182,6 @@ def test_a_block_that_ends_in_another_context_changes_nothing_there() -> None:
         scope.__exit__(None, None, None)
         assert ft.get_allocator() == current
     assert ft.get_allocator() == NUMPY
-
-
-def in_thread(body: Callable[[], None]) -> None:
-    errors: list[BaseException] = []
-
-    def caught() -> None:
-        try:
-            body()
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=caught)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
 
 
 @pytest.mark.skipif(INHERITS, reason="threads inherit their starter's context here")

@@ -3,7 +3,6 @@
 import contextvars
 import gc
 import sys
-import threading
 import tracemalloc
 import weakref
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from tests.probe import in_thread
 from tests.scratch.arrays import MIDDLE, SMALL, Kept, churn
 
 pytestmark = pytest.mark.quick
@@ -111,9 +111,7 @@ def test_from_another_thread() -> None:
         scratch = ft.scratch(buffer)
         s = scratch.__enter__()
         kept.make()
-        thread = threading.Thread(target=leave, args=(scratch,))
-        thread.start()
-        thread.join()
+        in_thread(lambda: leave(scratch))
         assert not s.is_open
         assert serving(buffer, outer) is outer
         with ft.scratch(buffer):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from tests.probe import in_thread
 from tests.scratch.arrays import LARGE, MIDDLE, Kept, churn
 
 pytestmark = pytest.mark.quick
@@ -106,9 +107,7 @@ def test_each_thread_has_its_own_and_it_goes_with_the_thread() -> None:
 
     main = ft.buffers.default_buffer()
     for _ in range(3):
-        thread = threading.Thread(target=body)
-        thread.start()
-        thread.join()
+        in_thread(body)
     gc.collect()
     assert [each() for each in found] == [None] * 3
     churn()
@@ -171,9 +170,7 @@ def test_using_buffer_of_a_generator_that_another_thread_closes() -> None:
 
     before, suspended = ft.buffers.default_buffer(), generator()
     next(suspended)
-    thread = threading.Thread(target=suspended.close)
-    thread.start()
-    thread.join()
+    in_thread(suspended.close)
     assert ft.buffers.default_buffer() is before
 
 
