@@ -116,6 +116,8 @@ DROPPED = """
 import numpy as np
 for _ in range(40): kept = [np.ones(3000) for _ in range(500)]; del kept
 """
+#: Arrays each of which is larger than all before, so that the C library maps it.
+APPENDED = "import numpy as np\na = np.array([])\nfor _ in range(400): a = np.append(a, np.ones(2000))\n"
 #: Arrays that one thread makes and another one frees.
 PASSED = """
 import numpy as np, queue, threading
@@ -147,7 +149,7 @@ def test_what_is_said_to_be_gained_is_what_plain_numpy_would_have_lost(
     assert faults_said(UNTOUCHED) < 1000
     assert faults_said(GROWN) < 10_000
     assert faults_said(PASSED) < 10_000  # at most; plainly, it is none
-    for work in (MUCH, KEPT, READ, DROPPED):
+    for work in (MUCH, KEPT, READ, DROPPED, APPENDED):
         plainly = int(python(write("plain.py", work + count)).stdout)
         assert plainly / 2 < faults_said(work) < 3 * plainly
 

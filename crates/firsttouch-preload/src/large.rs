@@ -56,7 +56,7 @@ pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> 
     let request = if zeroed { Request::zeroed(size) } else { Request::bytes(size) };
     in_pool(|| {
         let block = pool.allocate(request.aligned(align).ok()?).ok()?;
-        glibc::allocated(block.address.as_ptr() as usize, size, true);
+        glibc::allocated(block.address.as_ptr() as usize, request, true);
         Some(block.address.as_ptr().cast())
     })?
 }

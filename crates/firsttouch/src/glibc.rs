@@ -12,6 +12,7 @@
 //!   from the system in any case, and what at most.
 
 use crate::adaptors::{SMALL_LIMIT, written_bytes};
+use crate::allocator::Request;
 use crate::gain::Fresh;
 use crate::os::{self, MemoryBound};
 use std::cell::Cell;
@@ -57,8 +58,11 @@ pub struct Plainly {
     pub mapped_again: Fresh,
     /// For the rest of such blocks, which the pool took fresh, too, or nobody uses: there are programs that do not.
     pub mapped_first: Fresh,
-    /// By how much its heap grows at most: if all that is free lies at the top, and is returned as soon as it may be.
+    /// By how much its heap grows at most: if all that is free lies at the top, and is returned as soon as it may be; and blocks
+    /// larger than all that were freed before, which it maps by themselves unless there is room for them.
     pub heap: Fresh,
+    /// Bytes that it clears in its heap at most.
+    pub cleared: u64,
 }
 
 impl Plainly {
@@ -77,6 +81,7 @@ impl Plainly {
             mapped_again: self.mapped_again.since(before.mapped_again),
             mapped_first: self.mapped_first.since(before.mapped_first),
             heap: self.heap.since(before.heap),
+            cleared: self.cleared.saturating_sub(before.cleared),
         }
     }
 
@@ -85,7 +90,7 @@ impl Plainly {
     pub fn on_base_pages(self) -> Self {
         let on_base = |fresh: Fresh| Fresh { small: fresh.bytes(), huge: 0 };
         let [mapped_again, mapped_first, heap] = [self.mapped_again, self.mapped_first, self.heap].map(on_base);
-        Self { mapped_again, mapped_first, heap }
+        Self { mapped_again, mapped_first, heap, ..self }
     }
 }
 
@@ -96,6 +101,7 @@ static HEAP: AtomicIsize = AtomicIsize::new(0);
 static HEAP_GREW: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static MAPPED_AGAIN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static MAPPED_FIRST: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+static CLEARED: AtomicU64 = AtomicU64::new(0);
 
 /// Changes of smaller blocks are told once they add up to this.
 const STEP: isize = INITIAL as isize;
@@ -134,12 +140,20 @@ fn count([small, huge]: &[AtomicU64; 2], fresh: usize, size: usize, is_array: bo
     }
 }
 
-/// Records that a pool serves a block of so many bytes, for an array of NumPy's or anything else.
+/// Records what a pool serves at an address, for an array of NumPy's or anything else.
 #[inline]
-pub fn allocated(address: usize, size: usize, is_array: bool) {
+pub fn allocated(address: usize, request: Request, is_array: bool) {
+    let size = request.size();
     match size {
         ..LEAST => {}
-        LEAST..=MOST => count(&HEAP_GREW, note(size as isize), size, is_array),
+        LEAST..=MOST => {
+            let (grown, is_mapped) = (note(size as isize), size > FREED.load(Relaxed));
+            let fresh = if is_mapped { size } else { grown };
+            count(&HEAP_GREW, fresh, size, is_array);
+            if request.is_zeroed() && size >= INITIAL && fresh < size {
+                CLEARED.fetch_add((size - fresh) as u64, Relaxed);
+            }
+        }
         _ => {
             let again = written_bytes(address, size);
             count(&MAPPED_AGAIN, again, size, is_array);
@@ -169,7 +183,8 @@ pub fn resized(old: usize, new: usize) {
 /// What glibc would have taken fresh for all blocks so far.
 pub fn taken() -> Plainly {
     let sum = |[small, huge]: &[AtomicU64; 2]| Fresh { small: small.load(Relaxed), huge: huge.load(Relaxed) };
-    Plainly { mapped_again: sum(&MAPPED_AGAIN), mapped_first: sum(&MAPPED_FIRST), heap: sum(&HEAP_GREW) }
+    let [mapped_again, mapped_first, heap] = [&MAPPED_AGAIN, &MAPPED_FIRST, &HEAP_GREW].map(sum);
+    Plainly { mapped_again, mapped_first, heap, cleared: CLEARED.load(Relaxed) }
 }
 
 /// Raises glibc's thresholds to the largest block that was freed. To be called where a call of `malloc` does no harm:
@@ -205,12 +220,12 @@ mod tests {
     fn taken_by(turns: usize, turn: impl Fn()) -> [usize; 3] {
         let before = taken();
         (0..turns).for_each(|_| turn());
-        let Plainly { mapped_again, mapped_first, heap } = taken().since(before);
+        let Plainly { mapped_again, mapped_first, heap, .. } = taken().since(before);
         [mapped_again, mapped_first, heap].map(|fresh| fresh.bytes() as usize)
     }
 
     fn temporaries(sizes: &[usize]) {
-        sizes.iter().for_each(|&size| allocated(1, size, false));
+        sizes.iter().for_each(|&size| allocated(1, Request::bytes(size), false));
         sizes.iter().for_each(|&size| freed(size));
     }
 
@@ -231,16 +246,29 @@ mod tests {
         assert!(two[2] >= 9 * 8192 * KIB, "{two:?}"); // all of them: twice the threshold is too much for the top
         assert_eq!(taken_by(10, || temporaries(&[40960 * KIB])), [0, 409_600 * KIB, 0]); // all of them
         let mut block = vec![1_u8; 40960 * KIB];
-        let reused = taken_by(10, || allocated(block.as_ptr() as usize, 40960 * KIB, false));
+        let reused = taken_by(10, || allocated(block.as_ptr() as usize, Request::bytes(40960 * KIB), false));
         let seen = if cfg!(target_os = "linux") { 360_000 * KIB } else { 0 };
         assert!(reused[0] >= seen && reused[0] + reused[1] == 409_600 * KIB, "{reused:?}");
         block[0] = 2;
         let grown = taken_by(10, || (1..9).for_each(|times| resized((times - 1) * 4096 * KIB, times * 4096 * KIB)));
         assert!(grown[2] <= 320 << 20, "{grown:?}"); // realloc at the top, or mremap
         (0..10).for_each(|_| freed(8 * 4096 * KIB - 4096));
-        let lasting = taken_by(4000, || allocated(1, 20 * KIB, false)); // 20,000 pages
+        let lasting = taken_by(4000, || allocated(1, Request::bytes(20 * KIB), false)); // 20,000 pages
         assert!((70_000 * KIB..=80_000 * KIB).contains(&lasting[2]), "{lasting:?}");
         let thousands = taken_by(20, || temporaries(&[20 * KIB; 1000]));
         assert!(thousands[2] >= 19 * 10_000 * KIB, "{thousands:?}"); // most of them
+        let last = Cell::new(5000 * KIB);
+        let appended = taken_by(100, || {
+            last.set(last.get() + 16 * KIB);
+            allocated(1, Request::zeroed(last.get()), true);
+            freed(last.get() - 16 * KIB);
+        });
+        assert!(appended[0] + appended[2] >= 100 * 5000 * KIB, "{appended:?}"); // two thirds of them
+        assert_eq!(taken().cleared, 0);
+        taken_by(10, || {
+            allocated(1, Request::zeroed(4096 * KIB), true);
+            freed(4096 * KIB);
+        });
+        assert!(taken().cleared >= 9 * 4096 * KIB as u64); // all of them
     }
 }

@@ -147,9 +147,9 @@ impl Report {
                 format!("{} returned; {} free in its heaps, between its blocks", about(returned), about(free)),
             ));
         }
-        let avoided = match gain.verdict {
-            Verdict::Nothing => String::new(),
-            _ => format!("; at most {} avoided", count(gain.faults)),
+        let avoided = match (gain.verdict, gain.faults) {
+            (Verdict::Nothing, _) | (_, 0) => String::new(),
+            (_, faults) => format!("; at most {} avoided", count(faults)),
         };
         rows.push(("page faults", count(self.used.minor_faults) + &avoided));
         if let Some((_, reason)) = &self.last_failure {
@@ -267,7 +267,7 @@ impl Report {
         let Some(pool) = self.pool.filter(|pool| knows_fresh(pool) && cfg!(not(windows))) else {
             return Gain::default();
         };
-        let Plainly { mapped_again, mapped_first, .. } = self.plainly;
+        let Plainly { mapped_again, mapped_first, cleared, .. } = self.plainly;
         let pooled = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
         let part = |part: u64, of: u64| (part as f64 / (of as f64).max(1.0)).min(1.0);
         let mapped_first = mapped_first.times(part(pooled.bytes(), mapped_first.bytes()));
@@ -275,12 +275,17 @@ impl Report {
         // All memory is taken to be used, as far as the page faults that the process took allow it.
         let touched = part(self.used.minor_faults, pooled.faults());
         let most = Taken { plainly, pooled, cleared: 0.0 }.times(touched);
-        if most.saved_faults() == 0 {
+        let cleared = cleared.min(pooled.bytes());
+        if most.saved_faults() == 0 && cleared == 0 {
             return Gain::default();
         }
+        let Some(price) = Price::measure() else { return Gain::default() };
+        // What glibc clears, a pool takes fresh, of which only that costs which is used: no more than the time in the kernel.
+        let used = self.used.kernel / price.plainly(&Taken { plainly: pooled, ..most }).max(f64::MIN_POSITIVE);
+        let unused = part(cleared, pooled.bytes()) * (1.0 - used).max(0.0);
+        let most = Taken { pooled: most.pooled.times(1.0 - unused), cleared: -(cleared as f64), ..most };
         // Only what is used again is certain: huge pages, on which a pool serves more, may cost as much where memory is scattered.
         let least = Taken { plainly: mapped_again, ..Taken::default() };
-        let Some(price) = Price::measure() else { return Gain::default() };
         let saved = Range { low: price.range(&least, None).low, high: price.range(&most, None).high };
         let used = self.used.user + self.used.kernel;
         Gain::of(most.saved_faults(), saved, |seconds| used + seconds.max(0.0))
@@ -419,6 +424,17 @@ mod tests {
         }
         kept.used.minor_faults = 1; // as little was used of it
         assert_eq!(kept.gain().verdict, Verdict::Nothing);
+    }
+
+    #[cfg(not(windows))]
+    #[test]
+    fn zeros_that_nobody_uses_are_perhaps_a_gain() {
+        let mut zeros = report(0, 0, 9 << 20);
+        zeros.plainly.cleared = 1 << 40;
+        assert_eq!(zeros.gain().verdict, Verdict::Nothing); // the pool cleared as much
+        zeros.pool.as_mut().expect("made with one").first_touched_small_bytes = 1 << 40;
+        assert_eq!(zeros.gain().verdict, Verdict::Perhaps);
+        assert!(!zeros.text(zeros.gain()).contains("avoided"));
     }
 
     #[test]

@@ -228,7 +228,7 @@ impl Handler {
                 let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
                 let block = self.give(&**self.allocator(), request);
                 if !block.is_null() {
-                    glibc::allocated(block as usize, request.size(), self.kind == Kind::Front);
+                    glibc::allocated(block as usize, request, self.kind == Kind::Front);
                 }
                 block
             }
