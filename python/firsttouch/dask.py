@@ -21,6 +21,7 @@ import firsttouch
 from firsttouch import sharing
 from firsttouch._internal.resolve import checked
 from firsttouch.custom import AllocatorLike
+from firsttouch.process import arrays_only
 
 sharing.register_with_dask()  # arrays shared before distributed was imported would be copied
 
@@ -29,8 +30,8 @@ __all__ = ["ArrayMemory", "dask_setup"]
 #: The workers of this process that are served, of which there are several where they are threads. All of them run in
 #: one event loop.
 _served: set[Worker] = set()
-#: What served new arrays before them: in a client's process, perhaps what it had installed.
-_before: firsttouch.Allocator | None = firsttouch.numpy_default()
+#: What served new arrays before them, and whether arrays alone: in a client's process, perhaps what it had installed.
+_before: tuple[firsttouch.Allocator | None, bool] = firsttouch.numpy_default(), False
 
 
 class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there for the types)
@@ -99,7 +100,7 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
         """
         global _before
         if not _served:
-            _before = Context().run(firsttouch.get_allocator)
+            _before = Context().run(firsttouch.get_allocator), arrays_only() is not None
         text, limit = self._given
         if limit and worker.memory_manager.memory_limit is not None:
             text = f"limited({text or 'pool()'}, {_budget(worker)})"
@@ -120,10 +121,10 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
         """
         if worker in _served:
             _served.remove(worker)
-            if not _served and _before == firsttouch.numpy_default():
+            if not _served and _before[0] == firsttouch.numpy_default():
                 firsttouch.uninstall()
             elif not _served:
-                firsttouch.install(_before)
+                firsttouch.install(_before[0], arrays_only=_before[1])
 
     def __reduce__(self) -> tuple[type[ArrayMemory], tuple[Any, ...]]:
         return type(self), self._given

@@ -99,7 +99,8 @@ def test_it_ends_with_its_registration(client: Any) -> None:
 @pytest.mark.parametrize("before", [None, "pool(decay=7.0)"])
 def test_threads_of_the_clients_process_share_its_allocator_until_they_close(before: str | None) -> None:
     if before:
-        ft.install(before)
+        ft.install(before, arrays_only=True)
+    arrays_only = ft.process.arrays_only()
     # No limit: it is of the whole process, which ran other tests before.
     with cluster(2, processes=False, memory_limit=None) as client:
         client.register_plugin(ArrayMemory())
@@ -109,6 +110,7 @@ def test_threads_of_the_clients_process_share_its_allocator_until_they_close(bef
             client.register_plugin(ArrayMemory(newer))
             assert {name.split("(")[0] for name in everywhere(client)} == {newer.split("(")[0]}
     assert repr(ft.get_allocator(np.empty(100_000))) == (before or "numpy_default()")
+    assert ft.process.arrays_only() == arrays_only
     ft.uninstall()
 
 
