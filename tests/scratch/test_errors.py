@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import firsttouch
+from tests.programs import run
 from tests.scratch.arrays import MIDDLE, Kept
 
 pytestmark = pytest.mark.quick
@@ -98,3 +99,19 @@ def test_classes_that_are_only_given_out() -> None:
     for kind in (ft.buffers.Scope, ft.buffers.Buffer):
         with pytest.raises(TypeError):
             kind()
+
+
+@pytest.mark.linux("RLIMIT_AS")
+def test_no_memory_for_the_first_scope_of_a_thread() -> None:
+    run(
+        """
+        from tests.memory_out.failing import exhaust
+
+        @ft.scratch(ft.ScratchBuffer("1 MiB"))
+        def total():
+            return int(np.ones(3000, "u1").sum())
+
+        np.ones(3000, "u1").sum()
+        exhaust(total, 3000, 70_000)
+        """
+    )

@@ -14,7 +14,7 @@ use crate::handlers::front::ensure_front;
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
 use crate::numpy::{NumPy, OWNDATA, WRITEABLE};
 use crate::python::gil::{self, Once};
-use crate::python::values::{PyRuntimeError, ensure_memory};
+use crate::python::values::{PyRuntimeError, ensure_memory, out_of_memory};
 use crate::scratch::buffer::{self, PyBuffer};
 use firsttouch::allocator::Allocator;
 use firsttouch::fork::forks;
@@ -74,6 +74,8 @@ impl Opening {
 thread_local! {
     /// The scopes that this thread has open, the innermost last. Another thread may have closed one of them.
     static OPEN: RefCell<Vec<Listed>> = const { RefCell::new(Vec::new()) };
+    /// Whether there is a list: glibc ends the process where it has no memory to note that a thread has one to drop.
+    static IS_MADE: Cell<bool> = const { Cell::new(false) };
     /// The largest limit of them.
     static LIMIT: Cell<usize> = const { Cell::new(0) };
     /// The scope that served last: what is freed is likely to be its.
@@ -89,6 +91,23 @@ fn with_open<T>(run: impl FnOnce(&mut Vec<Listed>) -> T) -> Option<T> {
         done
     })
     .ok()
+}
+
+/// Makes the list of this thread, if there is memory.
+fn ensure_list(py: Python<'_>) -> PyResult<()> {
+    if !IS_MADE.get() {
+        // SAFETY: a block that nobody uses; `free` takes null.
+        let has_room = unsafe {
+            let room = std::hint::black_box(libc::malloc(64));
+            libc::free(room);
+            !room.is_null()
+        };
+        if !has_room {
+            return Err(out_of_memory(py));
+        }
+        IS_MADE.set(with_open(|_| ()).is_some());
+    }
+    Ok(())
 }
 
 /// Removes scopes that another thread closed: the innermost, and as the list doubles all.
@@ -196,6 +215,7 @@ impl Entered {
     fn new(py: Python<'_>, buffer: &Arc<Buffer>, is_block: bool) -> PyResult<Self> {
         static LAST: AtomicU64 = AtomicU64::new(OF_FRONT);
         ensure_memory(py)?;
+        ensure_list(py)?;
         ensure_front(py);
         let numpy = NumPy::get(py)?;
         let before = numpy.current(py)?;
