@@ -14,21 +14,12 @@ pub enum Limit {
     Layout(LayoutError),
     /// A limit of the process, or the system's of all that is committed.
     Bound(MemoryBound),
-    /// `RLIMIT_MEMLOCK`, of memory that is to be locked or under `mlockall`.
-    Locked {
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// The kernel's guess that a request exceeds the machine (`vm.overcommit_memory=0`).
-    Memory {
-        /// Memory and swap of the machine in bytes.
-        total: usize,
-    },
-    /// `vm.max_map_count`.
-    Maps {
-        /// The number of mappings allowed.
-        limit: usize,
-    },
+    /// `RLIMIT_MEMLOCK` in bytes, of memory that is to be locked or under `mlockall`.
+    Locked(usize),
+    /// The kernel's guess that a request exceeds the machine's memory and swap, in bytes (`vm.overcommit_memory=0`).
+    Memory(usize),
+    /// `vm.max_map_count`, the number of mappings allowed.
+    Maps(usize),
     /// The budget of a `limited` allocator.
     Budget {
         /// The budget in bytes.
@@ -47,11 +38,8 @@ pub enum Limit {
     },
     /// A scratch buffer on storage that a forked child shares with its parent is closed in the child.
     Forked,
-    /// Memory that has to be resident at once, and how much is available.
-    Available {
-        /// Bytes that the machine, the container or the nodes still have.
-        available: usize,
-    },
+    /// Memory that has to be resident at once, beyond the bytes that the machine, the container or the nodes still have.
+    Available(usize),
     /// `strict=True`: something that was requested is not granted.
     Placement,
     /// An upstream or the C library refused without a reason.
@@ -80,12 +68,12 @@ impl AllocError {
         match self.limit {
             Limit::Size | Limit::Layout(_) => "size",
             Limit::Bound(bound) => bound.whose.name(),
-            Limit::Locked { .. } => "RLIMIT_MEMLOCK",
-            Limit::Memory { .. } => "vm.overcommit_memory=0",
-            Limit::Maps { .. } => "vm.max_map_count",
+            Limit::Locked(_) => "RLIMIT_MEMLOCK",
+            Limit::Memory(_) => "vm.overcommit_memory=0",
+            Limit::Maps(_) => "vm.max_map_count",
             Limit::Budget { .. } => "limited",
             Limit::Full { .. } | Limit::Forked => "scratch buffer",
-            Limit::Available { .. } => "available memory",
+            Limit::Available(_) => "available memory",
             Limit::Placement => "strict",
             Limit::Upstream => "upstream",
             Limit::Errno(_) => "kernel",
@@ -100,14 +88,14 @@ impl fmt::Display for AllocError {
             Limit::Size => write!(f, "no address space is that large"),
             Limit::Layout(error) => error.fmt(f),
             Limit::Bound(bound) => write!(f, "{bound} ({} are left)", Bytes(bound.left())),
-            Limit::Locked { .. } if cfg!(windows) => write!(f, "the working set allows no more locked memory"),
-            Limit::Locked { limit } => {
+            Limit::Locked(_) if cfg!(windows) => write!(f, "the working set allows no more locked memory"),
+            Limit::Locked(limit) => {
                 write!(f, "RLIMIT_MEMLOCK allows this process {} of locked memory (ulimit -l)", Bytes(limit))
             }
-            Limit::Memory { total } => {
+            Limit::Memory(total) => {
                 write!(f, "the kernel refuses more than the machine's memory and swap, {}", Bytes(total))
             }
-            Limit::Maps { limit } => write!(f, "vm.max_map_count allows {limit} mappings"),
+            Limit::Maps(limit) => write!(f, "vm.max_map_count allows {limit} mappings"),
             Limit::Budget { allowed, used } => {
                 let left = Bytes(allowed.saturating_sub(used));
                 write!(f, "limited() allows {}, of which {} are in use ({left} are left)", Bytes(allowed), Bytes(used))
@@ -124,7 +112,7 @@ impl fmt::Display for AllocError {
                 f,
                 "the buffer's storage is shared with the parent process; in a forked child such a buffer is closed"
             ),
-            Limit::Available { available } => {
+            Limit::Available(available) => {
                 write!(f, "they have to be resident at once, and {} are available", Bytes(available))
             }
             Limit::Placement => write!(f, "the placement is strict, and the system did not grant what was requested"),

@@ -2,7 +2,6 @@
 
 use crate::error::AllocError;
 use crate::sync::lock::Lock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The last failure, with the reason that its allocator added.
 struct Last {
@@ -19,12 +18,8 @@ pub(crate) struct Failures {
 impl Failures {
     fn put(&mut self, error: AllocError, note: Option<Box<str>>) {
         self.before = self.last.replace(Last { error, note });
-        COUNT.fetch_add(1, Relaxed);
     }
 }
-
-/// How many were recorded and not taken back; changed under the lock.
-static COUNT: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) static FAILURES: Lock<Failures> = Lock::new(Failures { last: None, before: None });
 
@@ -38,22 +33,11 @@ pub fn explain(error: AllocError, reason: String) {
     FAILURES.lock().put(error, Some(reason.into()));
 }
 
-/// A moment before a request that may be tried again.
-#[derive(Clone, Copy)]
-pub struct Moment(u64);
-
-/// Returns the present moment, for [`retract`].
-pub fn now() -> Moment {
-    Moment(COUNT.load(Relaxed))
-}
-
-/// Takes back the failure recorded since `moment`, because the request is tried again. There is none if the request did not
-/// come to an upstream; after several, some are of other requests, and all stay.
-pub fn retract(moment: Moment) {
+/// Takes an upstream's `error` back, because the request is tried again. After another failure it stays.
+pub fn retract(error: AllocError) {
     let failures = &mut *FAILURES.lock();
-    if COUNT.load(Relaxed) == moment.0 + 1 {
+    if failures.last.as_ref().is_some_and(|last| last.error == error) {
         failures.last = failures.before.take();
-        COUNT.store(moment.0, Relaxed);
     }
 }
 

@@ -11,34 +11,16 @@ use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::heap::purger::{self, Purgeable};
 use crate::sync::lock::{Lock, Padded};
 use crate::{failure, heap};
+use rustc_hash::FxHasher;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 const PARTS: usize = 16;
 
-/// Addresses are spread already; a product moves their middle bits up, which the table uses.
-#[derive(Default)]
-pub struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_usize(byte.into()));
-    }
-
-    fn write_usize(&mut self, n: usize) {
-        self.0 = (self.0 ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 ^= self.0 >> 32;
-    }
-}
-
 /// One shard of a [`Ledger`], by address.
-pub type Part<T> = HashMap<usize, T, BuildHasherDefault<Spread>>;
+pub type Part<T> = HashMap<usize, T, BuildHasherDefault<FxHasher>>;
 
 /// See the module. `T` is the note of a block.
 pub struct Ledger<T: Copy + Send + 'static> {
@@ -75,35 +57,19 @@ impl<T: Copy + Send + 'static> Ledger<T> {
     }
 
     /// Allocates a block from `upstream` and enters it. If there is no memory for the entry, nothing is allocated.
-    pub(crate) fn allocate(&self, upstream: &dyn Allocator, request: Request, note: T) -> Result<Block, AllocError> {
+    pub(crate) fn allocate(
+        &self,
+        upstream: &dyn Allocator,
+        request: Request,
+        note: impl FnOnce(Block) -> T,
+    ) -> Result<Block, AllocError> {
         let block = upstream.allocate(request)?;
-        self.enter(block.address, request.size(), note).inspect_err(|&error| {
+        self.enter(block.address, request.size(), note(block)).inspect_err(|&error| {
             failure::remember(error);
             // SAFETY: the block was just allocated and is not in use.
             unsafe { upstream.deallocate(block.address) };
         })?;
         Ok(block)
-    }
-
-    /// Lets `upstream` reallocate a listed block. It leaves the ledger meanwhile, because once it has moved another thread
-    /// may get its old address. Also returns whether the resulting block is listed: if there is no memory for that, it
-    /// continues uncounted, like a block that the upstream served itself.
-    ///
-    /// # Safety
-    /// As for [`Allocator::reallocate`]; `old` is the note of the block.
-    pub(crate) unsafe fn reallocate(
-        &self,
-        upstream: &dyn Allocator,
-        address: NonNull<u8>,
-        request: Request,
-        (old, new): (T, T),
-    ) -> (Result<Block, AllocError>, bool) {
-        self.leave(address);
-        // SAFETY: as for `Allocator::reallocate`, a live block (`limited`, which passes its own on).
-        match unsafe { upstream.reallocate(address, request) } {
-            Ok(block) => (Ok(block), self.enter(block.address, request.size(), new).is_ok()),
-            Err(error) => (Err(error), self.enter(address, request.size(), old).is_ok()),
-        }
     }
 
     /// Whether the ledger contains any block.
@@ -121,14 +87,6 @@ impl<T: Copy + Send + 'static> Ledger<T> {
     pub fn get(&self, address: NonNull<u8>) -> Option<T> {
         let address = address.as_ptr() as usize;
         self.part(address).lock().get(&address).copied()
-    }
-
-    /// Changes the note of a block, if the ledger contains it.
-    pub fn set(&self, address: NonNull<u8>, note: T) {
-        let address = address.as_ptr() as usize;
-        if let Some(old) = self.part(address).lock().get_mut(&address) {
-            *old = note;
-        }
     }
 
     /// Calls `each` with every block. Blocks may be entered and removed meanwhile.

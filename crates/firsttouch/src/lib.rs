@@ -1,18 +1,9 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # Layers
-//!
-//! The layers, from the bottom: [`error`], [`description`], [`expression`], [`layout`], [`size`] and [`stats`] are the
-//! vocabulary, and a [`reserve`] serves fronts while memory is out; [`os`] is the only place that names a system call;
-//! [`failure`] keeps the reason of the last failed request; [`allocator`] is the interface that all allocators share;
-//! [`numa`], [`pages`], [`residency`], [`heap`] and [`shared`] manage the system's memory safely; a [`ledger`] lists the
-//! blocks of an allocator that has to know them; [`sources`] obtain memory; [`adaptors`] wrap another allocator;
-//! [`scratch`] memory is used again when it is freed, or when its scope ends; [`owners`] find the allocator of any block;
-//! [`spec`] declares all allocators, and a [`factory`] creates them from expressions.
-//!
-//! No layer imports one above it, with three exceptions: [`sources`] and [`adaptors`] are declared in the words of [`spec`], and
-//! made from the arguments of a [`factory`]; a [`description`] is shown by its declaration, and its values may be allocators;
-//! and [`fork`], which lists what happens at a fork, is asked to register that. Nothing here depends on Python.
+//! The layers are those of ARCHITECTURE.md. None imports one above it, with three exceptions: [`sources`] and [`adaptors`] are
+//! declared in the words of [`spec`], and made from the arguments of a [`factory`]; a [`description`] is shown by its
+//! declaration, and its values may be allocators; and [`fork`], which lists what happens at a fork, is asked to register that.
+//! Nothing here depends on Python.
 
 #[cfg(not(any(target_os = "linux", windows)))]
 compile_error!("firsttouch needs Linux or Windows");

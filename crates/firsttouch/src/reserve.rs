@@ -25,8 +25,7 @@ unsafe impl GlobalAlloc for WithReserve {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_injected() {
-            // SAFETY: `GlobalAlloc::alloc` is called with a layout that is not empty (Rust's collections, in the
-            // fronts).
+            // SAFETY: the layout is not empty, as the trait demands.
             let block = unsafe { System.alloc(layout) };
             if !block.is_null() {
                 return block;

@@ -121,7 +121,7 @@ fn locked_memory_with_a_small_limit() {
             lock_future();
             let blocks: Vec<_> = (0..4).map(|seed| Held::filled(&*pool, MIB / 2, seed)).collect();
             let error = Held::new(&*pool, Request::bytes(30 * MIB)).err().unwrap();
-            assert!(matches!(error.limit, Limit::Locked { .. }), "{error}");
+            assert!(matches!(error.limit, Limit::Locked(_)), "{error}");
             drop(blocks);
             // Of different sizes one after the other, more in all than may be locked at once.
             for round in 0..40 {

@@ -64,8 +64,7 @@ impl Filled {
 /// The block is live and has these bytes, and they are not in use.
 unsafe fn fill(address: NonNull<u8>, from: usize, to: usize, pattern: Option<u8>) {
     if let Some(byte) = pattern.filter(|_| from < to) {
-        // SAFETY: the block is live and nobody uses these bytes: the functions of `Filled` below call it before and
-        // after use.
+        // SAFETY: as demanded.
         unsafe { address.add(from).write_bytes(byte, to - from) }
     }
 }
@@ -82,8 +81,7 @@ unsafe impl Allocator for Filled {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
-        let block = self.ledger.allocate(&*self.upstream, request, request.size())?;
-        self.ledger.set(block.address, block.size);
+        let block = self.ledger.allocate(&*self.upstream, request, |block| block.size)?;
         let from = if request.is_zeroed() { request.size() } else { 0 };
         // SAFETY: the block was just allocated and is not in use yet.
         unsafe { fill(block.address, from, block.size, self.on_allocate) };

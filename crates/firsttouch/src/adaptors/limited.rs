@@ -6,7 +6,7 @@
 use super::accounts::Accounts;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
-use crate::factory::{Arguments, Error};
+use crate::factory::Arguments;
 use crate::failure;
 use crate::fork;
 use crate::ledger::Ledger;
@@ -34,7 +34,7 @@ pub const SPECS: &[Spec] = &[Spec {
             "Bytes that arrays may hold at a time, more than 0. Text such as ``\"4 GiB\"`` is accepted. ``\"auto\"`` is \
              what the machine or the container has left now, less a reserve.",
         ),
-        opt("at_most", OptionKind::Size, NONE, "Upper bound in bytes on what ``\"auto\"`` finds; ``repr`` shows what it found."),
+        opt("at_most", OptionKind::Size, NONE, "Upper bound in bytes on the budget. Where that is ``\"auto\"``, ``repr`` shows what was found."),
     ],
     positional: 2,
     notes: "\
@@ -66,17 +66,10 @@ pub fn set_call_sites(call_sites: CallSites) {
 }
 
 pub fn make(arguments: &Arguments) -> Made {
-    let at_most = arguments.number("at_most");
-    let is_auto = arguments.text("budget") == Some(AUTO);
-    if at_most.is_some() && !is_auto {
-        return Err(Error::Value("at_most= bounds the budget \"auto\": give it with \"auto\", or leave it out".into()));
-    }
-    if at_most == Some(0) {
-        return Err(Error::Value("at_most=0 would serve no array: give at least 1 byte".into()));
-    }
+    let at_most = arguments.number("at_most").unwrap_or(usize::MAX);
     let upstream = arguments.upstream()?; // before the budget is read, as it may take memory
     let budget = match arguments.number("budget") {
-        Some(bytes) => Budget::from(bytes),
+        Some(bytes) => Budget::from(bytes.min(at_most)),
         None => Budget::found(at_most),
     };
     Ok(Limited::new(upstream, budget))
@@ -122,8 +115,8 @@ impl From<usize> for Budget {
 impl Budget {
     /// What the machine, the memory cgroup with all its ancestors, `RLIMIT_AS` and `RLIMIT_DATA` leave now, less a
     /// reserve, and at most `at_most`.
-    pub fn found(at_most: Option<usize>) -> Self {
-        let mut budget = Self { is_found: true, ..Self::from(at_most.unwrap_or(usize::MAX)) };
+    pub fn found(at_most: usize) -> Self {
+        let mut budget = Self { is_found: true, ..Self::from(at_most) };
         budget.read_again(os::memory_bounds(), 0);
         budget
     }
@@ -384,7 +377,8 @@ unsafe impl Allocator for Limited {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().inspect_err(|&error| failure::remember(error))?;
         self.charge(request.size(), request).inspect_err(|&error| self.explain(error))?;
-        let block = self.ledger.allocate(&*self.upstream, request, self.note(request.size()));
+        let note = self.note(request.size());
+        let block = self.ledger.allocate(&*self.upstream, request, |_| note);
         self.account(request.size());
         block.map(|block| exact(block, request)).inspect_err(|_| self.refund(request.size()))
     }
@@ -409,13 +403,16 @@ unsafe impl Allocator for Limited {
             request.check().inspect_err(|&error| failure::remember(error))?;
             let more = request.size().saturating_sub(asked);
             self.charge(more, request).inspect_err(|&error| self.explain(error))?;
-            let notes = (old, self.note(request.size()));
-            let (result, listed) = self.ledger.reallocate(&*self.upstream, address, request, notes);
-            let counted = match (&result, listed) {
-                (_, false) => 0,
-                (Ok(_), true) => request.size(),
-                (Err(_), true) => asked,
+            let new = self.note(request.size());
+            self.ledger.leave(address); // once it has moved, another thread may get its old address
+            let result = self.upstream.reallocate(address, request);
+            let (address, note, counted) = match &result {
+                Ok(block) => (block.address, new, request.size()),
+                Err(_) => (address, old, asked),
             };
+            // Without memory for the entry the block continues uncounted, like one that the upstream served itself.
+            let listed = self.ledger.enter(address, request.size(), note).is_ok();
+            let counted = if listed { counted } else { 0 };
             self.refund(asked + more - counted);
             self.account(request.size());
             result.map(|block| if listed { exact(block, request) } else { block })

@@ -312,7 +312,7 @@ fn bind_mapping((address, size): Mapping, orders: &Orders, receipt: &mut Receipt
 fn enough(map: Mapping, orders: Option<&Orders>, asked: usize, what: &str) -> Result<(), AllocError> {
     let bound = orders.filter(|orders| orders.mode == Mode::Bind);
     let Some((available, why)) = touch::lacking(map, bound.map(|orders| &orders.nodes)) else { return Ok(()) };
-    let error = AllocError::new(asked, Limit::Available { available });
+    let error = AllocError::new(asked, Limit::Available(available));
     Err(explained(error, format!("cannot allocate {} ({what}): {why}", Bytes(asked))))
 }
 

@@ -21,15 +21,8 @@
 //! # Ok::<(), AllocError>(())
 //! ```
 //!
-//! | method | allocates |
-//! |---|---|
-//! | `alloc(value)` | a value, moved into the arena |
-//! | `alloc_slice::<T>(n)` | `n` default values: zeros |
-//! | `alloc_slice_with(n, f)` | `f(0)`, `f(1)`, ... |
-//! | `alloc_aligned::<T>(n, align)` | `n` uninitialized values at a multiple of `align` bytes |
-//!
-//! All of them are methods of [`Arena`], where the memory lives until the next reset, and of [`Scope`], where it lives until
-//! the end of the scope. They return an error if there is no memory; none panics.
+//! What allocates is a method of [`Arena`], where the memory lives until the next reset, and of [`Scope`], where it lives
+//! until the end of the scope. All return an error if there is no memory; none panics.
 //!
 //! The chunks of an arena double in size, and come from any [`Allocator`]. A fixed arena uses the memory it was given and
 //! does not grow. In a [checked](Arena::checked) one each block is the upstream's own, so that one like
@@ -101,12 +94,6 @@ pub unsafe trait Scratch: Send + Sized {
 /// arena.scope(|s| kept = s.alloc(1).ok()); // borrowed data escapes
 /// ```
 ///
-/// ```compile_fail
-/// # use firsttouch::scratch::{Arena, Scratch};
-/// let mut arena = Arena::new();
-/// let dangling = arena.scope(|s| s.alloc_slice::<f64>(3).unwrap());
-/// ```
-///
 /// While an inner scope is open, references of the outer scope can be used, but nothing can be allocated in the outer
 /// scope, as it would be rewound with the inner one:
 ///
@@ -130,15 +117,6 @@ pub unsafe trait Scratch: Send + Sized {
 /// });
 /// ```
 ///
-/// A scope cannot be shared with other threads:
-///
-/// ```compile_fail,E0277
-/// # use firsttouch::scratch::{Arena, Scratch};
-/// let mut arena = Arena::new();
-/// arena.scope(|s| std::thread::scope(|threads| {
-///     threads.spawn(|| s.alloc(1).is_ok());
-/// }));
-/// ```
 pub struct Scope<'s, S: Scratch> {
     scratch: &'s S,
 }
@@ -438,12 +416,11 @@ impl<'a> Arena<'a> {
         if let Some(found) = (at..chunks.len()).find(|&found| chunks[found].size >= need) {
             chunks.swap(at, found);
         } else {
-            let before = failure::now();
             let doubled = self.first_chunk.saturating_mul(1 << chunks.len().min(16));
             let size = doubled.min(LARGEST_CHUNK.max(self.first_chunk)).max(need);
-            let chunk = Chunk::of(upstream, size, GRANULE).or_else(|_| {
+            let chunk = Chunk::of(upstream, size, GRANULE).or_else(|error| {
                 // Before a request fails, idle chunks go back (law 7), and the smallest that serves is requested.
-                failure::retract(before);
+                failure::retract(error);
                 self.give_back(chunks, 0);
                 Chunk::of(upstream, need, GRANULE)
             })?;

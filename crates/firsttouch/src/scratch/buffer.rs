@@ -367,12 +367,14 @@ impl Buffer {
             return block(taken);
         }
         drop(state);
-        let before = failure::now();
-        let memory = upstream.allocate(Request::bytes(*chunk).aligned(CHUNK_ALIGN).unwrap_or(Request::bytes(*chunk)));
-        let Ok(memory) = memory else {
-            failure::retract(before);
-            // Where there is no room for a chunk there may be some for a single block.
-            return self.allocate_large(request);
+        let whole = Request::bytes(*chunk).aligned(CHUNK_ALIGN).unwrap_or(Request::bytes(*chunk));
+        let memory = match upstream.allocate(whole) {
+            Ok(memory) => memory,
+            Err(error) => {
+                failure::retract(error);
+                // Where there is no room for a chunk there may be some for a single block.
+                return self.allocate_large(request);
+            }
         };
         // SAFETY: the block was just allocated with this size, and goes back only once no block lies in it.
         let fresh = unsafe { Chunk::new(memory.address, *chunk) };
@@ -398,12 +400,11 @@ impl Buffer {
         let Source::Growing { upstream, .. } = &self.source else {
             return Err(AllocError::new(request.size(), Limit::Size));
         };
-        let before = failure::now();
         upstream.allocate(request).or_else(|error| {
             if self.give_back(0) == 0 {
                 return Err(error);
             }
-            failure::retract(before);
+            failure::retract(error);
             upstream.allocate(request)
         })
     }

@@ -10,6 +10,7 @@
 #![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which belong to no other block.
 
 use super::listed::Counts;
+use super::pages;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
 use crate::factory::Arguments;
@@ -160,12 +161,8 @@ impl Room {
     /// # Safety
     /// The block is not in use any more.
     unsafe fn unmap(&self) {
-        // SAFETY: as demanded. If the kernel cannot unmap it (too many mappings), at least its content is discarded.
-        unsafe {
-            if os::unmap(self.start, self.size).is_err() {
-                let _ = os::discard(self.start, self.size);
-            }
-        }
+        // SAFETY: as demanded.
+        unsafe { pages::unmap(self.start, self.size) };
         GUARDS.fetch_sub(self.is_guarded.into(), Relaxed);
     }
 
@@ -332,10 +329,8 @@ unsafe impl Allocator for Guarded {
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let before = failure::now();
         let again = |_| {
             self.let_go();
-            failure::retract(before);
             self.take(request)
         };
         let room = self.take(request).or_else(again).inspect_err(|&error| failure::pass_on(error))?;

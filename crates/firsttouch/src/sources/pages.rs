@@ -123,6 +123,19 @@ impl Pages {
     }
 }
 
+/// Unmaps a block. If the kernel cannot (too many mappings), at least its content is discarded.
+///
+/// # Safety
+/// It is a mapping of its own, and not in use.
+pub(super) unsafe fn unmap(start: usize, size: usize) {
+    // SAFETY: as demanded.
+    unsafe {
+        if os::unmap(start, size).is_err() {
+            let _ = os::discard(start, size);
+        }
+    }
+}
+
 // SAFETY: every block is a mapping of its own, which reads zero and stays until it is freed.
 unsafe impl Allocator for Pages {
     fn describe(&self) -> Description {
@@ -137,7 +150,7 @@ unsafe impl Allocator for Pages {
         self.ledger.enter(address, request.size(), receipt).inspect_err(|&error| {
             failure::remember(error);
             // SAFETY: it was just mapped and is not in use.
-            let _ = unsafe { os::unmap(start, receipt.bytes) };
+            unsafe { unmap(start, receipt.bytes) };
         })?;
         self.counts.served(receipt.asked);
         Ok(Block { address, size: receipt.bytes, zeroed: true })
@@ -146,13 +159,8 @@ unsafe impl Allocator for Pages {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some(receipt) = self.ledger.leave(address) else { return };
         self.counts.freed(receipt.asked);
-        // SAFETY: the block was a mapping of its own and is no longer in use (`Allocator::deallocate`). If the kernel
-        // cannot unmap it (too many mappings), at least its content is discarded.
-        unsafe {
-            if os::unmap(address.as_ptr() as usize, receipt.bytes).is_err() {
-                let _ = os::discard(address.as_ptr() as usize, receipt.bytes);
-            }
-        }
+        // SAFETY: the block was a mapping of its own and is no longer in use (`Allocator::deallocate`).
+        unsafe { unmap(address.as_ptr() as usize, receipt.bytes) }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {

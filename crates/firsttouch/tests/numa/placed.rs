@@ -101,7 +101,7 @@ pub fn more_than_a_node_has() {
     let node = numbers()[1];
     let placement = Placement { populate: Populate::Best, policy: policy(&node.to_string()), ..Placement::default() };
     let error = Pages::placed(placement).allocate(Request::bytes(400 << 20)).unwrap_err();
-    assert!(matches!(error.limit, Limit::Available { .. }), "{error:?}");
+    assert!(matches!(error.limit, Limit::Available(_)), "{error:?}");
     let reason = firsttouch::failure::last_reason().unwrap();
     assert!(reason.contains(&format!("on nodes {node}")), "{reason}");
 }

@@ -43,10 +43,8 @@ unsafe impl Send for Idle {}
 /// What a pool keeps and counts, under one lock.
 #[derive(Default)]
 struct Kept {
-    /// Idle blocks, oldest first. There is room for all blocks, so that freeing one allocates nothing.
+    /// Idle blocks, oldest first. There is room for the live ones, too, so that freeing one allocates nothing.
     blocks: VecDeque<Idle>,
-    /// The number of blocks, idle or live.
-    count: usize,
     /// The usable bytes of the idle ones.
     idle: usize,
     counts: Counts,
@@ -59,12 +57,6 @@ impl Kept {
         let fits = |idle: &Idle| sizes.contains(&idle.made.size) && request.suits(idle.address);
         let (place, _) = self.blocks.iter().enumerate().rev().take(LOOK).find(|(_, idle)| fits(idle))?;
         self.remove(place)
-    }
-
-    /// Keeps a block, for which there is room.
-    fn put(&mut self, address: NonNull<u8>, made: Made, epoch: u32) {
-        self.idle += made.usable;
-        self.blocks.push_back(Idle { address, made, epoch });
     }
 
     fn remove(&mut self, place: usize) -> Option<Idle> {
@@ -109,26 +101,27 @@ impl Pool {
 }
 
 impl UpstreamPool {
-    /// A fresh block, if need be after all idle ones were returned, with room for it in the list.
+    /// A fresh block, if need be after all idle ones were returned.
     fn fresh(&self, request: Request) -> Result<Block, AllocError> {
-        let before = failure::now();
-        let again = |_| {
-            failure::retract(before);
+        let again = |error| {
+            failure::retract(error);
             self.trim();
             self.upstream.allocate(request)
         };
         let block = self.upstream.allocate(request).or_else(again)?;
-        let mut state = self.state.lock();
-        let more = state.count + 1 - state.blocks.len();
-        if state.blocks.try_reserve(more).is_err() {
-            drop(state);
-            // SAFETY: the block was just allocated, and nobody knows of it.
-            unsafe { self.upstream.deallocate(block.address) };
-            return Err(AllocError::new(request.size(), Limit::Upstream));
-        }
-        state.count += 1;
         self.meter.touched(block.size, 0);
         Ok(block)
+    }
+
+    /// Counts a block that is handed out, and makes room for it in the list.
+    fn count(&self, asked: usize, usable: usize, recycled: usize) -> Result<(), AllocError> {
+        let mut state = self.state.lock();
+        let live = state.counts.blocks as usize + 1;
+        state.blocks.try_reserve(live).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
+        state.counts.blocks += 1;
+        state.counts.served(asked, usable, recycled);
+        self.meter.note(&mut state.counts, asked as isize, usable as isize);
+        Ok(())
     }
 
     /// Returns blocks, oldest first, while `more` returns `true` for their epoch and the idle bytes; says how many bytes.
@@ -138,7 +131,6 @@ impl UpstreamPool {
             let mut state = self.state.lock();
             let is_old = state.blocks.front().is_some_and(|oldest| more(oldest.epoch, state.idle));
             let Some(Idle { address, made, .. }) = (if is_old { state.remove(0) } else { None }) else { return gone };
-            state.count -= 1;
             drop(state);
             self.meter.purged.fetch_add(made.usable as u64, Relaxed);
             gone += made.usable;
@@ -184,16 +176,14 @@ unsafe impl Allocator for UpstreamPool {
             None => (self.fresh(request).map_err(refused)?, asked),
         };
         let made = Made { size, usable: block.size };
-        if let Err(error) = self.ledger.enter(block.address, asked, (asked, made)) {
-            self.state.lock().put(block.address, made, self.clock.epoch());
-            return Err(refused(error));
-        }
         let recycled = if idle.is_some() { made.usable } else { 0 };
-        let mut state = self.state.lock();
-        state.counts.blocks += 1;
-        state.counts.served(asked, made.usable, recycled);
-        self.meter.note(&mut state.counts, asked as isize, made.usable as isize);
-        drop(state);
+        let entered = self.ledger.enter(block.address, asked, (asked, made));
+        entered.and_then(|()| self.count(asked, made.usable, recycled)).map_err(|error| {
+            self.ledger.leave(block.address);
+            // SAFETY: it was just allocated, or taken out of the list, and nobody else knows of it.
+            unsafe { self.upstream.deallocate(block.address) };
+            refused(error)
+        })?;
         if request.is_zeroed() && !block.zeroed {
             // SAFETY: the block was just allocated and is not in use yet.
             unsafe { block.address.write_bytes(0, asked) };
@@ -209,19 +199,18 @@ unsafe impl Allocator for UpstreamPool {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some((asked, made)) = self.ledger.leave(address) else {
-            // SAFETY: `Allocator::deallocate` is called with a live block of this allocator that nobody uses any more,
-            // by handlers, adaptors, buffers and fronts; a block that is not listed was the upstream's own.
+            // SAFETY: as demanded; a block that is not listed was the upstream's own.
             return unsafe { self.upstream.deallocate(address) };
         };
         let mut state = self.state.lock();
         state.counts.blocks -= 1;
         self.meter.note(&mut state.counts, -(asked as isize), -(made.usable as isize));
-        state.put(address, made, self.clock.epoch());
+        state.idle += made.usable;
+        state.blocks.push_back(Idle { address, made, epoch: self.clock.epoch() });
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: `Allocator::usable_size` is called with a live block of this allocator, by handlers, adaptors,
-        // buffers and fronts.
+        // SAFETY: as above.
         self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |(_, made)| made.usable)
     }
 

@@ -246,7 +246,7 @@ fn rlimit(which: Resource) -> Option<usize> {
 
 pub fn why_refused(size: usize, error: Errno) -> Limit {
     match error.0 {
-        libc::EAGAIN => return Limit::Locked { limit: rlimit(libc::RLIMIT_MEMLOCK).unwrap_or(usize::MAX) },
+        libc::EAGAIN => return Limit::Locked(rlimit(libc::RLIMIT_MEMLOCK).unwrap_or(usize::MAX)),
         libc::ENOMEM => {}
         code => return Limit::Errno(code),
     }
@@ -262,8 +262,8 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     }
     let total = figure("MemTotal") + figure("SwapTotal");
     match mapping_limit() {
-        _ if size > total && overcommit == Some(0) => Limit::Memory { total },
-        Some(limit) if size <= total => Limit::Maps { limit }, // nothing else is left
+        _ if size > total && overcommit == Some(0) => Limit::Memory(total),
+        Some(limit) if size <= total => Limit::Maps(limit), // nothing else is left
         _ => Limit::Errno(error.0),
     }
 }

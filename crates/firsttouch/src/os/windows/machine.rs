@@ -118,7 +118,7 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     let [_, bounds @ ..] = memory_bounds();
     let tight = bounds.into_iter().flatten().find(|bound| bound.left() < size).or(bounds[2]);
     match (error, tight) {
-        (Errno::AGAIN, _) => Limit::Locked { limit: 0 },
+        (Errno::AGAIN, _) => Limit::Locked(0),
         (Errno::NO_MEMORY, Some(bound)) => Limit::Bound(bound),
         _ => Limit::Errno(error.0),
     }
