@@ -215,16 +215,8 @@ def receipt(a: np.ndarray) -> Receipt | None:
 
     """
     start, _ = byte_range("receipt()", a)
-    owner = _owner(a)
-    found = _firsttouch.receipt_of(_firsttouch.get_allocator(owner), start, owner.ctypes.data)
+    found = _firsttouch.receipt_of(a, start)
     return None if found is None else Receipt(*found)
-
-
-def _owner(a: np.ndarray) -> np.ndarray:
-    """Return the array that owns the memory."""
-    while isinstance(a.base, np.ndarray):
-        a = a.base
-    return a
 
 
 # ---- NUMA nodes ----------------------------------------------------

@@ -11,6 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 /// The name of every handler's capsule (NEP 49).
@@ -71,7 +72,7 @@ pub struct PlainDtype<'py> {
 }
 
 /// NumPy's flags for an array that frees its data, and for one that may be written.
-pub const OWNDATA: c_int = 0x0004;
+const OWNDATA: c_int = 0x0004;
 pub const WRITEABLE: c_int = 0x0400;
 
 /// NumPy's numbers of types: from the first to the last of these, and one that came later, items are plain bytes.
@@ -337,6 +338,21 @@ impl NumPy {
             let is_array = ffi::PyObject_TypeCheck(object.as_ptr(), self.array_type) != 0;
             is_array.then(|| &*object.as_ptr().cast::<RawArray>())
         }
+    }
+
+    /// The array that owns the memory of an array: itself, or one that it is a view of.
+    pub fn owner<'py>(&self, array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+        let mut owner = array.clone();
+        while self.array(&owner)?.flags & OWNDATA == 0 {
+            // SAFETY: the array keeps a reference to its base.
+            owner = unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), self.array(&owner)?.base) }?;
+        }
+        Some(owner)
+    }
+
+    /// Where the memory of an array begins that owns it.
+    pub fn block(&self, owner: &Bound<'_, PyAny>) -> Option<NonNull<u8>> {
+        NonNull::new(self.array(owner)?.data.cast())
     }
 }
 

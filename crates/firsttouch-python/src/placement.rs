@@ -2,6 +2,8 @@
 
 use crate::allocators::allocator::PyAllocator;
 use crate::allocators::factories;
+use crate::handlers::capsules::get_allocator;
+use crate::numpy::NumPy;
 use crate::python::values::{PyMemoryError, PyValueError};
 use firsttouch::adaptors::Origin;
 use firsttouch::allocator::find;
@@ -37,17 +39,13 @@ fn of_pages<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<
     Ok((got.asked, got.bytes, asked, huge, nodes, got.threads > 0, got.threads, locked, why_not, origin))
 }
 
-/// The receipt of an array's memory: of the placed pages at `address`, or of a pool's block, which begins at `block`; `None` if
-/// it comes from neither.
+/// The receipt of an array's memory: of the placed pages at `address`, or of a pool's block; `None` if it comes from neither.
 #[pyfunction]
-#[pyo3(signature = (allocator, address, block))]
-pub fn receipt_of<'py>(
-    py: Python<'py>,
-    allocator: Option<&PyAllocator>,
-    address: usize,
-    block: usize,
-) -> PyResult<Option<ReceiptFields<'py>>> {
-    if let Some(pages) = allocator.and_then(PyAllocator::native).and_then(find::<Pages>)
+pub fn receipt_of<'py>(array: &Bound<'py, PyAny>, address: usize) -> PyResult<Option<ReceiptFields<'py>>> {
+    let (py, numpy) = (array.py(), NumPy::get(array.py())?);
+    let (allocator, owner) = (get_allocator(py, Some(array))?, numpy.owner(array));
+    let block = owner.and_then(|owner| numpy.block(&owner)).map_or(address, |block| block.addr().get());
+    if let Some(pages) = allocator.as_ref().and_then(PyAllocator::native).and_then(find::<Pages>)
         && let Some((_, got)) = pages.receipt(address)
     {
         return of_pages(py, pages.placement(), &got).map(Some);

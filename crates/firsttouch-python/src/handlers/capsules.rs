@@ -6,7 +6,7 @@ use crate::allocators::allocator::{PyAllocator, process_pool, small_limit};
 use crate::handlers::front::{ensure_front, installed};
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
 use crate::handlers::raw;
-use crate::numpy::{CAPSULE, NumPy, OWNDATA, handler_in};
+use crate::numpy::{CAPSULE, NumPy, handler_in};
 use crate::python::gil::Once;
 use crate::python::values::{PyTypeError, ensure_memory};
 use crate::scratch::scope;
@@ -28,7 +28,7 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
         Box::from_raw(pointer.cast::<Handler>())
     };
     // Attached, or PyO3 would keep the capsule that a scope's handler holds until somebody else is.
-    let may_be_last = handler.kind != Kind::Scope && Arc::strong_count(handler.allocator()) <= 2;
+    let may_be_last = handler.behind().is_none() && Arc::strong_count(handler.allocator()) <= 2;
     let held = &mut Some(handler);
     Python::try_attach(|_| drop(held.take()));
     drop(held.take());
@@ -195,20 +195,11 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
             kind.fully_qualified_name()?
         )));
     }
-    let mut owner = array.clone();
-    while let Some(fields) = numpy.array(&owner) {
-        if fields.flags & OWNDATA != 0 && !fields.mem_handler.is_null() {
-            // SAFETY: the array lives and keeps a reference to its capsule.
-            let capsule = unsafe { Bound::from_borrowed_ptr(py, fields.mem_handler) };
-            return of_block(numpy, &capsule, NonNull::new(fields.data.cast()));
-        }
-        if fields.base.is_null() {
-            return Ok(None);
-        }
-        // SAFETY: the array keeps a reference to its base.
-        owner = unsafe { Bound::from_borrowed_ptr(py, fields.base) };
-    }
-    Ok(None)
+    let owner = numpy.owner(array);
+    let Some(fields) = owner.as_ref().and_then(|owner| numpy.array(owner)) else { return Ok(None) };
+    // SAFETY: the array lives and keeps a reference to its capsule.
+    let capsule = unsafe { Bound::from_borrowed_ptr_or_opt(py, fields.mem_handler) };
+    capsule.map_or(Ok(None), |capsule| of_block(numpy, &capsule, NonNull::new(fields.data.cast())))
 }
 
 /// Who made the live block that will be given back through `capsule`.

@@ -37,13 +37,12 @@ pub enum Kind {
     Front,
     /// What else the process's Python code asks for (`raw.rs`).
     Raw,
-    /// A context, or constructors that name an allocator.
+    /// A context, or constructors that name an allocator; also a context in which a scope is open or was, where all that no scope
+    /// serves goes on to who served before.
     Context,
     /// A context or constructors that chose NumPy's own: every request goes on to NumPy, and large ones to CPython's own
     /// functions.
     NumPy,
-    /// A context in which a scope is open or was: what no scope serves goes on to who served the context before.
-    Scope,
 }
 
 /// A handler with what its functions need. NumPy sees only `raw`.
@@ -104,7 +103,7 @@ impl Handler {
 
     /// The handler of the context of a scope with a number.
     pub fn of_scope(scope: u64, next: Functions, behind: Py<PyAny>) -> Box<Self> {
-        let mut handler = Self::new(Kind::Scope, process_pool().clone(), usize::MAX, next);
+        let mut handler = Self::new(Kind::Context, process_pool().clone(), usize::MAX, next);
         (handler.scope, handler.behind) = (AtomicU64::new(scope), Some(behind));
         handler.let_scopes();
         handler
@@ -232,7 +231,7 @@ impl Handler {
                 }
                 block
             }
-            _ => self.give(&**self.allocator(), request),
+            Kind::Context => self.give(&**self.allocator(), request),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::allocators::allocator::PyAllocator;
 use crate::handlers::capsules::{self, nearest_open};
 use crate::handlers::front::ensure_front;
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
-use crate::numpy::{NumPy, OWNDATA, WRITEABLE};
+use crate::numpy::{NumPy, WRITEABLE};
 use crate::python::gil::{self, Once};
 use crate::python::values::{PyRuntimeError, ensure_memory, out_of_memory};
 use crate::scratch::buffer::{self, PyBuffer};
@@ -425,19 +425,11 @@ pub struct Made {
 impl Made {
     /// The array that owns the memory of `array`, if it was made here, and lies in a chunk of the buffer.
     fn pinned<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = array.py();
-        let mut owner = array.clone();
-        while let Some(fields) = NumPy::get(py)?.array(&owner) {
-            if fields.flags & OWNDATA == 0 {
-                // SAFETY: the array keeps a reference to its base.
-                let Some(base) = (unsafe { Bound::from_borrowed_ptr_or_opt(py, fields.base) }) else { break };
-                owner = base;
-                continue;
-            }
-            let block = NonNull::new(fields.data.cast()).and_then(|data| self.buffer.get().buffer().block(data));
-            return Ok(block.filter(|&(_, serial)| serial >= self.since).map(|_| owner));
-        }
-        Ok(None)
+        let numpy = NumPy::get(array.py())?;
+        let owner = numpy.owner(array);
+        let data = owner.as_ref().and_then(|owner| numpy.block(owner));
+        let block = data.and_then(|data| self.buffer.get().buffer().block(data));
+        Ok(owner.filter(|_| block.is_some_and(|(_, serial)| serial >= self.since)))
     }
 }
 
