@@ -108,17 +108,6 @@ impl PyAllocator {
         self.expression()
     }
 
-    fn __eq__(&self, other: &Self) -> bool {
-        self == other
-    }
-
-    fn __hash__(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        self.key().hash(&mut hasher);
-        hasher.finish()
-    }
-
     /// Return a new uninitialized array of the given shape and type, on this allocator's memory.
     ///
     /// As :func:`firsttouch.empty`.

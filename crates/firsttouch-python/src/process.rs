@@ -20,20 +20,24 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The allocator that serves the process, or else its pool.
-pub fn serving() -> Arc<dyn Allocator> {
+fn serving() -> Arc<dyn Allocator> {
     installed().unwrap_or_else(|| process_pool().clone())
 }
 
-/// The statistics of an allocator as a dict; by default the one that serves the process.
+/// The statistics of an allocator; by default the one that serves the process.
+pub fn stats_of(allocator: Option<&PyAllocator>) -> Stats {
+    match allocator {
+        None => serving().stats(),
+        Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
+    }
+}
+
+/// The same as a dict.
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
 pub fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
-    let stats = match allocator {
-        None => serving().stats(),
-        Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
-    };
     let dict = PyDict::new(py);
-    for (name, value) in stats.figures().into_iter().chain([("small_limit", small_limit() as u64)]) {
+    for (name, value) in stats_of(allocator).figures().into_iter().chain([("small_limit", small_limit() as u64)]) {
         dict.set_item(name, value)?;
     }
     Ok(dict)

@@ -2,7 +2,7 @@
 
 use crate::allocators::allocator::{PyAllocator, small_limit};
 use crate::handlers::front::arrays_only;
-use crate::process::serving;
+use crate::process::stats_of;
 use firsttouch::glibc::{self, Plainly};
 use firsttouch::heap::c_library;
 use firsttouch::os::{self, Usage};
@@ -10,14 +10,6 @@ use firsttouch::report::Report;
 use firsttouch::{Stats, failure};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-fn totals(allocator: Option<&PyAllocator>) -> (Stats, Plainly) {
-    let stats = match allocator {
-        None => serving().stats(),
-        Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
-    };
-    (stats, glibc::taken())
-}
 
 /// What this process has used since `start`, which is as the launcher and the hook count it: the fields of [`Usage`].
 pub fn used_since(start: [f64; 6]) -> Usage {
@@ -51,7 +43,7 @@ impl ReportStart {
     #[staticmethod]
     #[pyo3(signature = (allocator=None))]
     fn now(allocator: Option<&PyAllocator>) -> Self {
-        let (stats, plainly) = totals(allocator);
+        let (stats, plainly) = (stats_of(allocator), glibc::taken());
         Self { usage: os::usage(), stats, plainly, returned: c_library::returned(), failure: failure::last_reason() }
     }
 }
@@ -70,7 +62,7 @@ pub fn report(
         found.map(|value| value.extract().map_err(Into::into)).transpose()
     }
     let arrays_only = !pooled || arrays_only().is_some();
-    let (now, plainly) = if pooled { totals(allocator) } else { <(Stats, Plainly)>::default() };
+    let (now, plainly) = if pooled { (stats_of(allocator), glibc::taken()) } else { <(Stats, Plainly)>::default() };
     let last_failure = failure::last().zip(failure::last_reason());
     let last_failure = last_failure.filter(|(_, reason)| pooled && start.failure.as_ref() != Some(reason));
     let report = Report {

@@ -8,17 +8,11 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
-def scale(amount: float) -> tuple[int, str]:
-    """Return the largest binary unit that is not above ``amount``: its bytes and its name."""
-    step = min(max(int(abs(amount)).bit_length() - 1, 0) // 10, len(_UNITS) - 1)
-    return 1 << 10 * step, _UNITS[step]
-
-
 def size(amount: float, decimals: int = 2) -> str:
     """Format a number of bytes: "1.25 GiB"."""
-    unit, name = scale(amount)
-    text = f"{amount / unit:,.{decimals}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {name}"
+    step = min(max(int(abs(amount)).bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    text = f"{amount / (1 << 10 * step):,.{decimals}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {_UNITS[step]}"
 
 
 def seconds(amount: float) -> str:

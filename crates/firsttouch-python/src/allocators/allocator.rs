@@ -10,6 +10,7 @@ use firsttouch::scratch::Buffer;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::any::Any;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -31,7 +32,7 @@ use std::sync::{Arc, OnceLock};
 /// >>> a = allocator.full((2, 2), 0.5)
 /// >>> ft.get_allocator(a) == allocator
 /// True
-#[pyclass(name = "Allocator", module = "firsttouch", subclass, frozen, weakref)]
+#[pyclass(name = "Allocator", module = "firsttouch", subclass, frozen, weakref, eq, hash)]
 pub struct PyAllocator {
     /// `None` stands for NumPy's own.
     native: Option<Arc<dyn Allocator>>,
@@ -117,6 +118,12 @@ impl Drop for PyAllocator {
 impl PartialEq for PyAllocator {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
+    }
+}
+
+impl Hash for PyAllocator {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
     }
 }
 
