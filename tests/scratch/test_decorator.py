@@ -161,42 +161,6 @@ def test_a_dict_that_others_change_meanwhile() -> None:
     assert BUFFER.used == 0
 
 
-def test_the_finalizer_of_a_dataclass_waits_for_it() -> None:
-    gone = []
-
-    @dataclasses.dataclass
-    class Handle:
-        array: Any
-
-        def __del__(self) -> None:
-            gone.append(self.array.sum())
-
-    handle = ft.scratch(BUFFER)(lambda: Handle(np.ones(MIDDLE)))()
-    assert not gone
-    del handle
-    assert gone == [MIDDLE]
-
-
-def test_a_base_that_leads_back_to_its_array() -> None:
-    class Memory:
-        """Memory of one's own, as shared or device memory has wrappers."""
-
-        def __init__(self) -> None:
-            self.__array_interface__ = np.ones(MIDDLE).__array_interface__ | {"data": None, "strides": None}
-            self.held = bytearray(8 * MIDDLE)
-            self.__array_interface__["data"] = self.held
-            self.base = np.asarray(self)
-
-    memory = Memory()
-
-    @ft.scratch(BUFFER)
-    def found() -> Any:
-        memory.held[0] = int(np.ones(MIDDLE).sum() > 0)
-        return memory.base, [memory.base]
-
-    assert found()[0] is memory.base
-
-
 def test_a_result_goes_to_the_scope_around_it() -> None:
     kept = Kept()
     outer = ft.ScratchBuffer("1 MiB")

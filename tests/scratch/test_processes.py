@@ -61,14 +61,6 @@ def test_inside_a_scope(buffer: str) -> None:
     assert printed == "False\n"
 
 
-def test_without_numpy_at_import() -> None:
-    """`firsttouch run` starts without it; the names are there all the same."""
-    run(
-        "import firsttouch as ft, sys\nassert ft.buffers.using_buffer and ft.scratch and ft.buffers.default_buffer",
-        prologue="",
-    )
-
-
 pytest.importorskip("_testcapi")
 
 

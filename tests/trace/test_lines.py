@@ -40,7 +40,7 @@ def told(done: Finished) -> dict[str, Any]:
     return found
 
 
-def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
+def test_lines_with_their_arrays_and_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(FAULTS)
     found = told(firsttouch("advise", "--json", "-", "work.py"))
     assert not list(tmp_path.glob("*.ft"))
@@ -52,6 +52,12 @@ def test_lines_with_their_arrays(firsttouch: Start, tmp_path: Path) -> None:
     assert (lines[6]["count"], lines[6]["bytes"]) == (60, 60 * 4_000_000)
     assert 0 < temporary["mean_lifetime"] < found["wall"] / 20
     assert 0 < temporary["seconds"] <= found["processor"]
+    low, high = found["gain_seconds"]
+    assert low < high
+    assert 0 < high <= found["processor"] <= found["wall"] * (os.cpu_count() or 1)
+    assert found["gain_share"] == pytest.approx([low / found["processor"], high / found["processor"]], abs=1e-5)
+    assert max(lines, key=lambda line: lines[line]["avoidable"]) == 9
+    assert lines[2]["avoidable"] < lines[9]["avoidable"]  # no pool has memory that was never used
 
 
 def test_of_a_trace_at_80_columns(firsttouch: Start, tmp_path: Path) -> None:
@@ -69,20 +75,6 @@ def test_advice_passes_the_programs_status_on(firsttouch: Start, tmp_path: Path)
     assert "pooled memory" in done.stderr
     done = firsttouch("advise", "-c", "import numpy, os; os.kill(os.getpid(), 15)")
     assert done.returncode == -15
-
-
-def test_advice_finds_what_can_be_gained(firsttouch: Start, tmp_path: Path) -> None:
-    (tmp_path / "work.py").write_text(FAULTS)
-    found = told(firsttouch("advise", "--json", "-", "work.py"))
-    low, high = found["gain_seconds"]
-    assert low < high
-    assert 0 < high <= found["processor"]
-    assert found["processor"] <= found["wall"] * (os.cpu_count() or 1)
-    assert found["gain_share"] == pytest.approx([low / found["processor"], high / found["processor"]], abs=1e-5)
-    best = max(found["lines"], key=lambda line: line["avoidable"])
-    assert best["line"] == 9
-    first = next(line for line in found["lines"] if line["line"] == 2)
-    assert first["avoidable"] < best["avoidable"]  # no pool has memory that was never used
 
 
 #: What plainly takes about 41,000, 13,000, 1,000, 24,000, 20,000, 21,000 and 59,000 page faults beyond the imports.

@@ -58,12 +58,6 @@ WAITS = "import numpy as np\nkept = np.ones(10**7)\nprint('ready', flush=True)\n
 UNDER_RUN = (*FIRSTTOUCH, "run", "-q", "--lines")
 
 
-def test_lines_of_a_process_under_run(firsttouch: Start, tmp_path: Path) -> None:
-    (tmp_path / "plan.py").write_text(WAITS)
-    with running(*UNDER_RUN, "plan.py", ready="ready", cwd=tmp_path, stdin=subprocess.PIPE) as program:
-        assert "an array made by plan.py:2" in firsttouch("why", "-q", program.pid).stdout
-
-
 def test_a_program_is_named_beside_the_pool(firsttouch: Start, tmp_path: Path) -> None:
     program = """
         import numpy as np

@@ -4,13 +4,8 @@ complaint(f) = try f(); "no error" catch error; error isa ArgumentError ? error.
 options(f, name, values...) = [name => (value, () -> f(; (Symbol(name) => value,)...)) for value in values]
 const WRONG = vcat(
     options(pool, "decay", -5, NaN, Inf, "3", true, 1e300, 1im, missing),
-    options(pool, "max_idle", -1, typemax(UInt), 1.5, Inf, "lots", false, :big, big(2)^70, "9999999999 TiB", "-1"),
-    options(pages, "huge", true, 2.5, (), "3 bananas"),
-    options(pages, "numa", -1, 1.5, true, [0, 1], highest_numa_node() + 1),
-    options(pages, "populate", -3, 2.5, "yes", 10^6, 10^12, nothing),
-    options(pages, "lock", "yes", 2, nothing), options(pages, "strict", :on),
-    options(guarded, "side", "left", 1, nothing), options(guarded, "keep", -1, 1.5, nothing, "x"),
-    options(filled, "on_allocate", -1, 256, 1.5, "a", 10^12), options(filled, "on_free", -7, true))
+    options(pool, "max_idle", -1, typemax(UInt), 1.5, false, :big, big(2)^70),
+    options(pages, "huge", true, ()), options(pages, "numa", [0, 1]), options(pages, "populate", 10^12, nothing))
 
 @testset "$name = $(repr(value))" for (name, (value, call)) in WRONG
     text = complaint(call)
