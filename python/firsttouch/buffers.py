@@ -114,22 +114,29 @@ class _Function(_firsttouch.ScratchFunction):
         return f"scratch({self.__wrapped__!r})"  # type: ignore[attr-defined]
 
 
+def _items(value: Any) -> list[tuple[Any, Any]]:
+    """Return what stands in a tuple, a list or a dict, each with where. Other threads may change it meanwhile."""
+    if type(value) is dict:
+        return list(value.items())
+    return list(enumerate(value)) if type(value) in (tuple, list) else []
+
+
 def _copied(value: Any, made: _firsttouch.Made) -> Any:
     """Return a result with copies of the arrays that a call made in chunks of its buffer, which they would keep.
 
     That is an array, or what stands in a tuple, a list or a dict: the latter two stay the same objects.
     """
     kind = type(value)
-    items: list[tuple[Any, Any]] = [(0, value)]
-    if kind is dict:
-        items = list(value.items())  # other threads may change it meanwhile
-    elif kind in (list, tuple):
-        items = list(enumerate(value))
+    items = [(0, value)] if kind is np.ndarray else _items(value)
+    inner = [part for _, item in items if item is not value for _, part in _items(item)]
+    if [part for part in inner if _items(part)]:
+        return value  # views of the arrays may lie deeper than is looked
     arrays = {id(item): item for _, item in items if type(item) is np.ndarray}
     owners = {number: made.pinned(array) for number, array in arrays.items()}
     # Those that share memory with one another stay, as they would not in their copies, and so do views that are larger
     # than their memory. (No generator: CPython 3.13.0 crashes if it has no memory for one.)
-    sharing = Counter([id(owner) for owner in owners.values()])
+    others = [made.pinned(part) for part in inner if type(part) is np.ndarray]
+    sharing = Counter([id(owner) for owner in (*owners.values(), *others)])
     copies: dict[int, np.ndarray] = {}
     for number, owner in owners.items():
         if owner is not None and sharing[id(owner)] == 1 and arrays[number].nbytes <= owner.nbytes:
