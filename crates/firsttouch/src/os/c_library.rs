@@ -1,7 +1,6 @@
 //! The C library's allocator, on POSIX systems.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
 
 /// Allocates zeroed memory (calloc(3)).
 pub fn c_calloc(size: usize) -> *mut c_void {
@@ -9,17 +8,13 @@ pub fn c_calloc(size: usize) -> *mut c_void {
     unsafe { libc::calloc(1, size) }
 }
 
-/// Allocates memory at a multiple of `align`, a power of two and larger than a pointer (posix_memalign(3)).
-pub fn c_aligned_malloc(size: usize, align: usize) -> *mut c_void {
-    let mut block = null_mut();
-    // SAFETY: the C library writes one pointer, and checks the alignment.
-    match unsafe { libc::posix_memalign(&mut block, align, size) } {
-        0 => block,
-        _ => null_mut(),
-    }
+/// Allocates memory (malloc(3)).
+pub fn c_malloc(size: usize) -> *mut c_void {
+    // SAFETY: as above.
+    unsafe { libc::malloc(size) }
 }
 
-/// Frees a block of [`c_calloc`].
+/// Frees a block.
 ///
 /// # Safety
 /// The block is live, and used no more.
@@ -28,7 +23,7 @@ pub unsafe fn c_free(block: *mut c_void) {
     unsafe { libc::free(block) }
 }
 
-/// Returns the usable size of a block of [`c_calloc`].
+/// Returns the usable size of a block.
 ///
 /// # Safety
 /// The block is live.
@@ -36,6 +31,3 @@ pub unsafe fn c_usable(block: *mut c_void) -> usize {
     // SAFETY: as demanded.
     unsafe { libc::malloc_usable_size(block) }
 }
-
-/// The same for blocks of [`c_aligned_malloc`], which the C library does not tell apart.
-pub use {c_free as c_aligned_free, c_usable as c_aligned_usable};

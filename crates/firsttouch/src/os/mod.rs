@@ -21,7 +21,7 @@ use linux as platform;
 use windows as platform;
 
 #[cfg(unix)]
-pub use c_library::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
+pub use c_library::{c_calloc, c_free, c_malloc, c_usable};
 use contract::unsupported;
 #[cfg(miri)]
 use contract::unsupported as platform;
@@ -33,5 +33,5 @@ pub use linux::kernel_texts; // for its fuzz target
 pub use platform::PageTable;
 pub use platform::Thread;
 #[cfg(windows)]
-pub use platform::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
+pub use platform::{c_calloc, c_free, c_malloc, c_usable};
 pub use types::{Bits, Bound, Errno, Fault, MemoryBound, Mode, Nodes, PageState, Processors, Usage};

@@ -1,5 +1,5 @@
-//! The C library's `malloc` and `calloc`, with our alignment. Blocks of `calloc` are zeroed, whether or not that was requested,
-//! and lazily if they are large; at multiples of an alignment, too, for which each request is enlarged.
+//! The C library's `malloc` and `calloc`, with our alignment, for which each request is enlarged. Blocks of `calloc` are zeroed,
+//! whether or not that was requested, and lazily if they are large; at multiples of an alignment, too.
 
 use super::listed::{Library, Listed};
 use crate::allocator::{Description, Request};
@@ -60,17 +60,21 @@ pub fn make(arguments: &Arguments) -> Made {
 }
 
 /// `malloc`. Zeroed requests are cleared with `memset`; [`Calloc`] gets zeros from the system.
-pub type Malloc = Listed<LibcMalloc>;
+pub type Malloc = Listed<CLibrary<false>>;
+/// `calloc` and `aligned`.
+pub type Calloc = Listed<CLibrary<true>>;
 
-/// malloc(3).
-pub struct LibcMalloc;
+/// malloc(3) or calloc(3), which align to 16 bytes; and the alignment of all blocks, if one was requested.
+pub struct CLibrary<const ZEROED: bool>(Option<usize>);
 
-impl Malloc {
+impl<const ZEROED: bool> Listed<CLibrary<ZEROED>> {
     /// Creates an instance, which knows its own blocks.
     pub fn new() -> Arc<Self> {
-        Self::on(LibcMalloc)
+        Self::on(CLibrary(None))
     }
+}
 
+impl Malloc {
     /// Returns the process's instance.
     pub fn get() -> Arc<Self> {
         static ONE: First<Arc<Malloc>> = First::new();
@@ -78,56 +82,25 @@ impl Malloc {
     }
 }
 
-// SAFETY: the C library's functions do.
-unsafe impl Library for LibcMalloc {
-    const ALIGNS: bool = true;
-
-    fn describe(&self) -> Description {
-        Description::of("malloc")
-    }
-
-    fn take(&self, request: Request) -> (*mut u8, bool) {
-        (os::c_aligned_malloc(request.size(), request.align()).cast(), false)
-    }
-
-    unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
-        // SAFETY: as demanded.
-        unsafe { os::c_aligned_free(raw.cast()) }
-    }
-
-    unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
-        // SAFETY: as demanded.
-        unsafe { os::c_aligned_usable(raw.cast()) }
-    }
-}
-
-/// `calloc` and `aligned`.
-pub type Calloc = Listed<LibcCalloc>;
-
-/// calloc(3), which aligns to 16 bytes; and the alignment of all blocks, if one was requested.
-pub struct LibcCalloc(Option<usize>);
-
 impl Calloc {
-    /// Creates an instance, which knows its own blocks.
-    pub fn new() -> Arc<Self> {
-        Self::on(LibcCalloc(None))
-    }
-
     /// Creates one whose blocks lie at multiples of `align` bytes.
     ///
     /// # Errors
     /// If `align` is not a power of two up to 1 GiB.
     pub fn aligned(align: usize) -> Result<Arc<Self>, LayoutError> {
-        Ok(Self::on(LibcCalloc(Some(checked_align(align)?))))
+        Ok(Self::on(CLibrary(Some(checked_align(align)?))))
     }
 }
 
-// SAFETY: calloc and free do.
-unsafe impl Library for LibcCalloc {
+// SAFETY: the C library's functions do.
+unsafe impl<const ZEROED: bool> Library for CLibrary<ZEROED> {
     const ALIGNS: bool = false;
 
     fn describe(&self) -> Description {
-        self.0.map_or_else(|| Description::of("calloc"), |align| Description::of("aligned").with(align))
+        match self.0 {
+            Some(align) => Description::of("aligned").with(align),
+            None => Description::of(if ZEROED { "calloc" } else { "malloc" }),
+        }
     }
 
     fn alignment(&self) -> usize {
@@ -135,7 +108,8 @@ unsafe impl Library for LibcCalloc {
     }
 
     fn take(&self, request: Request) -> (*mut u8, bool) {
-        (os::c_calloc(request.size()).cast(), true)
+        let raw = if ZEROED { os::c_calloc(request.size()) } else { os::c_malloc(request.size()) };
+        (raw.cast(), ZEROED)
     }
 
     unsafe fn give_back(&self, raw: *mut u8, _given: usize) {

@@ -9,7 +9,7 @@ mod memory;
 mod residency;
 
 pub use super::unsupported::*;
-pub use c_library::{c_aligned_free, c_aligned_malloc, c_aligned_usable, c_calloc, c_free, c_usable};
+pub use c_library::{c_calloc, c_free, c_malloc, c_usable};
 pub use machine::{
     Thread, current_processor, headroom, library_of, memory_bounds, memory_total, page_size, processors, resident,
     resident_and_peak, spawn, symbol, usage, wait, wake, watch_faults, why_refused, write_in_handler,
