@@ -1,13 +1,15 @@
-//! A block of whole pages that shrinks returns the pages that it no longer needs, and one that grows may move.
+//! A block of whole pages that shrinks returns the pages that it no longer needs; one that grows takes its pages along.
 
 mod common;
 
-use common::held::Held;
-use firsttouch::Allocator;
+use common::alone::alone;
+use common::held::{Held, check_apart};
 use firsttouch::adaptors::{Options, Origin, Pool};
+use firsttouch::os::{Call, fail_after};
 use firsttouch::pages::placement::{Page, Placement, Populate};
 use firsttouch::sources::{Calloc, Pages};
 use firsttouch::why::why;
+use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 
 const MIB: usize = 1 << 20;
@@ -54,6 +56,94 @@ fn the_receipt_says_what_is_there() {
     let (start, receipt) = source.receipt(block.address() + 4096).unwrap();
     assert_eq!((start, receipt.asked, receipt.bytes), (block.address(), MIB, MIB));
     assert!(source.receipt(start + 2 * MIB).is_none());
+}
+
+/// Buffers that grow in turn stand in each other's way. Copied, each would be there twice at every step.
+#[test]
+fn blocks_that_grow_in_turn_take_their_pages_along() {
+    for pool in [Pool::new(Options::default()), Pool::for_any_blocks(Options::default())] {
+        let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, 8 * MIB, seed)).collect();
+        let mut moves = 0;
+        for size in (1..24).map(|step| (8 + 3 * step) * MIB) {
+            for block in &mut blocks {
+                let (before, served) = (block.address(), pool.stats().allocations);
+                block.resize(size).unwrap();
+                block.check();
+                assert_eq!(why(block.address()).unwrap().asked, size);
+                moves += usize::from(block.address() != before && pool.stats().allocations == served);
+                block.fill(size as u64);
+            }
+            let stats = pool.stats();
+            assert_eq!((stats.blocks, stats.in_use), (3, blocks.iter().map(|block| block.asked).sum()));
+        }
+        let mut aligned = Held::new(&*pool, Request::bytes(8 * MIB).aligned(1 << 20).unwrap()).unwrap();
+        for size in [9 * MIB, 90 * MIB] {
+            aligned.reallocate(Request::bytes(size).aligned(1 << 20).unwrap()).unwrap();
+            assert!(aligned.address().is_multiple_of(1 << 20));
+        }
+        #[cfg(target_os = "linux")] // from 5.7 on
+        assert!(moves > 3, "{moves} moves");
+        blocks.into_iter().for_each(Held::give_back);
+        aligned.give_back();
+        pool.trim();
+        assert_eq!((pool.stats().active, pool.stats().idle), (0, 0));
+    }
+}
+
+/// The target of a move is not mapped any more when the system refuses it.
+#[test]
+fn a_move_that_the_system_refuses_loses_nothing() {
+    alone("a_move_that_the_system_refuses_loses_nothing", || {
+        for pass in 0..6 {
+            let pool = Pool::new(Options { decay: None, ..Options::default() });
+            let mut block = Held::filled(&*pool, 5 * MIB, 1);
+            let behind = Held::filled(&*pool, 3 * MIB, 2);
+            Held::filled(&*pool, 15 * MIB, 3).give_back();
+            fail_after(&[Call::Map], pass, 1);
+            let grown = block.resize(12 * MIB);
+            fail_after(&[], 0, 0);
+            assert!(grown.is_ok());
+            block.check();
+            let others: Vec<_> = (0..60).map(|seed| Held::filled(&*pool, 400_000, seed)).collect();
+            check_apart(others.iter().chain([&block, &behind]));
+            others.into_iter().for_each(Held::give_back);
+            pool.trim();
+            Held::zeros(&*pool, 40 * MIB).give_back();
+            block.give_back();
+            behind.give_back();
+            pool.trim();
+            let stats = pool.stats();
+            assert_eq!((stats.active, stats.idle), (0, 0));
+            assert!(stats.mapped < 4 * MIB, "{stats:?}");
+        }
+    });
+}
+
+/// Where the pages lie in several mappings, one is moved after the other, and the system may refuse in between.
+#[test]
+#[cfg(target_os = "linux")] // alone moves pages
+#[allow(unsafe_code)] // Safety: pages that were mapped for one test are written by it.
+fn pages_that_were_moved_before_a_refusal_come_back() {
+    use firsttouch::os::{commit, map_anywhere, page_size, remap, unmap};
+    use std::ptr::with_exposed_provenance_mut;
+    alone("pages_that_were_moved_before_a_refusal_come_back", || {
+        let size = 16 * page_size();
+        let (from, to) = (map_anywhere(size).unwrap(), map_anywhere(size).unwrap());
+        let page = |base: usize, page: usize| with_exposed_provenance_mut::<u8>(base + page * page_size());
+        // SAFETY: both were mapped for this test alone.
+        unsafe {
+            unmap(to + 5 * page_size(), size - 5 * page_size()).unwrap();
+            (0..16).for_each(|at| page(if at < 5 { to } else { from }, at).write_bytes(at as u8 + 1, page_size()));
+            fail_after(&[Call::Map], 0, 1);
+            assert!(remap(from, to, size).is_err());
+            fail_after(&[], 0, 0);
+            for at in 0..16 {
+                let found = (page(from, at).read(), page(from, at).add(page_size() - 1).read());
+                assert_eq!(found, (at as u8 + 1, at as u8 + 1));
+            }
+            assert_eq!(commit(to, size), Ok(to), "the target is not mapped");
+        }
+    });
 }
 
 /// Also where what is left joins free memory before it.

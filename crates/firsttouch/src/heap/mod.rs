@@ -15,7 +15,7 @@ mod tests;
 use crate::address_map::find;
 use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
-use crate::heap::segment::{Fresh, Occupant, PageKind};
+use crate::heap::segment::{Fresh, Occupant, PageKind, UNMAPPED, huge_page};
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
 pub use purging::map_anew;
@@ -84,6 +84,39 @@ impl Heap {
         let mut region = self.region(span.kind());
         span.segment.cut(span.start, keep);
         region.give(Span { segment: span.segment, start: span.start + keep, len: span.len - keep }, epoch);
+    }
+
+    /// Moves the pages of a used span to the beginning of another one of at least `bytes`, and frees the first: nothing is copied,
+    /// and no page is there twice. Returns the other span, and how many of its bytes were dirty. `None`, and the block is where it
+    /// was, if there is no such span, or the system does not move the pages.
+    ///
+    /// # Safety
+    /// Nobody uses the span meanwhile.
+    pub(crate) unsafe fn carry(&self, from: Span, bytes: usize, align: usize, fresh: Fresh) -> Option<(Span, usize)> {
+        // Huge pages stay whole where they come to lie as before.
+        let align = if from.address().is_multiple_of(huge_page()) { align.max(huge_page()) } else { align };
+        let (to, dirty) = self.take_or_grow(from.kind(), bytes, align, fresh).ok()?;
+        // The kernel unmaps the target before it refuses, and moves some pages only: in a hole, what is mapped then was moved.
+        // Nothing that the kernel places comes to lie in it (`claim::PLACES`); others would have to ask for this very address
+        // between the two calls.
+        // SAFETY: both spans are mapped, and used by nobody: one was just taken, the other is the caller's.
+        let has_hole = unsafe { os::decommit(to.address(), from.bytes()) }.is_ok();
+        // SAFETY: as above.
+        if has_hole && unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_ok() {
+            from.segment.set_occupant(from.start, Occupant::NONE);
+            self.give_back(from);
+            return Some((to, dirty));
+        }
+        let mut region = self.region(to.kind());
+        if has_hole {
+            to.segment.ages(to.start, from.len).fill(UNMAPPED);
+            region.mapped -= from.bytes();
+        }
+        let dirty = to.segment.count_dirty(to.start, to.len);
+        region.out -= to.bytes();
+        region.dirty += to.segment.bytes(dirty);
+        to.segment.give(to.start, to.len, dirty);
+        None
     }
 
     /// Adds what the heap holds.

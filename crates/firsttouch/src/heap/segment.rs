@@ -91,16 +91,19 @@ pub(crate) fn ticks_since(age: u8, now: u8) -> u8 {
     if now >= age { now - age } else { EPOCHS - (age - now) }
 }
 
-/// The requested size in bytes, where in the span the block begins, a note of its allocator, and whether a keeper may list it,
-/// packed in 64 bits.
+/// The requested size in bytes, where in the span the block begins, a note of its allocator, how often the block moved with its
+/// pages, and whether a keeper may list it, packed in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Occupant(u64);
 
 impl Occupant {
     const ASKED_BITS: u32 = 48;
     const OFFSET_BITS: u32 = 8;
-    const NOTE_BITS: u32 = 7;
-    const LISTED: u64 = 1 << (Self::ASKED_BITS + Self::OFFSET_BITS + Self::NOTE_BITS);
+    const NOTE_BITS: u32 = 3;
+    const MOVED: u64 = 1 << (Self::ASKED_BITS + Self::OFFSET_BITS + Self::NOTE_BITS);
+    const LISTED: u64 = 1 << 63;
+    /// The most moves that are counted.
+    pub(crate) const MOST_MOVES: usize = (Self::LISTED / Self::MOVED) as usize - 1;
     const LINE: usize = 64;
 
     /// No block.
@@ -123,9 +126,19 @@ impl Occupant {
         (self.0 >> Self::ASKED_BITS) as usize % (1 << Self::OFFSET_BITS) * Self::LINE
     }
 
-    /// The allocator's note, less than 128.
+    /// The allocator's note, less than 8.
     pub(crate) fn note(self) -> u8 {
         (self.0 >> (Self::ASKED_BITS + Self::OFFSET_BITS)) as u8 % (1 << Self::NOTE_BITS)
+    }
+
+    /// How often the block took its pages along.
+    pub(crate) fn moves(self) -> usize {
+        (self.0 % Self::LISTED / Self::MOVED) as usize
+    }
+
+    /// The same block, which has moved once more, less often than [`Self::MOST_MOVES`] before.
+    pub(crate) fn moved(self) -> Self {
+        Self(self.0 + Self::MOVED)
     }
 
     /// Whether a keeper may list the block, or what lies in it.

@@ -43,6 +43,9 @@ macro_rules! contract {
             [Discard] unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Does so, and keeps nothing of what was asked for the range: advice, protection, locks.
             [Map] unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
+            /// Moves pages to where nothing is mapped; if that is refused, they are where they were, and nothing is mapped there.
+            /// What they leave behind reads zero.
+            unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Makes pages inaccessible, or accessible again with their content.
             [Protect] unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Lets go of parts of huge pages before they are discarded.

@@ -359,32 +359,43 @@ impl Pool {
         error
     }
 
-    /// Resizes a block where it is. Returns `false` and changes nothing if that is not possible.
+    /// Resizes a block where it is; a large one that cannot grow there moves with its pages. Returns `None` and changes nothing if
+    /// neither is possible.
     ///
     /// # Safety
-    /// As for [`Allocator::reallocate`].
-    unsafe fn resize(&self, address: NonNull<u8>, size: usize) -> bool {
-        let Some(span) = heap::span_at(address.as_ptr() as usize) else { return false };
-        let old = span.segment.occupant(span.start);
-        let Some(need) = round_up(size.saturating_add(old.offset()), span.segment.unit()) else { return false };
-        let (mut change, mut fresh, mut huge) = (0, 0, 0);
+    /// As for [`Allocator::reallocate`], where the block suits the request.
+    unsafe fn resize(&self, address: NonNull<u8>, request: Request) -> Option<NonNull<u8>> {
+        let (size, span) = (request.size(), heap::span_at(address.as_ptr() as usize)?);
+        let (old, shift) = (span.segment.occupant(span.start), span.segment.unit_shift);
+        let need = round_up(size.saturating_add(old.offset()), span.segment.unit())?;
+        let (mut to, mut block, mut fresh, mut huge) = (span, old.resized(size), 0, 0);
         if need > span.bytes() {
-            let (_, pages, _) = self.pages_for(Request::bytes(size));
-            let extended = self.heap_of(span).region(span.kind()).extend(span, need, pages);
-            let Some(clean) = extended else { return false };
-            (change, fresh) = ((need - span.bytes()) as isize, clean);
-            huge =
-                span.segment.on_fresh_huge(span.start + span.len, (need >> span.segment.unit_shift) as u32 - span.len);
+            let heap = self.heap_of(span);
+            let (_, pages, _) = self.pages_for(request);
+            let extended = heap.region(span.kind()).extend(span, need, pages);
+            if let Some(clean) = extended {
+                (to.len, fresh) = ((need >> shift) as u32, clean);
+            } else if old.moves() < policy::moves(span.bytes()) && old.offset().is_multiple_of(request.align()) {
+                let room = need.saturating_add(need / 8); // of address space, or it would move at every step
+                // SAFETY: the block is its owner's, who resizes it.
+                let (moved, dirty) = unsafe { heap.carry(span, room, request.align(), pages) }?;
+                let left = moved.segment.dirty_bytes(moved.start + span.len, moved.len - span.len);
+                self.meter.renewed(dirty - left); // these gave way to the pages that came along
+                (to, block, fresh) = (moved, block.moved(), moved.bytes() - span.bytes() - left);
+            } else {
+                return None;
+            }
+            huge = to.segment.on_fresh_huge(to.start + span.len, to.len - span.len);
             self.evidence.lock().grown(huge);
         } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
-            self.heap_of(span).shrink(span, (need >> span.segment.unit_shift).max(1) as u32, self.epoch());
-            change = need.max(span.segment.unit()) as isize - span.bytes() as isize;
+            to.len = (need >> shift).max(1) as u32;
+            self.heap_of(span).shrink(span, to.len, self.epoch());
         }
-        span.segment.set_occupant(span.start, old.resized(size));
-        let asked = size as isize - old.asked() as isize;
+        to.segment.set_occupant(to.start, block);
+        let (asked, change) = (size as isize - old.asked() as isize, to.bytes() as isize - span.bytes() as isize);
         self.meter.note(&mut self.shard(self.machine.here()).lock().counts, asked, change);
         self.taken_fresh_of(fresh, huge);
-        true
+        NonNull::new(with_exposed_provenance_mut(to.block()))
     }
 }
 
@@ -478,18 +489,19 @@ unsafe impl Allocator for Pool {
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        let size = request.size();
+        let (size, request) = (request.size(), request.with_zeroed(false));
         // SAFETY: a live block, as the trait demands; what is copied lies within both blocks, which do not overlap.
         unsafe {
             let at = |address| Block { address, size: self.usable_size(address), zeroed: false };
-            if request.suits(address) && self.resize(address, size) {
-                return Ok(at(address));
+            if request.suits(address)
+                && let Some(resized) = self.resize(address, request)
+            {
+                return Ok(at(resized));
             }
-            // A block that moves gets room to grow, as two that grow in turn would move at every step. Arrays seldom grow.
+            // A block that is copied gets room to grow, as two that grow in turn would move at every step. Arrays seldom grow.
             let roomy = if self.for_arrays { size } else { size.saturating_add(size / 8) };
-            let request = request.with_zeroed(false);
             let block = self.allocate(request.with_size(roomy)).or_else(|_| self.allocate(request))?.address;
-            self.resize(block, size); // the room is no part of what was asked
+            self.resize(block, request); // it stays: the room is no part of what was asked
             block.copy_from_nonoverlapping(address, self.usable_size(address).min(size));
             self.deallocate(address);
             Ok(at(block))

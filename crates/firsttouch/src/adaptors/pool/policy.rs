@@ -25,7 +25,7 @@
 
 use crate::heap;
 use crate::heap::growing::Span;
-use crate::heap::segment::{Fresh, PageKind, huge_page};
+use crate::heap::segment::{Fresh, Occupant, PageKind, huge_page};
 use crate::layout::round_down;
 use crate::os;
 use std::fmt;
@@ -72,6 +72,12 @@ pub(super) const ASK_MIN: usize = 16 << 20;
 /// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
 /// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
 pub(super) const IDLE_SPACE: usize = 16;
+
+/// How often a block of so many bytes may take its pages along before it is copied once. Each time they lie in one mapping more, of
+/// which a process may have 65,530.
+pub(super) fn moves(bytes: usize) -> usize {
+    (bytes >> 21).min(Occupant::MOST_MOVES)
+}
 
 /// A shrinking block returns its end if that is at least this large, and an eighth of it.
 pub(super) const CUT_MIN: usize = 64 << 10;

@@ -1,6 +1,7 @@
 //! Memory: mappings, page sizes, prefaulting, NUMA policies, and memory files. The C library has no wrappers for the NUMA calls.
 
 use super::limits::{constant, read_always};
+use crate::os::inject::{Call, injected};
 use crate::os::types::{Errno, Mode, Nodes};
 use std::ffi::{CString, c_int, c_long, c_ulong, c_void};
 use std::fs::{File, OpenOptions};
@@ -77,6 +78,31 @@ pub unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> {
 /// mmap(2) with `MAP_FIXED`. Where the kernel refuses, the range is as it was.
 pub unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> {
     map(address, size, libc::MAP_FIXED).map(drop) // over what this module mapped, whose owner uses it no more
+}
+
+/// mremap(2) with `MREMAP_DONTUNMAP`, from Linux 5.7 on; of pages in several mappings from 6.17 on.
+pub unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    // SAFETY: as demanded.
+    unsafe {
+        let to_address = to as *mut c_void;
+        let error = match injected(Call::Map) {
+            true => Errno::NO_MEMORY,
+            false if libc::mremap(from as *mut c_void, size, size, flags, to_address) != libc::MAP_FAILED => {
+                return Ok(());
+            }
+            false => Errno::last(),
+        };
+        // One mapping is moved after the other, and the last ones may be refused: what is mapped now was moved. Systems that do not
+        // know the flag say that the call is invalid, and may say of any page that it is mapped.
+        let may_be_part = error != Errno::INVALID;
+        let is_mapped = |at: &usize| libc::madvise(to_address.add(*at), page_size(), libc::MADV_NORMAL) == 0;
+        for at in (0..size).step_by(page_size()).take_while(|at| may_be_part && is_mapped(at)) {
+            std::ptr::copy_nonoverlapping((to + at) as *const u8, (from + at) as *mut u8, page_size());
+        }
+        libc::munmap(to_address, size);
+        Err(error)
+    }
 }
 
 /// madvise(2) with `MADV_COLD`. Without it the kernel keeps them whole until memory runs short.
