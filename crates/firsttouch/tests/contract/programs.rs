@@ -56,6 +56,7 @@ fn sound(stats: &Stats) -> bool {
     stats.in_use <= stats.active
         && stats.active + stats.idle + stats.retained <= stats.mapped
         && stats.recycled <= stats.allocations
+        && (stats.peak_held == 0 || stats.peak_held >= stats.peak_active.max(stats.active + stats.idle))
         && (told == 0 || told >= stats.active as u64)
 }
 
