@@ -6,9 +6,8 @@ mod common;
 
 use common::alone::alone;
 use common::held::Held;
-use common::mapped::is_advised_huge;
 use common::process::{resident, settles, threads_called, within};
-use firsttouch::adaptors::{Options, Pool, huge_min};
+use firsttouch::adaptors::{Options, Pool};
 use firsttouch::os::huge_page_size;
 use firsttouch::sources::{Malloc, Pages};
 use firsttouch::{Allocator, Request};
@@ -84,29 +83,6 @@ fn what_is_kept_is_bounded() {
     }
 }
 
-#[test]
-fn without_decay_it_stays() {
-    let pool = pool(None, None);
-    let idle = leave_idle(&*pool, 50 * MIB);
-    wait(700);
-    assert_eq!(pool.stats().idle, idle);
-    let before = pool.stats();
-    Held::filled(&*pool, 8 * MIB, 1).give_back();
-    let after = pool.stats();
-    assert_eq!(before.first_touched_huge_bytes, after.first_touched_huge_bytes);
-    assert_eq!(after.recycled, before.recycled + 1);
-}
-
-#[test]
-fn the_end_of_a_block_that_shrinks_goes_too() {
-    let pool = pool(Some(100), None);
-    let mut block = Held::filled(&*pool, 100 * MIB, 1);
-    block.resize(10 * MIB).unwrap();
-    within("the end is gone", || pool.stats().idle == 0);
-    assert!(pool.stats().active <= 12 * MIB);
-    block.give_back();
-}
-
 /// Law 6: no thread before there is memory, none after it has gone, and none for sources that keep nothing.
 #[test]
 fn pools_that_rest_have_no_thread() {
@@ -160,31 +136,6 @@ fn growing_requests_do_not_pile_up() {
         Held::filled(&*pool, step * MIB + step * 4096, step as u64).give_back();
     }
     settles(&*pool, |stats| stats.peak_held <= 59 * MIB * 5 / 4 + 16 * MIB);
-}
-
-#[test]
-fn split_huge_pages_get_no_advice_until_a_block_has_them_whole() {
-    alone("split_huge_pages_get_no_advice_until_a_block_has_them_whole", || {
-        if huge_page_size() != Some(2 * MIB) {
-            return;
-        }
-        let pool = pool(Some(100), None);
-        let mut blocks: Vec<_> = (0..60).map(|seed| Held::filled(&*pool, 700_000, seed)).collect();
-        assert!(is_advised_huge(blocks[30].address()), "before");
-        let mut number = 0;
-        blocks.retain(|_| {
-            number += 1;
-            number % 2 == 0
-        });
-        let first = blocks[10].address();
-        within("the holes are gone", || pool.stats().purged_bytes > 19 * 1_000_000);
-        assert!(!is_advised_huge(first), "the kernel may fill the holes");
-        blocks.iter().for_each(Held::check);
-        drop(blocks);
-        let whole = Held::filled(&*pool, 38 * MIB, 1);
-        assert!((whole.address()..whole.address() + whole.asked).contains(&first), "it lies elsewhere");
-        assert!(is_advised_huge(first), "afterwards");
-    });
 }
 
 #[test]
@@ -252,32 +203,4 @@ fn what_a_zeroed_request_renews_was_not_given_back_too_early() {
     let stats = pool.stats();
     assert!(stats.first_touched_small_bytes + stats.first_touched_huge_bytes >= 4 * 28 * MIB as u64, "{stats:?}");
     assert_eq!(stats.refaulted_bytes, 0, "{stats:?}");
-}
-
-#[test]
-fn what_survives_here_and_there_holds_no_huge_pages() {
-    alone("what_survives_here_and_there_holds_no_huge_pages", || {
-        let pool = Pool::new(Options::default());
-        let before = resident();
-        let mut blocks: Vec<_> = (0..120).map(|seed| Held::filled(&*pool, 1_200_000, seed)).collect();
-        let mut number = 0;
-        blocks.retain(|_| (number += 1, number % 4 == 0).1);
-        within("the rest is gone", || resident() < before + 50 * MIB);
-        blocks.iter().for_each(Held::check);
-        let again: Vec<_> = (0..90).map(|seed| Held::filled(&*pool, 1_200_000, seed)).collect();
-        assert!(pool.stats().mapped < 200 * MIB, "{:?}", pool.stats());
-        drop(again);
-    });
-}
-
-#[test]
-fn what_blocks_grow_by_is_held_as_well() {
-    let pool = Pool::new(Options::default());
-    let size = huge_min(false).max(4 * MIB); // smaller ones have base pages at first, and cannot grow far in place
-    let mut block = Held::filled(&*pool, size, 1);
-    block.resize(10 * size).unwrap();
-    block.give_back();
-    pool.trim();
-    let stats = pool.stats();
-    assert!(stats.peak_held >= stats.peak_active && stats.peak_active >= 10 * size, "{stats:?}");
 }

@@ -83,15 +83,15 @@ fn adaptors() -> Vec<Arc<dyn Allocator>> {
     vec![Filled::new(guarded, Some(1), Some(2)), over, buffer]
 }
 
-/// Fails each call of one kind in turn; how many there were.
-fn each_in_turn(allocators: fn() -> Vec<Arc<dyn Allocator>>, call: Call, fail: i64) -> i64 {
+/// Fails each of the calls in turn, and `fail - 1` that follow; how many there were.
+fn each_in_turn(allocators: Makes, calls: &[Call], fail: i64) -> i64 {
     for pass in 0.. {
         let mut reached = false;
         for allocator in allocators() {
-            fail_after(&[call], pass, fail);
+            fail_after(calls, pass, fail);
             let blocks = program(&*allocator);
             // Whether a call was there to fail: otherwise the next but `pass` would fail now.
-            let unused = fail == 1 && (0..=pass).any(|_| injected(call));
+            let unused = fail == 1 && (0..=pass).any(|_| injected(calls[0]));
             fail_after(&[], 0, 0);
             reached |= !unused;
             recovers(&*allocator, blocks);
@@ -103,44 +103,47 @@ fn each_in_turn(allocators: fn() -> Vec<Arc<dyn Allocator>>, call: Call, fail: i
     0
 }
 
-/// Windows has neither: idle memory is decommitted as a whole, and no pages are advised.
-fn is_made(call: Call) -> bool {
-    !(cfg!(windows) && matches!(call, Call::Discard | Call::AdviseHuge))
-}
+type Makes = fn() -> Vec<Arc<dyn Allocator>>;
 
-/// Calls of one kind fail in turn, so many at a time; at least so many can.
-fn in_turn(calls: &[(Call, i64, i64)]) {
-    for &(call, fail, least) in calls.iter().filter(|(call, ..)| is_made(*call)) {
-        assert!(each_in_turn(allocators, call, fail) >= least, "{call:?}, {fail} times");
-    }
+/// In a process of its own: while which calls fail, how many at a time, and how many there are at least.
+fn in_turn(name: &str, makes: Makes, failing: &[(&[Call], i64, i64)]) {
+    alone(name, || {
+        for &(calls, fail, least) in failing {
+            // Windows has neither: idle memory is decommitted as a whole, and no pages are advised.
+            if cfg!(unix) || !matches!(calls, [Call::Discard | Call::AdviseHuge]) {
+                assert!(each_in_turn(makes, calls, fail) >= least, "{calls:?}, {fail} times");
+            }
+        }
+    });
 }
 
 /// Four at a time as in a small address space: all that is tried in the first place for segments fails.
 #[test]
 fn mapping() {
-    alone("mapping", || in_turn(&[(Call::Map, 1, 21), (Call::Map, 4, 1), (Call::Map, FOREVER, 1)]));
+    in_turn("mapping", allocators, &[(&[Call::Map], 1, 21), (&[Call::Map], 4, 1), (&[Call::Map], FOREVER, 1)]);
 }
 
 #[test]
 fn giving_back() {
-    let calls = [(Call::Unmap, 1, 4), (Call::Unmap, FOREVER, 1), (Call::Discard, 1, 6), (Call::Discard, FOREVER, 1)];
-    alone("giving_back", || in_turn(&calls));
+    use Call::{Discard, Unmap};
+    let failing: [(&[_], _, _); 4] =
+        [(&[Unmap], 1, 4), (&[Unmap], FOREVER, 1), (&[Discard], 1, 6), (&[Discard], FOREVER, 1)];
+    in_turn("giving_back", allocators, &failing);
 }
 
 #[test]
-fn asking() {
-    alone("asking", || in_turn(&[(Call::AdviseHuge, FOREVER, 1), (Call::Resident, FOREVER, 1)]));
+fn asking_and_everything_at_once() {
+    use Call::{AdviseHuge, Discard, Map, Resident, Spawn, Unmap};
+    let all = [Map, Unmap, Discard, AdviseHuge, Spawn, Resident];
+    let failing: [(&[_], _, _); 3] = [(&[AdviseHuge], FOREVER, 1), (&[Resident], FOREVER, 1), (&all, FOREVER, 1)];
+    in_turn("asking_and_everything_at_once", allocators, &failing);
 }
 
 #[test]
-fn every_call_under_adaptors() {
-    alone("every_call_under_adaptors", || {
-        for call in [Call::Map, Call::Unmap, Call::Discard, Call::Protect].into_iter().filter(|&call| is_made(call)) {
-            for fail in [4, FOREVER] {
-                assert!(each_in_turn(adaptors, call, fail) > 0, "{call:?}, {fail} times");
-            }
-        }
-    });
+fn under_adaptors() {
+    let calls = [[Call::Map], [Call::Unmap], [Call::Discard], [Call::Protect]];
+    let failing: Vec<_> = calls.iter().flat_map(|call| [4, FOREVER].map(|fail| (&call[..], fail, 1))).collect();
+    in_turn("under_adaptors", adaptors, &failing);
 }
 
 /// What neither can be emptied nor unmapped stays idle: it is used again, and never called zero.
@@ -159,22 +162,6 @@ fn nothing_can_be_given_back() {
                 zeros.iter().for_each(Held::check_zero);
                 fail_after(&[], 0, 0);
                 drop(zeros);
-                recovers(&*allocator, blocks);
-            }
-        }
-    });
-}
-
-/// Everything at once, for a while.
-#[test]
-fn nothing_works() {
-    const ALL: [Call; 6] = [Call::Map, Call::Unmap, Call::Discard, Call::AdviseHuge, Call::Spawn, Call::Resident];
-    alone("nothing_works", || {
-        for pass in 0..8 {
-            for allocator in allocators() {
-                fail_after(&ALL, pass, FOREVER);
-                let blocks = program(&*allocator);
-                fail_after(&[], 0, 0);
                 recovers(&*allocator, blocks);
             }
         }

@@ -169,16 +169,19 @@ fn the_purger_is_gone_and_comes_back() {
 #[test]
 fn idle_memory_is_cold_after_a_fork() {
     alone("idle_memory_is_cold_after_a_fork", || {
-        let pool = Pool::new(Options { decay: None, ..Options::default() });
-        let living = Held::filled(&*pool, 5 << 20, 1);
-        Held::filled(&*pool, 200 << 20, 2).give_back();
-        assert!(pool.stats().idle >= 200 << 20);
-        let before = resident();
-        let child = fork(|| assert!(pool.stats().idle < huge_page()));
-        assert!(pool.stats().idle < huge_page());
-        assert!(resident() + (180 << 20) < before);
-        child.join();
-        living.give_back();
+        let options = Options { decay: None, ..Options::default() };
+        let pools: [Arc<dyn Allocator>; 2] = [Pool::new(options), Pool::over(Malloc::new(), options)];
+        for pool in pools {
+            let living = Held::filled(&*pool, 5 << 20, 1);
+            Held::filled(&*pool, 200 << 20, 2).give_back();
+            assert!(pool.stats().idle >= 200 << 20);
+            let before = resident();
+            let child = fork(|| assert!(pool.stats().idle < huge_page()));
+            assert!(pool.stats().idle < huge_page());
+            assert!(resident() + (180 << 20) < before);
+            child.join();
+            living.give_back();
+        }
     });
 }
 

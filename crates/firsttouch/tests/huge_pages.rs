@@ -59,6 +59,11 @@ fn scanned(pool: &dyn Allocator, size: usize) -> Held<'_> {
     block
 }
 
+fn drop_every_second(blocks: &mut Vec<Held>) {
+    let mut number = 0;
+    blocks.retain(|_| (number += 1, number % 2 == 0).1);
+}
+
 fn huge(pool: &Pool) -> usize {
     pool.stats().first_touched_huge_bytes as usize
 }
@@ -196,12 +201,7 @@ fn zeroed_blocks_stay_sparse() {
         let _dense = filled(&pool, BLOCK, 20 * MIB);
         assert!(huge(&pool) > 0);
         let before = resident();
-        let mut sparse = Vec::new();
-        for _ in 0..200 {
-            let mut block = Held::zeros(&*pool, MIB);
-            block.bytes()[0] = 1;
-            sparse.push(block);
-        }
+        let _sparse: Vec<_> = (0..200).map(|_| scanned(&*pool, MIB)).collect();
         let grown = resident() - before;
         assert!(grown < 6 * MIB, "{grown} bytes for 200 pages");
     });
@@ -286,21 +286,32 @@ fn holes_in_huge_pages_are_given_back() {
         let pool = arrays();
         let mut blocks = filled(&pool, BLOCK, 100 * MIB);
         let full = resident();
-        let mut number = 0;
-        blocks.retain(|_| {
-            number += 1;
-            number % 2 == 0
-        });
+        drop_every_second(&mut blocks);
         pool.trim();
         let freed = full - resident();
         assert!(freed > 45 * MIB, "{freed} bytes of 50 MiB");
         blocks.iter().for_each(Held::check);
-        let middle = &blocks[blocks.len() / 2];
-        assert!(!is_advised_huge(middle.address()), "the kernel may fill the holes");
         drop(blocks);
         pool.trim();
         let freed = full - resident();
         assert!(freed > 95 * MIB, "{freed} bytes of 100 MiB");
+    });
+}
+
+#[test]
+fn split_huge_pages_get_no_advice_until_a_block_has_them_whole() {
+    with_huge_pages("split_huge_pages_get_no_advice_until_a_block_has_them_whole", || {
+        let pool = arrays();
+        let mut blocks = filled(&pool, 700_000, 42 * MIB);
+        assert!(is_advised_huge(blocks[30].address()), "before");
+        drop_every_second(&mut blocks);
+        let first = blocks[10].address();
+        pool.trim_parts();
+        assert!(!is_advised_huge(first), "the kernel may fill the holes");
+        drop(blocks);
+        let whole = Held::filled(&*pool, 38 * MIB, 1);
+        assert!((whole.address()..whole.address() + whole.asked).contains(&first), "it lies elsewhere");
+        assert!(is_advised_huge(first), "afterwards");
     });
 }
 
@@ -310,11 +321,7 @@ fn parts_of_huge_pages_can_be_given_back() {
         let pool = any_blocks();
         let mut blocks = filled(&pool, 900 << 10, 60 * MIB);
         assert!(huge(&pool) > 20 * MIB);
-        let mut kept = 0;
-        blocks.retain(|_| {
-            kept += 1;
-            kept % 2 == 0
-        });
+        drop_every_second(&mut blocks);
         pool.trim();
         assert!(pool.idle() > 4 * MIB, "every huge page is in use in part");
         assert!(pool.trim_parts() > 4 * MIB);

@@ -166,18 +166,3 @@ fn locked_memory_reads_zero() {
         }
     });
 }
-
-/// More than the machine has, where the kernel still says no.
-#[test]
-fn more_than_the_machine_has() {
-    let mode = std::fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap();
-    if mode.trim() == "1" {
-        return; // the kernel promises anything
-    }
-    for huge in [false, true] {
-        let pool = pool(huge);
-        let error = Held::new(&*pool, Request::bytes(1 << 44)).err().unwrap();
-        assert!(error.limit_name().starts_with("vm.overcommit_memory"), "{error}");
-        Held::filled(&*pool, 3 * MIB, 1).give_back();
-    }
-}

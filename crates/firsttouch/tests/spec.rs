@@ -94,32 +94,24 @@ fn nodes_by_number_and_by_policy() {
 #[test]
 fn values_that_are_wrong() {
     for (text, said) in [
-        ("", "the allocator expression is empty"),
-        ("pool(", "'pool(' is not an allocator expression: '(' is never closed, at character 5, before '('"),
         (
             "mimaloc",
             "no allocator 'mimaloc' (did you mean mimalloc?): there are aligned, calloc, filled, guarded, jemalloc, \
              limited, malloc, mimalloc, numa, pages, pool",
         ),
         ("pool(pags())", "no allocator 'pags' (did you mean pages?): there are "),
-        ("pool(thp)", "no allocator 'thp'"),
         ("from_functions(malloc=1, free=1)", "no allocator 'from_functions'"),
-        ("filled('nope')", "no allocator 'nope'"),
         ("aligned(calloc)", "alignment='calloc': \"calloc\" is not a size"),
         ("aligned(1j)", "alignment='1j': \"1j\" is not a size"),
         ("aligned(0)", "alignment=0: give a power of two from 1 byte to 1 GiB"),
-        ("aligned(3)", "alignment=3: give a power of two"),
         ("aligned('2 GiB')", "alignment='2 GiB': give a power of two"),
         ("aligned(-8)", "alignment=-8: give a power of two"),
         ("aligned(99999999999999999999)", "alignment=99999999999999999999: give a power of two"),
-        ("aligned('x')", "alignment='x': \"x\" is not a size: write a number of bytes"),
         ("limited(budget=0)", "budget=0: give a number of bytes, 1 to 8 EiB, text like \"4 GiB\", or \"auto\""),
-        ("limited(budget='0 B')", "budget='0 B': give a number of bytes, 1 to"),
         ("pool(max_idle=-1)", "max_idle=-1: give a number of bytes, 0 to 8 EiB, text like \"4 GiB\", or None"),
         ("pool(decay=-1)", "decay=-1: give seconds, 0 or more, or None for never"),
         ("pool(decay=1e300)", "decay=1e300: give seconds"),
         ("filled(on_allocate=256)", "on_allocate=256: give a byte, 0 to 255, or None to leave memory as it is"),
-        ("filled(on_free=-1)", "on_free=-1: give a byte"),
         ("guarded(side='both')", "side='both': give 'after' or 'before'"),
         ("guarded(keep='a lot')", "keep='a lot': \"a lot\" is not a size"),
         (
@@ -142,14 +134,12 @@ fn types_and_calls_that_are_wrong() {
     for (text, said) in [
         ("pool(decai=3)", "pool() takes no decai (did you mean decay?): it takes upstream, max_idle, "),
         ("pool(None, 3)", "pool() got too many positional arguments: it takes upstream, max_idle, "),
-        ("malloc(3)", "malloc() got too many positional arguments: it takes nothing"),
         ("aligned", "aligned() is missing the argument 'alignment': it takes alignment"),
         ("numa()", "numa() is missing the argument 'numa': it takes numa, huge, "),
         ("pool(pool(), upstream=pool())", "pool() got multiple values for argument 'upstream': it takes"),
         ("limited(4096)", "limited() takes an allocator, like pool(), not an int: 4096"),
         ("limited(pool, None)", "budget=None is a NoneType: give a number of bytes"),
         ("aligned(pool(decay=3))", "alignment=pool(decay=3) is an Allocator: give a power of two from 1 byte to 1 GiB"),
-        ("aligned(None)", "alignment=None is a NoneType: give a power of two"),
         ("aligned(True)", "alignment=True is a bool: give"),
         ("guarded(keep=2.5)", "keep=2.5 is a float: give"),
         (
@@ -157,15 +147,12 @@ fn types_and_calls_that_are_wrong() {
             "max_idle=2.5 is a float: give a number of bytes, 0 to 8 EiB, text like \"4 GiB\", or None",
         ),
         ("pool(decay='x')", "decay='x' is a str: give seconds, 0 or more, or None for never"),
-        ("pool(decay=True)", "decay=True is a bool: give seconds"),
         ("filled(on_free='x')", "on_free='x' is a str: give a byte, 0 to 255, or None"),
         ("guarded(side=1)", "side=1 is an int: give 'after' or 'before'"),
         ("pages(strict=1)", "strict=1 is an int: give True or False"),
-        ("pages(lock=None)", "lock=None is a NoneType: give True or False"),
         ("pages(populate='all')", "populate='all' is a str: give False, True, or a number of threads"),
         ("numa(None)", "numa=None is a NoneType: give a node's number, or text like \"bind:0-1\""),
         ("pool(42)", "pool() takes an allocator, like pool(), not an int: 42"),
-        ("limited(True, 10)", "limited() takes an allocator, like pool(), not a bool: True"),
     ] {
         let error = error(text);
         assert!(matches!(error, Error::Type(_)), "{text}: {error:?}");

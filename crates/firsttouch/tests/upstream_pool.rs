@@ -8,10 +8,9 @@ use common::alone::alone;
 use common::counted;
 use common::forked::fork;
 use common::held::Held;
-use common::process::{threads_called, within};
+use common::process::within;
 use common::reentrant::Reentrant;
 use firsttouch::adaptors::{Limited, Options, Pool, huge_min};
-use firsttouch::heap::purger;
 use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::sources::{Malloc, Pages};
 use firsttouch::{Allocator, Request};
@@ -94,36 +93,6 @@ fn a_budget_full_of_idle_blocks() {
     assert_eq!((error.asked, error.limit_name(), pool.stats().failures), (8 * MIB + 1, "limited", 1));
     assert_eq!(limited.used(), 2 * MIB, "all that was idle went back before");
     living.give_back();
-}
-
-/// Memory that was returned may be idle in the upstream.
-#[test]
-fn the_peak_of_all_includes_the_upstream() {
-    let pool = Pool::over(Pool::over(Malloc::new(), FOREVER), Options::default());
-    for size in [10, 40, 45] {
-        Held::filled(&*pool, size * MIB, 1).give_back();
-        let stats = pool.stats();
-        assert!(stats.active + stats.idle <= stats.peak_held, "{stats:?}");
-    }
-}
-
-/// Idle blocks would be copied when they are written again, so they go back before.
-#[test]
-fn idle_blocks_are_gone_at_a_fork() {
-    alone("idle_blocks_are_gone_at_a_fork", || {
-        let (pool, upstream) = pool(FOREVER);
-        let living = Held::filled(&*pool, MIB, 1);
-        Held::filled(&*pool, 20 * MIB, 2).give_back();
-        fork(|| {
-            assert_eq!((upstream.stats().blocks, threads_called("firsttouch")), (1, 0));
-            living.check();
-            purger::resume();
-            within("the child's background purger runs", || threads_called("firsttouch") == 1);
-        })
-        .join();
-        assert_eq!(upstream.stats().blocks, 1);
-        living.give_back();
-    });
 }
 
 /// An upstream that runs foreign code is called by no purger and in no fork; its blocks go back as the pool is used.

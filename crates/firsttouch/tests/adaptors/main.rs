@@ -3,7 +3,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod counts;
 mod filled;
 #[cfg(unix)]
 mod guarded;

@@ -114,20 +114,14 @@ impl<'a> Held<'a> {
         // SAFETY: the block lives, and its old address is forgotten.
         let block = unsafe { self.allocator.reallocate(self.address, request) };
         let block = block.inspect_err(|_| self.check())?;
-        self.resized(block.address, request.size());
-        assert!(block.address.addr().get().is_multiple_of(request.align()), "{block:?} for {request:?}");
-        assert!(block.size >= request.size() && self.usable() >= request.size(), "{block:?} for {request:?}");
-        Ok(())
-    }
-
-    fn resized(&mut self, address: NonNull<u8>, size: usize) {
-        let kept = self.asked.min(size);
-        (self.address, self.asked) = (address, size);
-        assert!(self.usable() >= size);
+        let kept = self.asked.min(request.size());
+        (self.address, self.asked) = (block.address, request.size());
+        self.check_block(block, request.with_zeroed(false));
         if let Some(seed) = self.seed {
             pattern::check(&self.read()[..kept], seed);
             self.fill(seed);
         }
+        Ok(())
     }
 
     /// Checks the pattern and gives the block back.

@@ -2,6 +2,9 @@
 
 #![allow(unsafe_code)] // Safety: each call passes plain values that live on the stack.
 
+use super::held::Held;
+use firsttouch::{Allocator, Request};
+
 #[cfg(target_env = "gnu")]
 type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
@@ -15,6 +18,18 @@ pub fn set(which: Resource, bytes: usize) {
         assert_eq!(libc::getrlimit(which, &mut limit), 0);
         limit.rlim_cur = limit.rlim_max.min(bytes as libc::rlim_t);
         assert_eq!(libc::setrlimit(which, &limit), 0, "{}", std::io::Error::last_os_error());
+    }
+}
+
+/// Law 7 where a limit is set: with nothing in use, a request is not refused for what is kept.
+pub fn freed_memory_serves_other_sizes(allocator: &dyn Allocator) {
+    let held: Vec<_> = std::iter::from_fn(|| Held::new(allocator, Request::bytes(800_000)).ok()).collect();
+    assert!(held.len() > 50, "{}", held.len());
+    drop(held);
+    for round in 0..20 {
+        let [one, other] = [1, 2].map(|seed| Held::filled(allocator, 2_400_000, seed + round));
+        one.give_back();
+        other.give_back();
     }
 }
 

@@ -16,6 +16,7 @@ pub fn add_up(make: Make) {
     let counts = allocator.stats().blocks > 0;
     assert!(counts || find::<Pages>(&allocator).is_none());
     first.give_back();
+    assert!([0, 1 << 20].contains(&allocator.stats().peak_in_use), "not every one knows it");
     let mut served = 1 << 20;
     let mut blocks = Vec::new();
     for (index, size) in up_to(9 << 20).enumerate() {

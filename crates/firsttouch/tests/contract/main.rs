@@ -101,7 +101,7 @@ macro_rules! contract {
         contract!(@$how $name
             programs::random, programs::a_long_walk, zero::after_everything_was_dirty, zero::recycled_one_by_one,
             shared::a_storm, shared::a_thread_that_ends_leaves_nothing_behind,
-            refused::impossible_sizes, refused::a_resize_that_fails_changes_nothing, refused::nothing_is_lost, requests::every_request,
+            refused::impossible_sizes, refused::nothing_is_lost, requests::every_request,
             accounts::add_up, accounts::the_expression_names_it,
         );
     };

@@ -34,19 +34,6 @@ pub fn impossible_sizes(make: Make) {
     living.give_back();
 }
 
-pub fn a_resize_that_fails_changes_nothing(make: Make) {
-    let allocator = make();
-    for size in [100, 50_000, 3 << 20] {
-        let mut block = Held::filled(&*allocator, size, 7);
-        let address = block.address();
-        for target in IMPOSSIBLE {
-            assert_eq!(block.resize(target).unwrap_err().asked, target);
-            assert_eq!((block.address(), block.asked), (address, size));
-        }
-        block.give_back();
-    }
-}
-
 /// A program that asks for too much again and again, and catches the error, has all its memory in the end.
 pub fn nothing_is_lost(make: Make) {
     let allocator = make();

@@ -1,42 +1,14 @@
 //! Sizes around every class and limit.
 
-/// Bytes; each limit with what is just below and above it.
-pub const SIZES: [usize; 32] = [
-    1,
-    63,
-    64,
-    4095,
-    4096,
-    4097,
-    (32 << 10) - 1,
-    32 << 10,
-    (32 << 10) + 1,
-    64 << 10,
-    (64 << 10) + 1,
-    (128 << 10) - 1,
-    128 << 10,
-    (128 << 10) + 1,
-    (256 << 10) - 1,
-    256 << 10,
-    (256 << 10) + 1,
-    (1 << 20) - 1,
-    1 << 20,
-    (1 << 20) + 1,
-    (2 << 20) - 1,
-    2 << 20,
-    (2 << 20) + 1,
-    (4 << 20) - 1,
-    4 << 20,
-    (4 << 20) + 1,
-    (8 << 20) + 1,
-    (17 << 20) + 1,
-    (32 << 20) - 1,
-    32 << 20,
-    (32 << 20) + 1,
-    33 << 20,
-];
+/// The shifts of classes and limits.
+const SHIFTS: [u32; 11] = [6, 12, 15, 16, 17, 18, 20, 21, 22, 23, 25];
+
+/// Bytes: the fewest, and each limit with what is just below and above it.
+pub fn sizes() -> impl DoubleEndedIterator<Item = usize> + Clone {
+    std::iter::once(1).chain(SHIFTS.into_iter().flat_map(|shift| [(1 << shift) - 1, 1 << shift, (1 << shift) + 1]))
+}
 
 /// Those that fit in `limit` bytes.
 pub fn up_to(limit: usize) -> impl DoubleEndedIterator<Item = usize> + Clone {
-    SIZES.into_iter().filter(move |&size| size <= limit)
+    sizes().filter(move |&size| size <= limit)
 }

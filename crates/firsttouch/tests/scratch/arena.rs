@@ -9,7 +9,7 @@ use firsttouch::Allocator as _;
 use firsttouch::adaptors::{Limited, Options, Pool};
 use firsttouch::allocator::Limit;
 use firsttouch::layout::{LayoutError, MAX_SIZE};
-use firsttouch::scratch::{Arena, Mark, Scope, Scratch};
+use firsttouch::scratch::{Arena, Mark, Scratch};
 use firsttouch::sources::{Guarded, GuardedOptions, Malloc};
 use firsttouch::{AllocError, failure};
 use std::alloc::Layout;
@@ -238,30 +238,6 @@ fn rolled(dice: &mut Dice) -> (usize, usize) {
     (size, 1 << if dice.roll(5) == 0 { dice.roll(14) } else { dice.roll(7) })
 }
 
-/// A random program in a scope; ends after some steps.
-fn scoped(s: &mut Scope<Arena>, dice: &mut Dice, shadow: &mut Shadow, depth: usize) {
-    let before = shadow.living.len();
-    for _ in 0..dice.roll(12) {
-        let (size, align) = rolled(dice);
-        match dice.roll(4) {
-            0 if depth < 5 => s.scope(|s| scoped(s, dice, shadow, depth + 1)),
-            1 => {
-                if let Ok(block) = s.alloc_slice::<u64>(size / 8) {
-                    assert!(block.iter().all(|&word| word == 0));
-                    shadow.add(block.as_mut_ptr().cast(), size_of_val(block));
-                }
-            }
-            _ => {
-                if let Ok(block) = s.alloc_aligned::<u8>(size, align) {
-                    assert!(block.as_ptr().addr().is_multiple_of(align));
-                    shadow.add(block.as_mut_ptr().cast(), size);
-                }
-            }
-        }
-    }
-    shadow.living.truncate(before);
-}
-
 /// A random program of marks, some of which are passed over, and one of which may be rewound to twice.
 fn marked(arena: &Arena, dice: &mut Dice) {
     let (mut shadow, mut open) = (Shadow::default(), Vec::<(Mark, usize, usize)>::new());
@@ -277,6 +253,12 @@ fn marked(arena: &Arena, dice: &mut Dice) {
                 unsafe { arena.rewind(mark) };
                 assert!(arena.used() >= used); // or more, where the rest of a chunk is given up
             }
+            2 => {
+                if let Ok(block) = arena.alloc_slice::<u64>(dice.roll(2000)) {
+                    assert!(block.iter().all(|&word| word == 0));
+                    shadow.add(block.as_mut_ptr().cast(), size_of_val(block));
+                }
+            }
             _ => {
                 let (size, align) = rolled(dice);
                 if let Ok(block) = arena.allocate(Layout::from_size_align(size, align).unwrap()) {
@@ -289,7 +271,7 @@ fn marked(arena: &Arena, dice: &mut Dice) {
     }
 }
 
-/// Random programs against a shadow: what lives in each scope is known beside the arena, and every byte of it is checked
+/// Random programs against a shadow: what lives since each mark is known beside the arena, and every byte of it is checked
 /// after every step.
 fn programs(count: usize) {
     let mut dice = Dice(5);
@@ -299,8 +281,6 @@ fn programs(count: usize) {
     let mut little = Arena::with(limited.clone(), 700);
     for _ in 0..count {
         for arena in arenas.iter_mut().chain([&mut little]) {
-            arena.scope(|s| scoped(s, &mut dice, &mut Shadow::default(), 0));
-            assert_eq!(arena.used(), 0);
             marked(arena, &mut dice);
             match dice.roll(4) {
                 0 => arena.trim(),

@@ -1,19 +1,20 @@
 //! What is used again, and how much is held.
 
+use crate::common::alone::alone;
 use crate::common::counted;
 use crate::common::held::Held;
 use crate::common::pattern::check;
 use crate::common::process::within;
-use crate::failing::Failing;
+use crate::common::reentrant::Reentrant;
 use crate::fixed;
 use firsttouch::adaptors::Limited;
 use firsttouch::allocator::{AllocError, Limit};
+use firsttouch::os::{Call, fail_after};
 use firsttouch::scratch::Buffer;
 use firsttouch::sources::Malloc;
 use firsttouch::{Allocator, Request};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 const KIB: usize = 1 << 10;
 
@@ -160,14 +161,28 @@ fn idle_chunks_are_given_back() {
 /// Where the purger may not call the upstream, they go as scopes end.
 #[test]
 fn idle_chunks_of_foreign_memory_are_given_back() {
-    let failing = Failing { upstream: Malloc::new(), pass: AtomicI64::new(i64::MAX), fail: AtomicI64::new(0) };
-    let limited = Limited::new(Arc::new(failing), 1 << 40);
+    let limited = Limited::new(Reentrant::shared(), 1 << 40);
     let buffer = Buffer::growing(limited.clone(), 64 * KIB);
     let pieces: Vec<_> = (0..100).map(|n| Held::filled(&*buffer, 4000, n)).collect();
     pieces.into_iter().for_each(Held::give_back);
     assert!(buffer.capacity() > 4 * 64 * KIB);
     buffer.settle();
     assert_eq!((buffer.capacity(), limited.used()), (0, 0));
+}
+
+/// Without a background purger, too.
+#[test]
+fn idle_chunks_are_given_back_without_a_thread() {
+    alone("laws::idle_chunks_are_given_back_without_a_thread", || {
+        fail_after(&[Call::Spawn], 0, i64::MAX / 2);
+        let (buffer, tracked) = growing(64 * KIB);
+        let pieces: Vec<_> = (0..100).map(|n| Held::filled(&*buffer, 8000, n)).collect();
+        assert!(tracked.stats().blocks > 3);
+        pieces.into_iter().for_each(Held::give_back);
+        buffer.settle();
+        assert_eq!(tracked.stats().blocks, 0);
+        fail_after(&[], 0, 0);
+    });
 }
 
 /// Law 8: a buffer that is dropped while blocks live leaves them alone.

@@ -3,7 +3,6 @@
 mod arena;
 #[path = "../common/mod.rs"]
 mod common;
-mod failing;
 #[cfg(unix)]
 mod forks;
 mod laws;
