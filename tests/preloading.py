@@ -1,10 +1,11 @@
 """Libraries to preload: our own shims, compiled here, and other allocators if they are installed."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.programs import compiled
 
 #: The allocators people preload instead of us, and the file that Debian ships.
 PEERS = {
@@ -15,17 +16,10 @@ PEERS = {
 }
 
 
-def compiled(source: str, path: Path) -> Path:
-    """A shared library made of C source; the test is skipped where there is no compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    code = path.with_suffix(".c")
-    code.write_text(source, encoding="ascii")
-    subprocess.run(
-        [compiler, "-O1", "-Wall", "-Werror", "-shared", "-fPIC", str(code), "-o", str(path), "-ldl"], check=True
-    )
-    return path
+def shim(source: str, path: Path) -> Path:
+    """A shared library made of C source."""
+    path.with_suffix(".c").write_text(source, encoding="ascii")
+    return compiled(path, "-O1", "-Werror", "-shared", "-fPIC", path.with_suffix(".c"), "-ldl")
 
 
 def peer(name: str) -> str:

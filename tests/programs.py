@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,6 +38,17 @@ def execute(*command: object, env: dict[str, str] | None = None, **options: Any)
     """Run a command; how it ended and what it wrote."""
     options = {"capture_output": True, "text": True, "timeout": 280, "check": False} | options
     return subprocess.run([str(word) for word in command], env=environment(**(env or {})), **options)
+
+
+def compiled(path: Path, *words: object, compiler: str = "cc") -> Path:
+    """A program or library that a compiler makes without a word; the test is skipped where there is none."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    done = execute(compiler, "-Wall", *words, "-o", path)
+    if done.returncode and any("-fsanitize" in str(word) for word in words):
+        pytest.skip(f"a sanitizer is missing: {done.stderr}")
+    assert (done.returncode, done.stderr) == (0, ""), f"{done.args}\n{done.stderr}"
+    return path
 
 
 @contextmanager

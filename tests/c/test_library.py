@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.programs import ROOT, execute
+from tests.programs import ROOT, compiled, execute
 
 CRATE = ROOT / "crates" / "firsttouch-c"
 EXAMPLES = CRATE / "examples"
@@ -35,18 +35,15 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compiled(prefix: Path, folder: Path, source: Path, *options: str, compiler: str = "cc") -> Path:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"needs {compiler}")
-    program = folder / source.stem
+def built(prefix: Path, folder: Path, source: Path, *options: object, compiler: str = "cc") -> Path:
     libraries = ("-L", prefix / "lib", f"-Wl,-rpath,{prefix / 'lib'}", "-lfirsttouch", "-lm", "-lpthread")
-    run(compiler, *options, "-I", prefix / "include", source, "-o", program, *libraries)
-    return program
+    words = (*options, "-I", prefix / "include", source, *libraries)
+    return compiled(folder / source.stem, *words, compiler=compiler)
 
 
 @pytest.mark.parametrize("options", [("-std=c11", "-O0"), ("-std=c17", "-fsanitize=undefined")], ids=str)
 def test_every_function(prefix: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
-    program = compiled(prefix, tmp_path, PROGRAMS / "everything.c", *STRICT, *options)
+    program = built(prefix, tmp_path, PROGRAMS / "everything.c", *STRICT, *options)
     assert run(program).endswith("done\n")
 
 
@@ -69,21 +66,21 @@ def test_the_header_is_also_cpp11(prefix: Path, tmp_path: Path) -> None:
         '#include <firsttouch.h>\nint main() { firsttouch_allocator *a; return firsttouch_parse("pool()", &a); }\n',
         encoding="utf-8",
     )
-    run(compiled(prefix, tmp_path, source, *STRICT, "-std=c++11", compiler="c++"))
+    run(built(prefix, tmp_path, source, *STRICT, "-std=c++11", compiler="c++"))
 
 
 def test_cpp_containers_and_exceptions(prefix: Path, tmp_path: Path) -> None:
-    program = compiled(prefix, tmp_path, PROGRAMS / "resources.cpp", *STRICT, "-std=c++17", compiler="c++")
+    program = built(prefix, tmp_path, PROGRAMS / "resources.cpp", *STRICT, "-std=c++17", compiler="c++")
     assert run(program) == "done\n"
 
 
 def test_without_memory_every_call_works_or_fails(prefix: Path, tmp_path: Path) -> None:
-    program = compiled(prefix, tmp_path, PROGRAMS / "exhausted.c", *STRICT, "-std=c11")
+    program = built(prefix, tmp_path, PROGRAMS / "exhausted.c", *STRICT, "-std=c11")
     assert run(program).endswith("done\n")
 
 
 def test_pages_are_written_where_the_kernel_cannot_populate(prefix: Path, tmp_path: Path) -> None:
-    output = run(compiled(prefix, tmp_path, PROGRAMS / "touches.c", *STRICT, "-std=c11"))
+    output = run(built(prefix, tmp_path, PROGRAMS / "touches.c", *STRICT, "-std=c11"))
     if output == "skip\n":
         pytest.skip("needs seccomp")
     assert output == "done\n"
@@ -92,26 +89,25 @@ def test_pages_are_written_where_the_kernel_cannot_populate(prefix: Path, tmp_pa
 @pytest.mark.parametrize("kind", ["shared", "static"])
 def test_a_fork_during_the_first_use_in_another_thread(prefix: Path, tmp_path: Path, kind: str) -> None:
     library = [prefix / "lib" / "libfirsttouch.a"] if kind == "static" else ["-L", prefix / "lib", "-lfirsttouch"]
-    options = (*STRICT, "-std=c11", "-I", prefix / "include", f"-Wl,-rpath,{prefix / 'lib'}", "-o", tmp_path / "forks")
-    run("cc", PROGRAMS / "forks.c", *options, *library, "-lpthread", "-ldl", "-lm")
-    assert run(tmp_path / "forks") == "done\n"
+    options = (*STRICT, "-std=c11", "-I", prefix / "include", f"-Wl,-rpath,{prefix / 'lib'}")
+    words = (*options, PROGRAMS / "forks.c", *library, "-lpthread", "-ldl", "-lm")
+    assert run(compiled(tmp_path / "forks", *words)) == "done\n"
 
 
 def test_unloading_does_not_unmap_what_helper_threads_run(prefix: Path, tmp_path: Path) -> None:
-    program = tmp_path / "unload"
-    run("cc", *STRICT, "-std=c11", PROGRAMS / "unload.c", "-o", program, "-ldl")
+    program = compiled(tmp_path / "unload", *STRICT, "-std=c11", PROGRAMS / "unload.c", "-ldl")
     assert run(program, prefix / "lib" / "libfirsttouch.so") == "done\n"
 
 
 def test_the_pool_spares_a_loop_its_page_faults(prefix: Path, tmp_path: Path) -> None:
-    output = run(compiled(prefix, tmp_path, EXAMPLES / "temporaries.c", *STRICT, "-std=c11"))
+    output = run(built(prefix, tmp_path, EXAMPLES / "temporaries.c", *STRICT, "-std=c11"))
     faults = dict(re.findall(r"^(\w+) .* (\d+) page faults", output, re.M))
     assert int(faults["pool"]) * 5 < int(faults["malloc"]), output
     assert len(set(re.findall(r"sum (\d+)", output))) == 1
 
 
 def test_containers(prefix: Path, tmp_path: Path) -> None:
-    output = run(compiled(prefix, tmp_path, EXAMPLES / "containers.cpp", *STRICT, "-std=c++17", compiler="c++"))
+    output = run(built(prefix, tmp_path, EXAMPLES / "containers.cpp", *STRICT, "-std=c++17", compiler="c++"))
     assert "holds 8.0 MB" in output
     assert "64 MiB" in output, "the limit in bytes"
     assert "aligned to 64 bytes: yes" in output

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.preloading import compiled
+from tests.preloading import shim
 from tests.programs import run
 
 #: Counts the calls that touch the addresses where segments lie, and the bytes that are mapped there now.
@@ -63,7 +63,7 @@ def since(before):
 
 @pytest.fixture(scope="module")
 def preload(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return {"LD_PRELOAD": str(compiled(COUNTS, tmp_path_factory.mktemp("shim") / "counts.so"))}
+    return {"LD_PRELOAD": str(shim(COUNTS, tmp_path_factory.mktemp("shim") / "counts.so"))}
 
 
 def test_calls_are_seen(preload: dict[str, str]) -> None:

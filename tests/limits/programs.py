@@ -1,8 +1,9 @@
 """Small programs of different kinds, and the address space that each needs without firsttouch."""
 
 import textwrap
+from typing import Any
 
-from tests.programs import start
+from tests.programs import quiet, start
 
 #: Every one ends by printing a number, the same whoever serves its arrays.
 PROGRAMS = {
@@ -53,18 +54,14 @@ _PLAIN = "import numpy as np\nfrom tests import probe\n"
 _POOLED = "import numpy as np\nimport firsttouch as ft\nft.install()\nfrom tests import probe\n"
 
 
-def plainly(name: str) -> tuple[str, int]:
+def plainly(program: str, **options: Any) -> tuple[str, int]:
     """What a program prints without us, and the most address space it had."""
-    text = textwrap.dedent(PROGRAMS[name]) + "print(probe.status('VmPeak'))\n"
-    finished = start(text, prologue=_PLAIN)
-    assert finished.returncode == 0, finished.stderr
-    said, peak = finished.stdout.rstrip().rsplit("\n", 1)
+    text = textwrap.dedent(program) + "print(probe.status('VmPeak'))\n"
+    said, peak = quiet(start(text, prologue=_PLAIN, **options)).rstrip().rsplit("\n", 1)
     return said, int(peak)
 
 
-def pooled(name: str, before: str = "", after: str = "") -> str:
+def pooled(program: str, before: str = "", after: str = "", **options: Any) -> str:
     """What it prints with us; `before` runs before NumPy is imported, `after` after install()."""
     prologue = textwrap.dedent(before) + _POOLED
-    finished = start(textwrap.dedent(after) + textwrap.dedent(PROGRAMS[name]), prologue=prologue)
-    assert (finished.returncode, finished.stderr) == (0, ""), f"{finished.returncode}\n{finished.stderr}"
-    return finished.stdout.rstrip()
+    return quiet(start(textwrap.dedent(after) + textwrap.dedent(program), prologue=prologue, **options)).rstrip()

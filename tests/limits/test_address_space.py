@@ -13,6 +13,6 @@ _plainly = functools.cache(plainly)
     ("name", "when"), [*((name, "before") for name in PROGRAMS), *((name, "after") for name in list(PROGRAMS)[::3])]
 )
 def test_a_fifth_more_than_its_own_peak(name: str, when: str) -> None:
-    said, peak = _plainly(name)
+    said, peak = _plainly(PROGRAMS[name])
     limit = f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({int(peak * 1.2)},) * 2)\n"
-    assert pooled(name, **{when: limit}) == said
+    assert pooled(PROGRAMS[name], **{when: limit}) == said

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.preloading import compiled
+from tests import preloading
 from tests.trust.campaign import run
 
 #: Refuses mappings at chosen addresses above what the program has itself, as a kernel with 39 bits of address would.
@@ -37,7 +37,7 @@ void *mmap(void *at, size_t size, int prot, int flags, int file, off_t offset) {
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(REFUSES, tmp_path_factory.mktemp("shim") / "refuses.so")
+    return preloading.shim(REFUSES, tmp_path_factory.mktemp("shim") / "refuses.so")
 
 
 @pytest.mark.parametrize("way", ["no such address", "hint alone"])

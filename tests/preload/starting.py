@@ -1,15 +1,11 @@
 """Compiles C programs and starts them with the library preloaded."""
 
 import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from firsttouch.tools import preload
-from tests.programs import Finished, execute, quiet
+from tests.programs import Finished, compiled, execute, quiet
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -21,21 +17,12 @@ class Bench:
         self.folder = folder
 
     def compiled(self, name: str, *options: str) -> str:
-        """The program of a source file; the test is skipped where it can't be compiled that way."""
-        compiler = shutil.which("gcc")
-        if compiler is None:
-            pytest.skip("no gcc")
+        """The program of a source file."""
         path = self.folder / "-".join([name, *(option.strip("-").replace("/", "_") for option in options)])
         if not path.exists():
             # Without what the compiler knows of malloc and free: that free keeps errno, for example.
-            flags = ["-O1", "-Wall", "-fno-builtin", "-Wno-free-nonheap-object", "-rdynamic", *options]
-            source = str(PROGRAMS / f"{name}.c")
-            done = subprocess.run(
-                [compiler, *flags, source, "-o", str(path), "-lpthread"], capture_output=True, text=True
-            )
-            if done.returncode and any(option.startswith("-fsanitize") for option in options):
-                pytest.skip(f"gcc {' '.join(options)} does not work here")
-            assert (done.returncode, done.stderr) == (0, "")
+            flags = ["-O1", "-fno-builtin", "-Wno-free-nonheap-object", "-rdynamic", *options]
+            compiled(path, *flags, PROGRAMS / f"{name}.c", "-lpthread", compiler="gcc")
         return str(path)
 
 

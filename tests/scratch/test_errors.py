@@ -70,31 +70,6 @@ def test_what_a_scope_can_not_give(place: Any, ask: Callable[[Any], Any], error:
     assert buffer.used == 0
 
 
-def fill_up(kept: Kept, scope: Any) -> None:
-    for _ in range(100):
-        kept.make(30_000, scope.empty)
-
-
-def test_limits_are_kept_and_said() -> None:
-    buffer, kept = ft.ScratchBuffer("256 KiB", ft.limited(ft.pool(), "1 MiB")), Kept()
-    with ft.scratch(buffer) as s:
-        with pytest.raises(MemoryError) as error:
-            fill_up(kept, s)
-        assert "30000" in str(error.value).replace(",", "") or "29.3 KiB" in str(error.value)
-        assert "1048576" in str(error.value) or "1 MiB" in str(error.value) or "1.0 MiB" in str(error.value)
-        assert buffer.capacity <= 1 << 20
-        assert len(kept) >= 20
-        with pytest.raises(MemoryError):
-            np.ones(2 << 20, np.uint8)
-        kept.arrays.pop()
-        kept.make(30_000, s.empty)
-    assert kept.intact()
-    kept.clear()
-    assert buffer.used == 0
-    with ft.scratch(buffer):
-        np.ones(30_000)
-
-
 def test_classes_that_are_only_given_out() -> None:
     for kind in (ft.buffers.Scope, ft.buffers.Buffer):
         with pytest.raises(TypeError):

@@ -33,7 +33,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed (default: the time)")
     parser.add_argument("--steps", type=int, default=LENGTH, help=f"steps of each program (default: {LENGTH:,})")
     parser.add_argument("--only", type=numbers, metavar="N,N...", help="the numbers of the steps to run")
-    parser.add_argument("--go-on", action="store_true", help="go on after a failure")
     parser.add_argument("--shrink", type=float, default=300, help="seconds to look for fewer steps (default: 300)")
     parser.add_argument("--progress", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, default=math.inf, help=argparse.SUPPRESS)
@@ -41,7 +40,7 @@ def main() -> int:
     if given.seconds is None:
         return one(given.seed, given.steps, given.only, given.progress, given.until)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # as of `timeout`: the programs end, too
-    done = campaign(given.seconds, given.seed, given.steps, given.shrink, given.go_on)
+    done = campaign(given.seconds, given.seed, given.steps, given.shrink)
     found = f"failed: seeds {', '.join(map(str, done.failed))}" if done.failed else "nothing"
     did = f"{done.programs:,} programs, {done.steps:,} steps, {done.hours:.2f} processor-hours"
     print(f"{did}, in {done.seconds:.0f} s from seed {given.seed} on; found: {found}")

@@ -117,8 +117,8 @@ class Campaign:
         return (spent.ru_utime + spent.ru_stime) / 3600
 
 
-def campaign(seconds: float, first: int, count: int, shrink: float, go_on: bool) -> Campaign:
-    """Run seed after seed until the time is up or, unless told to go on, one fails.
+def campaign(seconds: float, first: int, count: int, shrink: float) -> Campaign:
+    """Run seed after seed until the time is up or one fails.
 
     As programs wait now and then, one more runs than there are processors.
     """
@@ -135,8 +135,7 @@ def campaign(seconds: float, first: int, count: int, shrink: float, go_on: bool)
                 done.seconds = time.monotonic() - began
             if ended.failure:
                 done.failed.append(seed)
-                if not go_on:
-                    stop.set()
+                stop.set()
                 _tell(seed, count, ended, f"after {done.seconds:.0f} s and {done.steps} steps", shrink)
 
     workers = len(os.sched_getaffinity(0)) + 1

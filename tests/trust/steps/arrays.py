@@ -150,14 +150,6 @@ def handed_over(world: World, random: Random) -> None:
             world.arrays.append(world.handed.pop(0))
 
 
-def copied(world: World, random: Random) -> None:
-    """Copies by NumPy, in the memory of the current allocator."""
-    if filled := world.any(random):
-        again = np.copy(filled.array)
-        if filled.array.flags.c_contiguous:
-            Filled(again, filled.place, f"{filled.made}, then copied").check()
-
-
 def temporaries(world: World, random: Random) -> None:
     a = np.arange(world.size(random) // 8 + 1, dtype=float)
     for _ in range(random.randrange(1, 6)):

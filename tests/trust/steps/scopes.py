@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -26,23 +25,6 @@ def use(world: World, random: Random) -> None:
         if random.random() < 0.3:
             use(world, random)
         temporaries(world, random)
-
-
-def use_out_of_order(world: World, random: Random) -> None:
-    """Blocks that end in the wrong order, as generators end them."""
-
-    def pieces(chosen: Any) -> Iterator[None]:
-        with ft.use(chosen):
-            make(world, random)
-            yield
-            make(world, random)
-
-    open_ = [pieces(world.allocator(random)) for _ in range(3)]
-    for each in open_:
-        next(each)
-    random.shuffle(open_)
-    for each in open_:
-        list(each)
 
 
 def tasks(world: World, random: Random) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -14,31 +15,23 @@ from tests.trust.content import Filled
 from tests.trust.world import World
 
 
-def whole(world: World, random: Random) -> Filled | None:
-    """Return an array whose bytes a pickle keeps: NumPy's swaps those that are not in this machine's order."""
-    filled = world.any(random)
-    return filled if filled and filled.array.flags.c_contiguous and filled.array.dtype.isnative else None
-
-
-def pickled(world: World, random: Random) -> None:
-    if filled := whole(world, random):
-        again = pickle.loads(pickle.dumps(filled.array, protocol=random.choice((2, 4, 5))))
-        Filled(again, filled.place, f"{filled.made}, then pickled").check()
-
-
-def deep_copied(world: World, random: Random) -> None:
-    filled = world.any(random)
-    if filled and filled.array.flags.c_contiguous:
-        again = copy.deepcopy({"a": filled.array})["a"]
-        Filled(again, filled.place, f"{filled.made}, then copied deeply").check()
-
-
-def out_of_band(world: World, random: Random) -> None:
-    """Pickles of protocol 5 whose buffers stay where they are."""
-    if filled := whole(world, random):
-        buffers: list[pickle.PickleBuffer] = []
-        text = pickle.dumps(filled.array, protocol=5, buffer_callback=buffers.append)
-        Filled(pickle.loads(text, buffers=buffers), filled.place, f"{filled.made}, then pickled").check()
+def copied(world: World, random: Random) -> None:
+    """Copies by NumPy and by pickles, of which those out of band leave the buffers where they are."""
+    filled, buffers = world.any(random), list[pickle.PickleBuffer]()
+    if not filled or not filled.array.flags.c_contiguous:
+        return
+    array = filled.array
+    ways: dict[str, Callable[[], np.ndarray]] = {
+        "copied": lambda: np.copy(array),
+        "copied deeply": lambda: copy.deepcopy({"a": array})["a"],
+        "pickled": lambda: pickle.loads(pickle.dumps(array, protocol=random.choice((2, 4, 5)))),
+        "pickled out of band": lambda: pickle.loads(
+            pickle.dumps(array, protocol=5, buffer_callback=buffers.append), buffers=buffers
+        ),
+    }
+    # A pickle of NumPy's swaps bytes that are not in this machine's order.
+    way = random.choice(list(ways) if array.dtype.isnative else list(ways)[:2])
+    Filled(ways[way](), filled.place, f"{filled.made}, then {way}").check()
 
 
 def shared(world: World, random: Random) -> None:
