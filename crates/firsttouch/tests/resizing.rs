@@ -124,11 +124,11 @@ fn a_move_that_the_system_refuses_loses_nothing() {
 #[cfg(target_os = "linux")] // alone moves pages
 #[allow(unsafe_code)] // Safety: pages that were mapped for one test are written by it.
 fn pages_that_were_moved_before_a_refusal_come_back() {
-    use firsttouch::os::{commit, map_anywhere, page_size, remap, unmap};
+    use firsttouch::os::{commit, map_aligned, page_size, remap, unmap};
     use std::ptr::with_exposed_provenance_mut;
     alone("pages_that_were_moved_before_a_refusal_come_back", || {
         let size = 16 * page_size();
-        let (from, to) = (map_anywhere(size).unwrap(), map_anywhere(size).unwrap());
+        let [from, to] = [(); 2].map(|()| map_aligned(size, page_size(), None).unwrap());
         let page = |base: usize, page: usize| with_exposed_provenance_mut::<u8>(base + page * page_size());
         // SAFETY: both were mapped for this test alone.
         unsafe {
