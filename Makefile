@@ -79,7 +79,7 @@ numpys free-threaded: .venv/installed ; @UV='$(UV)' NUMPYS='$(NUMPYS)' .ci/other
 demo: .venv-release/installed ## a real program, plainly and under firsttouch run
 	@.venv-release/bin/python -m demo --rounds $(ROUNDS)
 docs: .venv-release/lab .venv-release/installed ## the documentation, in target/docs
-	@rm -rf docs/reference/api && $(STEP) documentation 'PATH="$$PWD/.venv-release/bin:$$PATH" sphinx-build --quiet --fail-on-warning --keep-going docs target/docs'
+	@rm -rf docs/reference/api target/docs && $(STEP) documentation 'PATH="$$PWD/.venv-release/bin:$$PATH" sphinx-build --quiet --fail-on-warning --keep-going docs target/docs'
 preload: ## the library behind `firsttouch run PROGRAM`, for use in this checkout
 	@$(STEP) $@ 'cargo build --quiet --locked --release --package firsttouch-preload'
 	install -D target/release/libfirsttouch_preload.so -t python/firsttouch/_lib

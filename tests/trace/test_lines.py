@@ -270,6 +270,7 @@ def test_advice_is_a_range(gain: tuple[float, float], verdict: str, said: str) -
     found = advise.conclusion(trace, "a.py -n 3")
     assert found.startswith(said)
     assert found.endswith(": firsttouch run a.py -n 3") == (verdict == "certain")
+    assert advise.conclusion({**trace, "children_seconds": 6.5}, "a.py").startswith("not known, as most of the work")
 
 
 def test_no_advice_where_the_record_was_lost(firsttouch: Start) -> None:

@@ -76,11 +76,11 @@ def _beside(pool: Row, glibc: Row, noise: Estimate) -> list[str]:
     if difference(speedup(pool.runs, glibc.runs), noise) == "slower":
         return []
     own, theirs = (middle(row, "peak_bytes") for row in (pool, glibc))
-    given = [f"a peak of {units.size(round(own))} instead of {units.size(round(theirs))}"] if own < theirs else []
+    given = [f"has a peak of {units.size(round(own))} instead of {units.size(round(theirs))}"] if own < theirs else []
     if pool.left and pool.left < min(own, theirs):
-        given.append(f"{units.size(pool.left)} left of it at the end")
-    given.append(f"none of its {units.count(len(glibc.contender.environment), 'environment variable')}")
-    return [f"What {pool.contender.name} gives that it does not: {units.listed(given)}."]
+        given.append(f"keeps {units.size(pool.left)} of it at the end")
+    given.append(f"needs none of its {units.count(len(glibc.contender.environment), 'environment variable')}")
+    return [f"Unlike it, {pool.contender.name} {units.listed(given)}."]
 
 
 def _by_processor_time(outcome: Outcome, told: dict[str, str]) -> list[str]:

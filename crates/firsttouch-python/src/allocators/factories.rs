@@ -303,12 +303,11 @@ pub fn did_you_mean(word: &Bound<'_, PyString>, known: Vec<String>) -> String {
 ///
 /// Examples
 /// --------
-/// >>> import ctypes
-/// >>> libc = ctypes.CDLL(None)
-/// >>> hook = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-/// >>> allocate = hook(lambda context, size: None)  # always out of memory
-/// >>> release = ctypes.cast(libc.free, ctypes.c_void_p).value
-/// >>> a = ft.allocators.from_functions(malloc=ctypes.cast(allocate, ctypes.c_void_p).value, free=release)
+/// >>> from ctypes import CFUNCTYPE, c_size_t, c_void_p, cast
+/// >>> malloc = CFUNCTYPE(c_void_p, c_void_p, c_size_t)(lambda context, size: None)  # always out of memory
+/// >>> free = CFUNCTYPE(None, c_void_p, c_void_p, c_size_t)(lambda context, block, size: None)
+/// >>> address = lambda function: cast(function, c_void_p).value
+/// >>> a = ft.allocators.from_functions(malloc=address(malloc), free=address(free))
 /// >>> try:
 /// ...     a.empty(1000)
 /// ... except MemoryError as error:
