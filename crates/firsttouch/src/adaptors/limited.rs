@@ -303,7 +303,8 @@ impl Limited {
 
     /// Whether an interpreter may have so many bytes beyond the budget, which may have become less than what is in use.
     fn overdraws(&self, more: usize, asked: usize) -> bool {
-        let next = |sum: usize| Some(sum + more).filter(|_| sum + asked.saturating_mul(SPARE_PART) <= SPARE);
+        let wanted = asked.saturating_mul(SPARE_PART);
+        let next = |sum: usize| sum.checked_add(more).filter(|_| sum.saturating_add(wanted) <= SPARE);
         self.overdrawn.fetch_update(Relaxed, Relaxed, next).is_ok()
     }
 

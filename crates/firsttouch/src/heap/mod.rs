@@ -19,6 +19,7 @@ use crate::heap::segment::{Fresh, Occupant, PageKind, UNMAPPED, huge_page};
 use crate::os::{self, Errno};
 use crate::sync::lock::{Guard, Lock};
 pub use purging::map_anew;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Bytes of memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,6 +94,12 @@ impl Heap {
     /// # Safety
     /// Nobody uses the span meanwhile.
     pub(crate) unsafe fn carry(&self, from: Span, bytes: usize, align: usize, fresh: Fresh) -> Option<(Span, usize)> {
+        // Once the system has refused, it is not asked again, as each question costs the pages of a target: Linux moves none before
+        // 5.7, and before 6.17 none that lie in several mappings, as those of a block that was moved and grew.
+        static REFUSES: AtomicBool = AtomicBool::new(false);
+        if REFUSES.load(Relaxed) {
+            return None;
+        }
         // Huge pages stay whole where they come to lie as before.
         let align = if from.address().is_multiple_of(huge_page()) { align.max(huge_page()) } else { align };
         let (to, dirty) = self.take_or_grow(from.kind(), bytes, align, fresh).ok()?;
@@ -107,6 +114,7 @@ impl Heap {
             self.give_back(from);
             return Some((to, dirty));
         }
+        REFUSES.store(true, Relaxed);
         let mut region = self.region(to.kind());
         if has_hole {
             to.segment.ages(to.start, from.len).fill(UNMAPPED);

@@ -399,10 +399,13 @@ impl Segment {
 
     /// Calls `visit` with the start and length of every run of units among `len` units from `start` that are mapped or not.
     pub(crate) fn each_run(&self, start: u32, len: u32, mut visit: impl FnMut(u32, u32, bool)) {
-        let mut at = start;
-        for run in self.ages(start, len).chunk_by(|&a, &b| (a == UNMAPPED) == (b == UNMAPPED)) {
-            visit(at, run.len() as u32, run[0] != UNMAPPED);
-            at += run.len() as u32;
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            let ages = self.ages(at, end - at); // not borrowed any more when `visit` looks at them
+            let is_mapped = ages[0] != UNMAPPED;
+            let run = ages.iter().take_while(|&&age| (age != UNMAPPED) == is_mapped).count() as u32;
+            visit(at, run, is_mapped);
+            at += run;
         }
     }
 }

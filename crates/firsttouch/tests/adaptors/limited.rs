@@ -47,6 +47,16 @@ fn to_the_byte() {
     }
 }
 
+/// What an interpreter may have beyond the budget is little, whatever it asks for.
+#[test]
+fn an_overdraft_is_no_hole() {
+    let limited = Limited::new(Pool::new(Options::default()), BUDGET);
+    let _all = Held::filled(&*limited, BUDGET, 1);
+    let overdrawn = |size| Held::new(&*limited, Request::bytes(size).of_interpreter());
+    let _little = overdrawn(100_000).unwrap();
+    assert!(matches!(overdrawn(1 << 59).map(Held::leak).unwrap_err().limit, Limit::Budget { .. }));
+}
+
 #[test]
 fn the_error_says_all() {
     alone("limited::the_error_says_all", || {
