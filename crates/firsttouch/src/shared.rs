@@ -116,7 +116,8 @@ impl Shared {
     pub fn open(handle: &Handle, write: bool) -> Result<Self, Errno> {
         enter();
         let file = handle.find()?;
-        // Nothing lies behind the tickets. Where they would lie before the file's end, they would be settled in the memory.
+        // The file ends with its tickets, so a size that leads to them is right. Another would settle a ticket in the memory, or
+        // map tickets as memory.
         let behind = round_up(handle.size, BOUNDARY).ok_or(Errno::INVALID)? + BOUNDARY;
         if let Ok(address) = os::map_file(&file, behind, 1, false) {
             // SAFETY: it was just mapped and is not in use.
@@ -125,15 +126,19 @@ impl Shared {
         }
         let address = os::map_file(&file, 0, handle.size, write)?;
         let opened = Self { file: Some(file), token: handle.token.clone(), address, size: handle.size, write };
-        opened.settle(handle.ticket);
+        opened.settle(handle.ticket)?;
         Ok(opened)
     }
 
-    /// Settles the ticket of a handle of this memory, which has arrived. If that fails, the sender waits until it expires.
-    pub fn settle(&self, ticket: u32) {
-        if let Some(Ok(tickets)) = self.file.as_ref().map(|file| Tickets::of(file, self.size)) {
-            tickets.place(ticket).store(1, Relaxed);
+    /// Settles the ticket of a handle of this memory, which has arrived.
+    ///
+    /// # Errors
+    /// If the tickets cannot be mapped. The sender then waits until the ticket expires.
+    pub fn settle(&self, ticket: u32) -> Result<(), Errno> {
+        if let Some(file) = &self.file {
+            Tickets::of(file, self.size)?.place(ticket).store(1, Relaxed);
         }
+        Ok(())
     }
 
     /// Returns a handle. Until this memory is dropped it can be opened any number of times; after that once, for a

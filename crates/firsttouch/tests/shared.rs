@@ -24,6 +24,10 @@ fn a_handle_has_to_fit_its_file() {
     assert_eq!(Shared::open(&handle, true).map(|opened| opened.size()), Ok(shared.size()));
     let handle = new(200_000).handle().expect("a handle");
     assert_eq!(refused(&Handle { size: 4096, ..handle }), Errno::INVALID, "its ticket would lie within the memory");
+    let shared = new(64 << 10);
+    let handle = shared.handle().expect("a handle");
+    let size = handle.size + 4096;
+    assert_eq!(refused(&Handle { size, ..handle }), Errno::INVALID, "tickets would be memory");
 }
 
 #[test]
