@@ -57,10 +57,6 @@ def set_up(random: Random) -> tuple[World, str]:
         resource.setrlimit(resource.RLIMIT_AS, (used + room, -1))
         world.tolerant = world.cramped = True
         told.append(f"{room >> 20} MiB of address space")
-    if random.random() < 0.2:
-        small = random.choice((0, 1024, 65536))
-        _firsttouch.set_small_limit(small)
-        told.append(f"a small limit of {small}")
     if random.random() < 0.1:
         world.tolerant = True
         told.append("allocators that refuse")

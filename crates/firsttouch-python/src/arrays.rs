@@ -65,20 +65,20 @@ fn short<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = allocator.py();
     let numpy = NumPy::get(py)?;
-    let Some((shape, dtype)) = plain(numpy, by_place, by_name) else { return Ok(None) };
+    let Some((shape, (dtype, item_size))) = plain(numpy, by_place, by_name) else { return Ok(None) };
     let capsule = capsules::named(py, allocator.get())?;
-    let (Some(handler), Some(bytes)) = (capsules::handler(capsule)?, bytes(&shape, dtype.size)) else {
+    let (Some(handler), Some(bytes)) = (capsules::handler(capsule)?, bytes(&shape, item_size)) else {
         return Ok(None);
     };
     let ctx = handler.ctx();
-    drop(custom::kept_error()); // of an earlier allocation whose caller did not take it
+    drop(custom::kept_error(py)); // of an earlier allocation whose caller did not take it
     // SAFETY: the functions are the handler's own, and the block is owned by the array or freed by them.
     unsafe {
         let data = if zeroed { handler::calloc(ctx, bytes, 1) } else { handler::malloc(ctx, bytes) };
         if data.is_null() {
-            return custom::kept_error().map_or(Ok(None), Err); // a custom allocator is called once
+            return custom::kept_error(py).map_or(Ok(None), Err); // a custom allocator is called once
         }
-        let array = numpy.owning(&shape, &dtype.object, data, capsule);
+        let array = numpy.owning(&shape, &dtype, data, capsule);
         match &array {
             Ok(_) => track(data, bytes),
             Err(_) => handler::free(ctx, data, bytes),

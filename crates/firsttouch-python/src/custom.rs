@@ -7,24 +7,25 @@
 #![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::gil;
+use crate::python::gil::{self, thread_dict};
 use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
 use firsttouch::ledger::Ledger;
 use firsttouch::owners;
 use firsttouch::size::Bytes;
+use firsttouch::sync::lock::Lock;
 use pyo3::exceptions::PyRecursionError;
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::types::{PyInt, PyString};
+use pyo3::{ffi, intern};
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// An object with `allocate` and `deallocate`, kept by its allocator and by blocks that wait for delivery.
 struct PythonAllocator {
@@ -45,7 +46,7 @@ impl CustomAllocator {
     fn ask(&self, py: Python<'_>, request: Request) -> PyResult<NonNull<u8>> {
         let PythonAllocator { object, name } = self.object.as_ref();
         let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
-        let _running = RunningCall::enter(&self.object)?;
+        let _running = RunningCall::enter(name)?;
         let given = gil::call_method(object.bind(py), "allocate", (size, align, zeroed))?;
         let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
         let number = given.cast_exact::<PyInt>().ok().and_then(|given| given.extract().ok());
@@ -74,11 +75,12 @@ impl CustomAllocator {
 
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
         // NumPy makes an error of its own of a refusal within `allocate`.
-        let within = error.cause(py).or_else(kept_error).filter(|within| within.is_instance_of::<PyRecursionError>(py));
+        let within =
+            error.cause(py).or_else(|| kept_error(py)).filter(|within| within.is_instance_of::<PyRecursionError>(py));
         let error = within.unwrap_or(error);
         let failed = AllocError::new(request.size(), Limit::Upstream);
         failure::explain(failed, format!("cannot allocate {}: {}: {error}", Bytes(request.size()), self.object.name));
-        keep_error(error.clone_ref(py));
+        keep_error(py, error);
         failed
     }
 }
@@ -94,7 +96,7 @@ unsafe impl Allocator for CustomAllocator {
         request.check().inspect_err(|&error| failure::remember(error))?;
         let attached = Python::try_attach(|py| {
             deliver(py);
-            drop(kept_error()); // of an earlier request, whose caller did not take it
+            drop(kept_error(py)); // of an earlier request, whose caller did not take it
             let address = self.ask(py, request).map_err(|error| self.refused(py, request, error))?;
             self.ledger.enter(address, request.size(), request.size())?;
             Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
@@ -140,7 +142,7 @@ pub fn stands_on_python(allocator: &Arc<dyn Allocator>) -> bool {
 }
 
 /// The allocators that live, by the addresses of their objects.
-static LIVING: Mutex<Vec<(usize, Weak<CustomAllocator>)>> = Mutex::new(Vec::new());
+static LIVING: Lock<Vec<(usize, Weak<CustomAllocator>)>> = Lock::new(Vec::new());
 
 /// The allocator of an object with `allocate` and `deallocate`: the same while anyone has it.
 #[pyfunction]
@@ -153,7 +155,7 @@ pub fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     let expression = candidate.repr()?.to_string();
     let object = Arc::new(PythonAllocator { object: candidate.clone().unbind(), name });
     let made = Arc::new(CustomAllocator { object, expression, ledger: Ledger::new() });
-    let mut all = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = LIVING.lock();
     all.retain(|(_, each)| each.strong_count() > 0);
     all.push((candidate.as_ptr() as usize, Arc::downgrade(&made)));
     drop(all);
@@ -161,64 +163,75 @@ pub fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
 }
 
 fn living(candidate: &Bound<'_, PyAny>) -> Option<Arc<CustomAllocator>> {
-    let all = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = LIVING.lock();
     // A living allocator keeps its object, so that no other one has its address. Others are not upgraded: to be the last
     // to drop one would run code of Python with the lock held.
     all.iter().filter(|(address, _)| *address == candidate.as_ptr() as usize).find_map(|(_, each)| each.upgrade())
 }
 
+// What a thread has here is dropped by Python or by nobody: glibc ends the process where it has no memory to note that a thread
+// has a value of Rust's to drop.
+
 thread_local! {
-    /// The objects whose `allocate` runs in this thread, by their addresses.
-    static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// Calls of `allocate` that run in this thread, each within the one before.
+    static RUNNING: Cell<usize> = const { Cell::new(0) };
+    /// Whether the thread's dictionary has an exception.
+    static HAS_ERROR: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is delivering.
+    static IS_DELIVERING: Cell<bool> = const { Cell::new(false) };
 }
+
+/// More of them are those of an allocator that serves itself: Python counts no native frames. (A pool asks twice, so that each
+/// call may cause two.)
+const MAX_RUNNING: usize = 4;
 
 /// A call of Python's `allocate` that runs in this thread.
 struct RunningCall;
 
 impl RunningCall {
-    /// A `RecursionError` where one of this object runs already: it would go on without end, with native frames that Python
-    /// does not count.
-    fn enter(to: &PythonAllocator) -> PyResult<Self> {
-        let address = to.object.as_ptr() as usize;
-        RUNNING.with_borrow_mut(|running| {
-            if running.contains(&address) {
-                return Err(PyRecursionError::new_err(format!(
-                    "{}.allocate() makes arrays on the allocator that it serves, which calls it again, without end",
-                    to.name
-                )));
-            }
-            running.push(address);
-            Ok(Self)
-        })
+    fn enter(name: &str) -> PyResult<Self> {
+        if RUNNING.get() == MAX_RUNNING {
+            return Err(PyRecursionError::new_err(format!(
+                "{name}.allocate() makes arrays on the allocator that it serves, which calls it again, without end"
+            )));
+        }
+        RUNNING.set(RUNNING.get() + 1);
+        Ok(Self)
     }
 }
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        RUNNING.with_borrow_mut(Vec::pop);
+        RUNNING.set(RUNNING.get() - 1);
     }
 }
 
-thread_local! {
-    /// What the last failing `allocate` of this thread raised.
-    static ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+/// Where the thread's dictionary has the exception.
+pub fn error_key(py: Python<'_>) -> &Bound<'_, PyString> {
+    intern!(py, "firsttouch.error")
 }
 
-/// Keeps the exception of an allocation of this thread for whoever requested it.
-pub fn keep_error(error: PyErr) {
-    let before = ERROR.with(|last| last.borrow_mut().replace(error));
-    drop(before); // no borrow lives: its end may run code that comes back here
+/// Keeps the exception of an allocation of this thread for whoever requested it, if there is memory.
+fn keep_error(py: Python<'_>, error: PyErr) {
+    let kept = thread_dict(py).and_then(|dict| dict.set_item(error_key(py), error.into_value(py)));
+    HAS_ERROR.set(kept.is_ok());
 }
 
 /// The exception that was kept, once: the caller raises it.
-pub fn kept_error() -> Option<PyErr> {
-    ERROR.with(|last| last.borrow_mut().take())
+pub fn kept_error(py: Python<'_>) -> Option<PyErr> {
+    if !HAS_ERROR.replace(false) {
+        return None;
+    }
+    let dict = thread_dict(py).ok()?;
+    let error = dict.get_item(error_key(py)).ok()??;
+    let _ = dict.del_item(error_key(py));
+    Some(PyErr::from_value(error))
 }
 
 /// The same, for Python.
 #[pyfunction]
 pub fn take_error(py: Python<'_>) -> Option<Py<PyAny>> {
-    kept_error().map(|error| error.into_value(py).into_any())
+    kept_error(py).map(|error| error.into_value(py).into_any())
 }
 
 /// A block on its way back.
@@ -228,14 +241,9 @@ struct ReturnedBlock {
     nbytes: usize,
 }
 
-static WAITING: Mutex<Vec<ReturnedBlock>> = Mutex::new(Vec::new());
+static WAITING: Lock<Vec<ReturnedBlock>> = Lock::new(Vec::new());
 /// Whether the interpreter was asked to deliver.
 static IS_PENDING: AtomicBool = AtomicBool::new(false);
-
-thread_local! {
-    /// Whether this thread is delivering.
-    static IS_DELIVERING: Cell<bool> = const { Cell::new(false) };
-}
 
 /// How often a delivery looks for blocks that came meanwhile. A `deallocate` that itself makes arrays on its allocator always
 /// finds more.
@@ -248,7 +256,7 @@ pub fn deliver(py: Python<'_>) {
         return; // an array that `deallocate` makes: whoever called that goes on with what waits
     }
     for _ in 0..MAX_ROUNDS {
-        let waiting = std::mem::take(&mut *WAITING.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = std::mem::take(&mut *WAITING.lock());
         if waiting.is_empty() {
             break;
         }
@@ -273,7 +281,7 @@ extern "C" fn deliver_later(_: *mut c_void) -> c_int {
 /// Queues a block that an array gave back, from any thread.
 fn give_back(returned: ReturnedBlock) {
     {
-        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = WAITING.lock();
         if waiting.try_reserve(1).is_err() {
             return; // freeing cannot fail: without memory to queue the block, it leaks
         }

@@ -1,8 +1,8 @@
 //! The Python module of firsttouch: it translates between Python, NumPy and the core, and decides nothing.
 //!
-//! The rooms, from the bottom; each uses only those before it:
+//! The modules, from the bottom; each uses only those before it:
 //!
-//! | room | |
+//! | module | |
 //! |---|---|
 //! | [`python`] | errors that survive without memory, the GIL, callbacks of the package, call sites |
 //! | [`numpy`] | the C interface, tracemalloc |
@@ -44,6 +44,7 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
     functions.map_or(Ok(()), |functions| python::add(py, functions))?;
     call_sites::look_up(py);
     scratch::scope::look_up(py)?;
+    custom::error_key(py);
     let _ = NumPy::get(py); // if NumPy is not supported, the error occurs when it is needed
     Ok(())
 }
@@ -61,7 +62,7 @@ mod _firsttouch {
         custom::{deliver, own, take_error},
         faults::{overruns, watch_faults},
         handlers::capsules::{accepts, current, enter, get_allocator, leave},
-        handlers::front::{arrays_only, install, is_installed, set_small_limit, uninstall},
+        handlers::front::{arrays_only, install, is_installed, uninstall},
         inspection::{inspect, pagemap},
         numba::{NumbaBuffers, numba_failure, numba_setup},
         placement::{current_node, highest_node, migrate_range, numa_nodes, receipt_of, touch_range},

@@ -3,16 +3,14 @@
 
 #![allow(unsafe_code)] // Safety: NumPy's binary interface 2, whose number is checked before anything is read.
 
-use crate::python::gil::Once;
 use crate::python::symbol;
-use crate::python::values::UnsupportedError;
+use crate::python::values::{UnsupportedError, out_of_memory};
 use firsttouch::os;
+use firsttouch::sync::First;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 
 /// The name of every handler's capsule (NEP 49).
 pub const CAPSULE: &CStr = c"mem_handler";
@@ -65,11 +63,8 @@ struct RawDescr {
     item_size: isize,
 }
 
-/// A dtype of numbers, and bytes of an item.
-pub struct PlainDtype<'py> {
-    pub object: Bound<'py, PyAny>,
-    pub size: usize,
-}
+/// A dtype of numbers, and the bytes of an item.
+pub type PlainDtype<'py> = (Bound<'py, PyAny>, usize);
 
 /// NumPy's flags for an array that frees its data, and for one that may be written.
 const OWNDATA: c_int = 0x0004;
@@ -123,7 +118,7 @@ pub struct NumPy {
     /// Where NumPy's library lies in memory.
     library: *const c_void,
     /// NumPy's own default handler, as first seen.
-    own: OnceLock<(*const RawHandler, Functions)>,
+    own: First<(*const RawHandler, Functions)>,
 }
 
 // SAFETY: functions and objects that live as long as the process, used with the GIL held.
@@ -136,7 +131,7 @@ const TOKEN: usize = 64;
 
 /// Raises `MemoryError` where Python has no memory for a token. `PyContextVar_Set` does not check: without one it sets
 /// the variable and fails all the same, or dereferences null. Two, as a thread's first context may take one of them.
-fn room_for_token(py: Python<'_>) -> PyResult<()> {
+fn ensure_memory_for_token(py: Python<'_>) -> PyResult<()> {
     // SAFETY: the GIL is held, and `PyObject_Free` takes null.
     let found = unsafe {
         let (first, second) = (ffi::PyObject_Malloc(TOKEN), ffi::PyObject_Malloc(TOKEN));
@@ -145,12 +140,7 @@ fn room_for_token(py: Python<'_>) -> PyResult<()> {
         ffi::PyObject_Free(first);
         found
     };
-    if found {
-        return Ok(());
-    }
-    // SAFETY: as above; it sets the error from an object that Python keeps for this.
-    unsafe { ffi::PyErr_NoMemory() };
-    Err(PyErr::fetch(py))
+    if found { Ok(()) } else { Err(out_of_memory(py)) }
 }
 
 /// What stands in a slot of NumPy's table.
@@ -168,12 +158,8 @@ const FEATURES_2_0: c_uint = 0x12;
 impl NumPy {
     /// NumPy's interface, loaded once.
     pub fn get(py: Python<'_>) -> PyResult<&'static Self> {
-        static LOADED: PyOnceLock<NumPy> = PyOnceLock::new();
-        if LOADED.get(py).is_none() {
-            // Before the lock: under `firsttouch run` NumPy's first import calls `install`, which asks for this.
-            let _ = py.import("numpy");
-        }
-        LOADED.get_or_make(py, || Self::load(py))
+        static LOADED: First<NumPy> = First::new();
+        LOADED.get_or_try_init(|| Self::load(py).map(Box::new))
     }
 
     fn load(py: Python<'_>) -> PyResult<Self> {
@@ -205,23 +191,16 @@ impl NumPy {
                 set_handler: slot(table, 304),
                 get_handler: slot(table, 305),
                 default: *slot::<*const *mut ffi::PyObject>(table, 306),
-                own: OnceLock::new(),
+                own: First::new(),
             })
         }
     }
 
     /// NumPy's own default handler, whatever stands in its place now.
     pub fn own_handler(&self, py: Python<'_>) -> PyResult<&(*const RawHandler, Functions)> {
-        if let Some(found) = self.own.get() {
-            return Ok(found);
-        }
-        let found = self.default_handler(py, std::ptr::null());
+        let found = self.own.get_or_try_init(|| self.default_handler(py, std::ptr::null()).map(Box::new));
         // Another thread may have found it, and put the front there, meanwhile.
-        if let Some(found) = self.own.get() {
-            return Ok(found);
-        }
-        let found = found?;
-        Ok(self.own.get_or_init(|| found))
+        found.or_else(|error| self.own.get().ok_or(error))
     }
 
     /// What stands behind NumPy's default capsule: NumPy's own handler, or `front`.
@@ -277,7 +256,7 @@ impl NumPy {
 
     /// Makes `capsule` the current context's handler; the one before.
     pub fn set_current<'py>(&self, capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        room_for_token(capsule.py())?;
+        ensure_memory_for_token(capsule.py())?;
         // SAFETY: NumPy checks the capsule's name; the handlers outlive their capsules (`capsules.rs`).
         unsafe { Bound::from_owned_ptr_or_err(capsule.py(), (self.set_handler)(capsule.as_ptr())) }
     }
@@ -295,7 +274,7 @@ impl NumPy {
             let object = Bound::from_owned_ptr(py, found);
             let RawDescr { number, item_size, .. } = *found.cast::<RawDescr>();
             let is_plain = matches!(number, BOOL..=COMPLEX_LONG_DOUBLE | HALF);
-            is_plain.then_some(PlainDtype { object, size: item_size as usize })
+            is_plain.then_some((object, item_size as usize))
         }
     }
 
@@ -359,20 +338,17 @@ impl NumPy {
 /// NumPy's domain of tracemalloc (`NPY_TRACE_DOMAIN`).
 const TRACE_DOMAIN: c_uint = 389_047;
 
-type Track = unsafe extern "C" fn(c_uint, usize, usize) -> c_int;
-
 /// `PyTraceMalloc_Track`, which the stable interface leaves out but every CPython has.
-fn track_function() -> Option<Track> {
-    static FOUND: OnceLock<Option<Track>> = OnceLock::new();
-    // SAFETY: the symbol, where there is one, has had this type since CPython 3.7.
-    *FOUND.get_or_init(|| unsafe { symbol(c"PyTraceMalloc_Track") })
-}
+type Track = unsafe extern "C" fn(c_uint, usize, usize) -> c_int;
 
 /// Tells tracemalloc, where it listens, of a block of our constructors that an array owns. NumPy reports what it allocates
 /// itself, and the end of each.
 pub fn track(data: *mut c_void, bytes: usize) {
-    if let Some(track) = track_function() {
-        // SAFETY: the function takes any address, and is called with the GIL held.
-        unsafe { track(TRACE_DOMAIN, data as usize, bytes) };
+    static FOUND: First<Option<Track>> = First::new();
+    // SAFETY: the symbol, where there is one, has had this type since CPython 3.7; it takes any address, and the GIL is held.
+    unsafe {
+        if let Some(track) = FOUND.get_or_init(|| Box::new(symbol(c"PyTraceMalloc_Track"))) {
+            track(TRACE_DOMAIN, data as usize, bytes);
+        }
     }
 }

@@ -88,8 +88,7 @@ pub fn touch_range(py: Python<'_>, address: usize, nbytes: usize, write: bool, t
 /// Bytes that were moved, were in place, are not resident, could not be moved, and why.
 type MovedBytes = (usize, usize, usize, usize, Option<String>);
 
-/// Moves pages according to a policy. Returns the bytes that were moved, were in place, are not resident, could not be moved,
-/// and why.
+/// Moves pages according to a policy.
 #[pyfunction]
 pub fn migrate_range(py: Python<'_>, address: usize, nbytes: usize, numa: &Bound<'_, PyAny>) -> PyResult<MovedBytes> {
     let numa = factories::policy("numa", numa)?;

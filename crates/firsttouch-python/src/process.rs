@@ -2,21 +2,23 @@
 
 #![allow(unsafe_code)] // Safety: one call that registers a callback with Python.
 
-use crate::allocators::allocator::{PyAllocator, process_pool, small_limit};
+use crate::allocators::allocator::{PyAllocator, process_pool};
 use crate::handlers::front::installed;
 use crate::python::values::PyValueError;
+use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::allocator::Allocator;
 use firsttouch::failure;
 use firsttouch::heap::{c_library, purger};
 use firsttouch::os::{self, Call};
 use firsttouch::stats::Stats;
+use firsttouch::sync::lock::Lock;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The allocator that serves the process, or else its pool.
@@ -37,7 +39,7 @@ pub fn stats_of(allocator: Option<&PyAllocator>) -> Stats {
 #[pyo3(signature = (allocator=None))]
 pub fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for (name, value) in stats_of(allocator).figures().into_iter().chain([("small_limit", small_limit() as u64)]) {
+    for (name, value) in stats_of(allocator).figures().into_iter().chain([("small_limit", SMALL_LIMIT as u64)]) {
         dict.set_item(name, value)?;
     }
     Ok(dict)
@@ -71,7 +73,7 @@ pub fn last_failure() -> Option<(usize, &'static str, String)> {
 
 /// The frame that forked, and when to restart the purger at the latest: a fork that raises may never be seen to return. A
 /// child may find it locked.
-static FORKING: Mutex<Option<(usize, Instant)>> = Mutex::new(None);
+static FORKING: Lock<Option<(usize, Instant)>> = Lock::new(None);
 /// The program's own hooks may take so long.
 const HOOKS: Duration = Duration::from_secs(1);
 
@@ -84,7 +86,7 @@ fn frame() -> usize {
 /// Restarts the background purger, or asks again where Python still calls the program's own hooks, which have frames of their
 /// own: it counts threads after them.
 extern "C" fn resume(_: *mut c_void) -> c_int {
-    let forking = FORKING.try_lock().map_or(None, |forking| *forking);
+    let forking = FORKING.try_lock().and_then(|forking| *forking);
     let in_hooks = forking.is_some_and(|(forked, latest)| frame() != forked && Instant::now() < latest);
     // SAFETY: pending calls run attached to the interpreter.
     if !in_hooks || unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) } != 0 {
@@ -127,27 +129,27 @@ pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 // For tests: a system that refuses, and one with little room.
 
-const CALLS: [(&str, Call); 12] = [
-    ("map", Call::Map),
-    ("unmap", Call::Unmap),
-    ("discard", Call::Discard),
-    ("advise_huge", Call::AdviseHuge),
-    ("spawn", Call::Spawn),
-    ("resident", Call::Resident),
-    ("protect", Call::Protect),
-    ("open_pages", Call::OpenPages),
-    ("scan_pages", Call::ScanPages),
-    ("read_pages", Call::ReadPages),
-    ("nodes_of_pages", Call::NodesOfPages),
-    ("only_node", Call::OnlyNode),
-];
-
 /// Lets `passing` of the named system calls succeed, then `failing` of them fail. No names end that.
 #[pyfunction]
 #[pyo3(signature = (names, passing=0, failing=i64::MAX / 2))]
 pub fn fail_calls(names: Vec<String>, passing: i64, failing: i64) -> PyResult<()> {
+    use Call::*;
+    const CALLS: [Call; 12] = [
+        Map,
+        Unmap,
+        Discard,
+        AdviseHuge,
+        Spawn,
+        Resident,
+        Protect,
+        OpenPages,
+        ScanPages,
+        ReadPages,
+        NodesOfPages,
+        OnlyNode,
+    ];
     let find = |name: &String| {
-        let found = CALLS.iter().find(|(known, _)| known == name).map(|&(_, call)| call);
+        let found = CALLS.into_iter().find(|call| format!("{call:?}").eq_ignore_ascii_case(&name.replace('_', "")));
         found.ok_or_else(|| PyValueError::new_err(format!("no system call {name:?} can be made to fail")))
     };
     os::fail_after(&names.iter().map(find).collect::<PyResult<Vec<_>>>()?, passing, failing);

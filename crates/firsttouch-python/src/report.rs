@@ -1,8 +1,9 @@
 //! The report on a Python process: the start-up hook's facts, and the pool's figures.
 
-use crate::allocators::allocator::{PyAllocator, small_limit};
+use crate::allocators::allocator::PyAllocator;
 use crate::handlers::front::arrays_only;
 use crate::process::stats_of;
+use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::glibc::{self, Plainly};
 use firsttouch::heap::c_library;
 use firsttouch::os::{self, Usage};
@@ -78,7 +79,7 @@ pub fn report(
         allocator: allocator.map(|allocator| allocator.expression()),
         c_library: (c_library::returned() - start.returned, c_library::free()),
         arrays_only,
-        from: small_limit(),
+        from: SMALL_LIMIT,
         pool: pooled.then(|| now.since(&start.stats)),
         plainly: plainly.since(start.plainly),
         last_failure,

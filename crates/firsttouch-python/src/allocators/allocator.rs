@@ -1,18 +1,16 @@
 //! Allocators as Python objects, and the pool of the process.
 
-use crate::python::gil::Once;
 use crate::python::values::{PyRuntimeError, PyTypeError};
 use crate::scratch::scope::Opening;
-use firsttouch::adaptors::{Options, Pool, SMALL_LIMIT};
+use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::owners::{self, keeps_list};
 use firsttouch::scratch::Buffer;
+use firsttouch::sync::First;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use std::any::Any;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A source of memory for arrays, with NumPy's constructors as methods; ``repr`` is the expression that makes it.
 ///
@@ -37,14 +35,14 @@ pub struct PyAllocator {
     /// `None` stands for NumPy's own.
     native: Option<Arc<dyn Allocator>>,
     /// The capsule of its handler, once it was used.
-    capsule: PyOnceLock<Py<PyAny>>,
+    capsule: First<Py<PyAny>>,
     /// Of the object of a scope: new arrays need it to be open.
     opening: Option<Arc<Opening>>,
 }
 
 impl PyAllocator {
     fn new(native: Option<Arc<dyn Allocator>>) -> Self {
-        Self { native, capsule: PyOnceLock::new(), opening: None }
+        Self { native, capsule: First::new(), opening: None }
     }
 
     pub fn ours(allocator: Arc<dyn Allocator>) -> Self {
@@ -62,7 +60,7 @@ impl PyAllocator {
         Self::new(None)
     }
 
-    pub fn capsule(&self) -> &PyOnceLock<Py<PyAny>> {
+    pub fn capsule(&self) -> &First<Py<PyAny>> {
         &self.capsule
     }
 
@@ -168,29 +166,16 @@ pub fn numpy_default() -> PyAllocator {
     PyAllocator::numpy()
 }
 
-/// Requests below this many bytes stay with NumPy.
-static SMALL: AtomicUsize = AtomicUsize::new(SMALL_LIMIT);
-
-/// Requests below this many bytes stay with NumPy.
-pub fn small_limit() -> usize {
-    SMALL.load(Relaxed)
-}
-
-/// Changes that, for allocators that were not used yet.
-pub fn change_small_limit(nbytes: usize) {
-    SMALL.store(nbytes, Relaxed);
-}
-
 /// The process's own pool, made on first use and kept.
 pub fn process_pool() -> &'static Arc<dyn Allocator> {
-    static POOL: OnceLock<Arc<dyn Allocator>> = OnceLock::new();
-    POOL.get_or_init(|| Pool::new(Options::default()))
+    static POOL: First<Arc<dyn Allocator>> = First::new();
+    POOL.get_or_init(|| Box::new(Pool::new(Options::default())))
 }
 
 /// The process's own pool: one object, whose capsule all threads share.
 #[pyfunction]
 pub fn default_pool(py: Python<'_>) -> PyResult<Py<PyAllocator>> {
-    static ONE: PyOnceLock<Py<PyAllocator>> = PyOnceLock::new();
-    let make = || Py::new(py, PyAllocator::ours(process_pool().clone()));
-    ONE.get_or_make(py, make).map(|one| one.clone_ref(py))
+    static ONE: First<Py<PyAllocator>> = First::new();
+    let make = || Py::new(py, PyAllocator::ours(process_pool().clone())).map(Box::new);
+    ONE.get_or_try_init(make).map(|one| one.clone_ref(py))
 }

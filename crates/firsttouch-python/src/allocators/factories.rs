@@ -96,21 +96,24 @@ pub fn policy(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
 
 // ---- The functions of the declaration ------------------------------------------------------------------------------
 
-/// The objects of a call, by their place and then by their name, and the same as the core takes them.
-fn collect<'py>(
-    by_place: &Bound<'py, PyTuple>,
-    by_name: Option<&Bound<'py, PyDict>>,
-) -> PyResult<(Vec<Bound<'py, PyAny>>, Vec<Argument>)> {
-    let mut objects: Vec<_> = by_place.iter().collect();
-    let mut call = Vec::new();
-    for object in &objects {
-        call.push(Argument { name: None, value: given(object)? });
-    }
-    for (name, object) in by_name.iter().flat_map(|by_name| by_name.iter()) {
-        call.push(Argument { name: Some(name.extract::<String>()?.into()), value: given(&object)? });
-        objects.push(object);
-    }
-    Ok((objects, call))
+/// The arguments of a call as the core takes them, by their place and then by their name.
+fn arguments(
+    spec: &Spec,
+    by_place: &Bound<'_, PyTuple>,
+    by_name: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Vec<Argument>> {
+    let argument = |object: &Bound<'_, PyAny>, name: Option<String>, is_first: bool| {
+        let is_upstream = spec.is_adaptor() && name.as_ref().map_or(is_first, |name| name == "upstream");
+        let value = match given(object)? {
+            value @ (Value::None | Value::Text(_) | Value::Made(_)) => value,
+            _ if is_upstream => Value::Made(Made(upstream(object, &format!("{}()", spec.name))?)),
+            value => value,
+        };
+        PyResult::Ok(Argument { name: name.map(Into::into), value })
+    };
+    let by_place = by_place.iter().enumerate().map(|(at, object)| argument(&object, None, at == 0));
+    let by_name = by_name.iter().flat_map(|by_name| by_name.iter());
+    by_place.chain(by_name.map(|(name, object)| argument(&object, Some(name.extract()?), false))).collect()
 }
 
 /// What the core made, as an object.
@@ -140,19 +143,13 @@ fn annotations(kind: OptionKind) -> (String, String) {
 /// A function's signature, annotated for the stub or plain.
 fn signature(spec: &Spec, annotated: bool) -> String {
     let parameter = |option: &Opt| {
-        let (mut annotation, _) = annotations(option.kind);
-        let default = match &option.default {
-            DefaultValue::Required => None,
-            DefaultValue::Is(value) => Some(value.clone()),
-        };
-        if default == Some(Value::None) && !annotation.ends_with("None") {
-            annotation += " | None";
-        }
-        match (annotated, default) {
-            (true, Some(default)) => format!("{}: {annotation} = {default}", option.name),
-            (true, None) => format!("{}: {annotation}", option.name),
-            (false, Some(default)) => format!("{}={default}", option.name),
-            (false, None) => option.name.into(),
+        let (annotation, _) = annotations(option.kind);
+        let or_none = matches!(option.default, DefaultValue::Is(Value::None)) && !annotation.ends_with("None");
+        let annotation = format!(": {annotation}{}", if or_none { " | None" } else { "" });
+        let (annotation, equals) = if annotated { (&*annotation, " = ") } else { ("", "=") };
+        match &option.default {
+            DefaultValue::Required => format!("{}{annotation}", option.name),
+            DefaultValue::Is(value) => format!("{}{annotation}{equals}{value}", option.name),
         }
     };
     let mut parts: Vec<String> = spec.options.iter().map(parameter).collect();
@@ -218,18 +215,8 @@ fn functions<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
         let lasting = |text: String| CString::new(text).map(|text| &*Box::leak(text.into_boxed_c_str()));
         let (name, doc) = (lasting(spec.name.into())?, lasting(doc)?);
         let function = PyCFunction::new_closure(py, Some(name), Some(doc), move |by_place, by_name| {
-            let py = by_place.py();
-            ensure_memory(py)?;
-            let (objects, mut call) = collect(by_place, by_name)?;
-            let is_upstream = |at: usize, name: Option<&str>| name.map_or(at == 0, |name| name == "upstream");
-            for (at, argument) in call.iter_mut().enumerate().filter(|_| spec.is_adaptor()) {
-                let is_the_cores = matches!(argument.value, Value::None | Value::Text(_) | Value::Made(_));
-                if !is_the_cores && is_upstream(at, argument.name.as_deref()) {
-                    let caller = format!("{}()", spec.name);
-                    argument.value = Value::Made(Made(upstream(&objects[at], &caller)?));
-                }
-            }
-            made(factory::make(spec, &call))
+            ensure_memory(by_place.py())?;
+            made(factory::make(spec, &arguments(spec, by_place, by_name)?))
         })?;
         function.setattr("__module__", "firsttouch")?;
         module.add(spec.name, function)?;

@@ -2,15 +2,13 @@
 
 #![allow(unsafe_code)] // Safety: capsules own their handlers and are kept by the arrays made through them.
 
-use crate::allocators::allocator::{PyAllocator, process_pool, small_limit};
+use crate::allocators::allocator::{PyAllocator, process_pool};
 use crate::handlers::front::{ensure_front, installed};
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
 use crate::handlers::raw;
 use crate::numpy::{CAPSULE, NumPy, handler_in};
-use crate::python::gil::Once;
 use crate::python::values::{PyTypeError, ensure_memory};
 use crate::scratch::scope;
-use firsttouch::allocator::Allocator;
 use firsttouch::owners;
 use firsttouch::sync::First;
 use pyo3::ffi;
@@ -64,24 +62,19 @@ fn numpys(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// A pool leaves small arrays to NumPy, and so do adaptors on one; whoever names another allocator gets it for every size.
-pub fn small(allocator: &dyn Allocator) -> usize {
-    if allocator.small_limit() > 0 { small_limit() } else { 0 }
-}
-
 /// For a context, or for constructors that name the allocator.
 pub fn named<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
     allocator.ensure_open()?;
-    let made = allocator.capsule().get_or_make(py, || {
+    let made = allocator.capsule().get_or_try_init(|| {
         ensure_memory(py)?;
         let made = match allocator.native() {
             None => numpys(py),
             Some(native) => {
                 let &(_, next) = NumPy::get(py)?.own_handler(py)?;
-                around(py, Handler::new(Kind::Context, native.clone(), small(native.as_ref()), next))
+                around(py, Handler::new(Kind::Context, native.clone(), native.small_limit(), next))
             }
         };
-        made.map(Bound::unbind)
+        made.map(|made| Box::new(made.unbind()))
     })?;
     Ok(made.bind(py))
 }
@@ -216,7 +209,7 @@ fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>
 #[pyfunction]
 pub fn accepts(py: Python<'_>, allocator: &PyAllocator, array: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(made) = of_array(py, NumPy::get(py)?, array)? else { return Ok(false) };
-    let small = allocator.native().map_or(0, |native| small(native.as_ref()));
+    let small = allocator.native().map_or(0, |native| native.small_limit());
     let is_left_to_numpy = || PyResult::Ok(array.getattr("nbytes")?.extract::<usize>()? < small);
     Ok(made == *allocator || (made == PyAllocator::numpy() && is_left_to_numpy()?))
 }

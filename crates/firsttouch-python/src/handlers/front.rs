@@ -3,21 +3,21 @@
 
 #![allow(unsafe_code)] // Safety: one handler that lives for ever; a block's owner is told by its address (law 4).
 
-use crate::allocators::allocator::{PyAllocator, change_small_limit, process_pool};
+use crate::allocators::allocator::{PyAllocator, process_pool};
 use crate::custom::stands_on_python;
-use crate::handlers::capsules::small;
 use crate::handlers::handler::{Handler, Kind};
 use crate::handlers::raw;
 use crate::numpy::NumPy;
 use crate::python::values::{PyTypeError, ensure_memory};
 use firsttouch::allocator::Allocator;
 use firsttouch::heap::c_library;
+use firsttouch::sync::First;
 use firsttouch::sync::lock::Lock;
 use pyo3::prelude::*;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The front, once it was needed.
-static FRONT: OnceLock<&'static Handler> = OnceLock::new();
+static FRONT: First<&'static Handler> = First::new();
 
 /// Held by whoever puts the front in place or changes which allocator serves the process, and counts who watches it: each
 /// sets several words.
@@ -55,7 +55,7 @@ fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind));
     // SAFETY: the handler was leaked, passes on what it does not serve, and finds the maker of each block by its address.
     unsafe { numpy.put_front(py, front.raw())? };
-    let _ = FRONT.set(front);
+    let _ = FRONT.set(Box::new(front));
     Ok(front)
 }
 
@@ -93,9 +93,9 @@ fn for_ever(allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
     })
 }
 
-/// Lets `allocator` serve the process; requests below `small` bytes stay with NumPy and CPython.
-fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize, arrays_only: bool) -> PyResult<()> {
-    let front = stand(py)?;
+/// Lets `allocator` serve the process; requests below its small limit stay with NumPy and CPython.
+fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, arrays_only: bool) -> PyResult<()> {
+    let (front, small) = (stand(py)?, allocator.small_limit());
     let _lock = WATCHERS.lock();
     NumPy::get(py)?.default_handler(py, front.raw())?; // another library may have replaced it since
     let raw = match small {
@@ -108,7 +108,7 @@ fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, small: usize, arrays_onl
     front.replace(allocator, small);
     *ARRAYS_ONLY.lock() = raw.err();
     if let Ok(raw) = raw {
-        raw.replace(allocator, small.max(raw::LEAST));
+        raw.replace(allocator, small);
     }
     Ok(())
 }
@@ -180,8 +180,7 @@ pub fn install(
             chosen.expression()
         )));
     }
-    let small = small(chosen.as_ref());
-    serve(py, chosen, small, arrays_only)?;
+    serve(py, chosen, arrays_only)?;
     if trim_c_library && is_glibcs() {
         py.detach(c_library::begin);
     }
@@ -236,14 +235,4 @@ pub fn is_installed() -> bool {
 #[pyfunction]
 pub fn arrays_only() -> Option<&'static str> {
     *ARRAYS_ONLY.lock()
-}
-
-/// Changes the size below which arrays stay with NumPy; for measurements.
-#[pyfunction]
-pub fn set_small_limit(nbytes: usize) {
-    change_small_limit(nbytes);
-    let _lock = WATCHERS.lock();
-    if let Some(front) = serving() {
-        front.set_small(nbytes);
-    }
 }

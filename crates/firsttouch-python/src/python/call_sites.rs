@@ -5,6 +5,7 @@
 use crate::python::gil::is_attached;
 use crate::python::symbol;
 use firsttouch::heap::purger;
+use firsttouch::sync::First;
 use firsttouch::sync::lock::Lock;
 use firsttouch_trace::{live, trace};
 use pyo3::ffi;
@@ -13,7 +14,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::collections::HashMap;
 use std::ffi::c_int;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Frames that are looked at: a program reaches an array of xarray's through some thirty.
@@ -30,16 +30,16 @@ enum Code {
 }
 
 /// A line of a file.
-type Place = (&'static str, i32);
+type Line = (&'static str, i32);
 
 /// Files and lines by name, not by code object: a program may make those without end. Names stay for ever.
 #[derive(Default)]
 struct SeenCode {
     files: HashMap<&'static str, Code>,
     /// Numbers of sites from 1 on, by the program's line.
-    numbers: HashMap<Place, u64>,
+    numbers: HashMap<Line, u64>,
     /// The program's line, and the first one of a library through which it made a request.
-    sites: Vec<(Place, Option<Place>)>,
+    sites: Vec<(Line, Option<Line>)>,
 }
 
 /// No Python runs while it is locked, nor is a reference given back.
@@ -56,24 +56,19 @@ struct Folders {
     standard: Option<String>,
 }
 
-static FOLDERS: OnceLock<Folders> = OnceLock::new();
+static FOLDERS: First<Folders> = First::new();
 
 impl Folders {
     fn get(py: Python<'_>) -> &'static Self {
-        if let Some(found) = FOLDERS.get() {
-            return found;
-        }
-        let look = || {
+        FOLDERS.get_or_init(|| {
             let folder = |name: &str| -> PyResult<String> {
                 let modules = py.import("sys")?.getattr("modules")?; // all are loaded, or being loaded, by now
                 let file = text(&modules.get_item(name)?.getattr("__file__")?)?;
                 Ok(file[..file.rfind(std::path::is_separator).map_or(file.len(), |at| at + 1)].to_owned())
             };
             let hidden = ["numpy", "firsttouch"].into_iter().filter_map(|name| folder(name).ok()).collect();
-            Self { hidden, standard: folder("os").ok() }
-        };
-        let found = look(); // it runs Python, for which no other thread may wait
-        FOLDERS.get_or_init(|| found)
+            Box::new(Self { hidden, standard: folder("os").ok() })
+        })
     }
 
     fn code(&self, file: &str) -> Code {
@@ -135,10 +130,23 @@ fn file(code: &Bound<'_, PyAny>) -> Option<(&'static str, Code)> {
 /// for nobody: NumPy's text parsers, which ask without the GIL, have no line.
 pub fn site() -> u64 {
     let Some(frames) = Frames::get().filter(|_| is_attached()) else { return 0 };
-    // SAFETY: this thread is attached to an interpreter, and stays so; the frame is a borrowed reference or null.
+    // Up to CPython 3.11 asking for a frame would collect garbage at once, which runs any code, perhaps while the list that grows is
+    // in the middle of that; later versions wait for the next bytecode.
+    // SAFETY: this thread is attached to an interpreter, and stays so; and a constant of the running Python.
     unsafe {
-        let _none_collected = NoneCollected::begin();
-        let (py, frame) = (Python::assume_attached(), ffi::PyEval_GetFrame());
+        let collects = ffi::Py_Version < 0x030c_0000 && ffi::PyGC_Disable() != 0;
+        let site = site_of_caller(Python::assume_attached(), frames);
+        if collects {
+            ffi::PyGC_Enable();
+        }
+        site
+    }
+}
+
+fn site_of_caller(py: Python<'_>, frames: &Frames) -> u64 {
+    // SAFETY: the frame is a borrowed reference or null, and runs meanwhile.
+    unsafe {
+        let frame = ffi::PyEval_GetFrame();
         if frame.is_null() {
             return 0;
         }
@@ -152,28 +160,6 @@ pub fn site() -> u64 {
     }
 }
 
-/// Keeps the interpreter from collecting garbage, which runs any code, until it is dropped. Up to CPython 3.11 asking for a frame
-/// would collect at once, perhaps while the list that grows is in the middle of that; later versions wait for the next bytecode.
-struct NoneCollected(bool);
-
-impl NoneCollected {
-    /// # Safety
-    /// This thread is attached to the interpreter, and stays so until the drop.
-    unsafe fn begin() -> Self {
-        // SAFETY: a constant of the running Python; and as demanded.
-        Self(unsafe { ffi::Py_Version < 0x030c_0000 && ffi::PyGC_Disable() != 0 })
-    }
-}
-
-impl Drop for NoneCollected {
-    fn drop(&mut self) {
-        if self.0 {
-            // SAFETY: as `begin` demands.
-            unsafe { ffi::PyGC_Enable() };
-        }
-    }
-}
-
 /// CPython's functions for frames that are public, but not in the limited API.
 struct Frames {
     /// The offset of the last instruction in its code object.
@@ -184,12 +170,12 @@ struct Frames {
 
 impl Frames {
     fn get() -> Option<&'static Self> {
-        static FOUND: OnceLock<Option<Frames>> = OnceLock::new();
+        static FOUND: First<Option<Frames>> = First::new();
         // SAFETY: they have these types from CPython 3.11 on.
         let look = || unsafe {
             Some(Self { last_instruction: symbol(c"PyFrame_GetLasti")?, back: symbol(c"PyFrame_GetBack")? })
         };
-        FOUND.get_or_init(look).as_ref()
+        FOUND.get_or_init(|| Box::new(look())).as_ref()
     }
 
     /// The code object of a frame, and the address of its last instruction: those lie in their code object.
@@ -228,20 +214,20 @@ impl Frames {
 static KNOWN: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
 const SITES: u64 = 1 << 16;
 
-fn places(instruction: usize) -> impl Iterator<Item = &'static AtomicU64> {
+fn slots(instruction: usize) -> impl Iterator<Item = &'static AtomicU64> {
     let first = (instruction as u64 / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
     (0..8).map(move |next| &KNOWN[(first as usize + next) % KNOWN.len()])
 }
 
 fn known(instruction: usize) -> Option<u64> {
-    let words = places(instruction).map(|place| place.load(Relaxed)).take_while(|&word| word != 0);
-    words.into_iter().find(|word| word / SITES == instruction as u64).map(|word| word % SITES)
+    let mut words = slots(instruction).map(|slot| slot.load(Relaxed)).take_while(|&word| word != 0);
+    words.find(|word| word / SITES == instruction as u64).map(|word| word % SITES)
 }
 
 fn remember(instruction: usize, site: u64, code: Bound<'_, PyAny>) {
     let word = instruction as u64 * SITES + site;
-    let enters = |place: &AtomicU64| place.compare_exchange(0, word, Relaxed, Relaxed).is_ok();
-    if (live::is_open() || trace::is_on()) && site < SITES && places(instruction).any(enters) {
+    let enters = |slot: &AtomicU64| slot.compare_exchange(0, word, Relaxed, Relaxed).is_ok();
+    if (live::is_open() || trace::is_on()) && site < SITES && slots(instruction).any(enters) {
         std::mem::forget(code); // kept alive for good
     }
 }
@@ -268,7 +254,7 @@ fn find(frames: &Frames, top: &Bound<'_, PyAny>) -> u64 {
 }
 
 /// The first line of a library, before that of the program.
-fn library(frames: &Frames, top: &Bound<'_, PyAny>) -> Option<Place> {
+fn library(frames: &Frames, top: &Bound<'_, PyAny>) -> Option<Line> {
     for frame in frames.from(top) {
         // SAFETY: the frame lives.
         let (code, _) = unsafe { frames.instruction(top.py(), frame.as_ptr().cast()) };
@@ -287,7 +273,7 @@ fn line_of(frame: &Bound<'_, PyAny>) -> i32 {
     unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) }
 }
 
-fn note(program: Place, library: Option<Place>) -> u64 {
+fn note(program: Line, library: Option<Line>) -> u64 {
     let mut seen = SEEN.lock();
     let seen = seen.get_or_insert_default();
     if let Some(&found) = seen.numbers.get(&program) {

@@ -1,5 +1,5 @@
-//! Interpreters with and without a GIL: values that are made once, whether a thread is attached,
-//! and an exception that is on its way while an array ends.
+//! Interpreters with and without a GIL: calls that end with the interpreter, whether a thread is attached, and an exception that
+//! is on its way while an array ends.
 //!
 //! What several threads may reach is in a `Lock` of the core's. It is taken attached to the interpreter, for a few instructions
 //! in which no Python code runs and nothing is detached: without a GIL a fork, or whatever else stops all threads, then meets
@@ -9,37 +9,18 @@
 
 use crate::python::symbol;
 use crate::python::values::PyRuntimeError;
+use firsttouch::sync::First;
 use pyo3::ffi::{self, PyThreadState};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyTuple, PyTypeMethods, PyWeakrefReference};
 use std::hint::black_box;
 use std::mem::transmute;
-use std::sync::OnceLock;
 
-/// A value that is made at its first use. Two threads may both make one, and one of the two stays.
-///
-/// `PyOnceLock`'s own way lets the interpreter go while a value is being made. A child that another thread forks at that
-/// moment would wait for ever for the thread that makes it.
-pub trait Once<T> {
-    /// Returns the value, made by `make` if there is none.
-    fn get_or_make(&self, py: Python<'_>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T>;
-}
-
-impl<T> Once<T> for PyOnceLock<T> {
-    #[inline]
-    fn get_or_make(&self, py: Python<'_>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
-        if let Some(value) = self.get(py) {
-            return Ok(value);
-        }
-        let _ = self.set(py, make()?); // or another thread's stays
-        self.get(py).ok_or_else(|| PyRuntimeError::new_err("a value that was just made is not there"))
-    }
-}
-
-/// Has PyO3 make what its own functions make at their first use, as its way is the other one: names of attributes of types,
-/// types that it knows by name, and what it says of arguments that are refused.
+/// Has PyO3 make what its own functions make at their first use: names of attributes of types, types that it knows by name, and
+/// what it says of arguments that are refused. Its `PyOnceLock` lets the interpreter go while a value is being made: a child that
+/// another thread forks at that moment would wait for ever for the thread that makes it. What this module makes once is in a
+/// [`First`].
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     let kind = py.get_type::<PyInt>();
     kind.name()?;
@@ -102,20 +83,27 @@ type Current = unsafe extern "C" fn() -> *mut PyThreadState;
 /// Whether this thread is attached to the interpreter. What may be asked of an abi3 module ends the process where it is not,
 /// and to attach would wait for the GIL, whose holder may be waiting for this thread.
 pub fn is_attached() -> bool {
-    static CURRENT: OnceLock<Option<(Current, bool)>> = OnceLock::new();
+    static CURRENT: First<Option<(Current, bool)>> = First::new();
     let current = CURRENT.get_or_init(|| {
         // The one is CPython's since 3.13, the other was before. Before 3.12 the state is that of whichever thread holds the GIL.
         // SAFETY: both have this type.
-        unsafe {
+        Box::new(unsafe {
             let of_thread = symbol(c"PyThreadState_GetUnchecked").map(|found| (found, true));
             of_thread.or_else(|| Some((symbol(c"_PyThreadState_UncheckedGet")?, false)))
-        }
+        })
     });
     let Some((current, is_own)) = current else { return false };
     // SAFETY: reads a pointer, and has no preconditions.
     let state = unsafe { current() };
     // SAFETY: as above.
     !state.is_null() && (*is_own || state == unsafe { ffi::PyGILState_GetThisThreadState() })
+}
+
+/// What Python keeps for this thread, and drops with it.
+pub fn thread_dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    // SAFETY: a borrowed reference, or null where there is no memory for it, or the thread is ending.
+    let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyThreadState_GetDict()) };
+    Ok(dict.ok_or_else(|| PyRuntimeError::new_err("this thread is not one of Python's any more"))?.cast_into()?)
 }
 
 /// Calls what may run Python while an array ends, with the exception that is on its way in this thread put aside: ctypes would

@@ -1,4 +1,4 @@
-//! What the other rooms know of Python: exceptions that can be made where memory is out, the GIL, the lines that call, and
+//! What the other modules know of Python: exceptions that can be made where memory is out, the GIL, the lines that call, and
 //! functions of the package.
 
 #![allow(unsafe_code)] // Safety: work that is done in the thread that asks for it.
@@ -9,9 +9,8 @@ pub mod values;
 
 use firsttouch::os;
 use firsttouch::pages::touch;
-use gil::Once;
+use firsttouch::sync::First;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::ffi::CStr;
 use std::mem::transmute_copy;
@@ -20,11 +19,11 @@ use values::PyRuntimeError;
 /// Functions of the Python package that this module calls, registered once when the package is imported. The module imports
 /// none of them itself: an import in the middle of a call takes a lock, reads files, and runs code at a moment that nobody
 /// chose.
-static CALLBACKS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+static CALLBACKS: First<Py<PyDict>> = First::new();
 
 /// The function registered under this name.
 pub fn callback<'py>(py: Python<'py>, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
-    let found = CALLBACKS.get(py).map(|all| all.bind(py).get_item(name)).transpose()?.flatten();
+    let found = CALLBACKS.get().map(|all| all.bind(py).get_item(name)).transpose()?.flatten();
     found.ok_or_else(|| {
         PyRuntimeError::new_err(format!("the package has not registered {name}() with its native module"))
     })
@@ -32,7 +31,7 @@ pub fn callback<'py>(py: Python<'py>, name: &'static str) -> PyResult<Bound<'py,
 
 /// Registers functions by their names; a name that is registered again is replaced.
 pub fn add(py: Python<'_>, functions: &Bound<'_, PyDict>) -> PyResult<()> {
-    CALLBACKS.get_or_make(py, || Ok(PyDict::new(py).unbind()))?.bind(py).update(functions.as_mapping())
+    CALLBACKS.get_or_init(|| Box::new(PyDict::new(py).unbind())).bind(py).update(functions.as_mapping())
 }
 
 /// A function of CPython's that its stable interface leaves out, if this Python has it.

@@ -13,18 +13,17 @@ use crate::handlers::capsules::{self, nearest_open};
 use crate::handlers::front::ensure_front;
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
 use crate::numpy::{NumPy, WRITEABLE};
-use crate::python::gil::{self, Once};
-use crate::python::values::{PyRuntimeError, ensure_memory, out_of_memory};
+use crate::python::gil;
+use crate::python::values::{ensure_memory, out_of_memory};
 use crate::scratch::buffer::{self, PyBuffer};
 use firsttouch::allocator::Allocator;
 use firsttouch::fork::forks;
 use firsttouch::owners;
 use firsttouch::scratch::Buffer;
 use firsttouch::sync::lock::Lock;
-use firsttouch::sync::thread;
+use firsttouch::sync::{First, thread};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{ffi, intern};
 use std::cell::{Cell, RefCell};
@@ -316,7 +315,7 @@ impl Scopes {
         let opening = entered.opening.clone();
         let allocator = PyAllocator::of_scope(buffer.get().buffer().clone(), opening.clone());
         let capsule = capsules::named(py, buffer.as_super().get())?;
-        let _ = allocator.capsule().set(py, capsule.clone().unbind());
+        let _ = allocator.capsule().set(Box::new(capsule.clone().unbind()));
         let scope = PyScope { opening, buffer: buffer.clone().unbind() };
         let object = Py::new(py, PyClassInitializer::from(allocator).add_subclass(scope))?;
         self.entered.lock().push((entered, buffer.unbind()));
@@ -389,7 +388,7 @@ impl ScratchFunction {
         if owner.as_ref().is_some_and(is_whole) {
             let (copy, args) = (
                 returned.getattr(intern!(py, "copy"))?,
-                ORDER.get_or_make(py, || Ok(("K",).into_pyobject(py)?.unbind()))?,
+                ORDER.get_or_try_init(|| PyResult::Ok(Box::new(("K",).into_pyobject(py)?.unbind())))?,
             );
             returned = gil::call(&copy, args.bind(py), None)?;
         } else if is_container || owner.is_some() {
@@ -411,7 +410,7 @@ impl ScratchFunction {
 }
 
 /// The arguments for a copy in the order of the original's items.
-static ORDER: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+static ORDER: First<Py<PyTuple>> = First::new();
 
 /// What a call made in its scope.
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
@@ -434,21 +433,21 @@ impl Made {
 }
 
 /// The loaded modules.
-static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+static MODULES: First<Py<PyDict>> = First::new();
 /// The homes of tasks, in a weak dictionary.
-static TASKS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static TASKS: First<Py<PyAny>> = First::new();
 
 /// Makes what the first call would make, during which another thread may fork.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
     let tasks = py.import("weakref")?.getattr("WeakKeyDictionary")?.call0()?;
-    let _ = (MODULES.set(py, modules.unbind()), TASKS.set(py, tasks.unbind()));
+    let _ = (MODULES.set(Box::new(modules.unbind())), TASKS.set(Box::new(tasks.unbind())));
     home(py).map(drop)
 }
 
 /// The task that runs in this thread.
 fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let modules = MODULES.get(py).map(|modules| modules.bind(py).get_item(intern!(py, "asyncio")));
+    let modules = MODULES.get().map(|modules| modules.bind(py).get_item(intern!(py, "asyncio")));
     let Some(asyncio) = modules.transpose()?.flatten() else { return Ok(None) };
     // While asyncio is being imported, no loop runs.
     let Some(running) = asyncio.getattr_opt("_get_running_loop")? else { return Ok(None) };
@@ -464,14 +463,11 @@ fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 /// innermost first. They go with their thread or task.
 #[pyfunction]
 pub fn home(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    if let (Some(task), Some(tasks)) = (task(py)?, TASKS.get(py)) {
+    if let (Some(task), Some(tasks)) = (task(py)?, TASKS.get()) {
         let home = gil::call_method(tasks.bind(py), "setdefault", (task, PyList::empty(py)))?;
         return Ok(home.cast_into()?);
     }
-    // SAFETY: a borrowed reference to the dictionary of this thread, or null.
-    let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyThreadState_GetDict()) };
-    let dict = dict.ok_or_else(|| PyRuntimeError::new_err("this thread is not one of Python's any more"))?;
-    let (dict, key) = (dict.cast_into::<PyDict>()?, intern!(py, "firsttouch.scratch"));
+    let (dict, key) = (gil::thread_dict(py)?, intern!(py, "firsttouch.scratch"));
     if let Some(home) = dict.get_item(key)? {
         return Ok(home.cast_into()?);
     }
