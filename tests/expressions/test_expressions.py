@@ -18,6 +18,7 @@ PLAIN = repr(ft.pool())
         ("  ft.pool ( ) ", PLAIN),
         ("numpy_default", "numpy_default()"),
         ("limited('pool()', '4 GiB')", f"limited({PLAIN}, '4 GiB')"),
+        ("limited(pool, 100000000)", f"limited({PLAIN}, '100 MB')"),
         ("filled(pool(malloc))", "filled(pool(malloc()))"),
     ],
 )

@@ -53,6 +53,12 @@ def test_a_factory_that_was_not_called(caller: str, name: str) -> None:
         TAKERS[caller](getattr(ft, name))
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_misspelt_allocator(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected .* 'alocator' \(did you mean allocator\?\)$"):
+        getattr(ft, name)(3, 3, alocator=ft.pool())
+
+
 def test_more_levels_than_a_stack_has_room_for() -> None:
     levels = [ft.pool()]
 

@@ -141,10 +141,16 @@ impl Value {
         self.to_string().chars().take(MOST).collect()
     }
 
-    /// A number of bytes as people write it, where that is exact: `'4 GiB'`, but `1000000`.
+    /// A number of bytes as people write it, where that is exact: `'4 GiB'` or `'100 MB'`, but `1234567`.
     pub fn size(bytes: usize) -> Self {
+        let decimal =
+            [("GB", 1_000_000_000), ("MB", 1_000_000)].into_iter().find(|(_, unit)| bytes.is_multiple_of(*unit));
         let text = Bytes(bytes).to_string();
-        if bytes >= 1024 && size::parse(&text) == Ok(bytes) { Self::from(text) } else { Self::from(bytes) }
+        match decimal {
+            _ if bytes >= 1024 && size::parse(&text) == Ok(bytes) => Self::from(text),
+            Some((name, unit)) if bytes > 0 => Self::from(format!("{} {name}", bytes / unit)),
+            _ => Self::from(bytes),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use firsttouch::allocator_from_expression as make;
 use firsttouch::factory::Error;
+use firsttouch::size;
 use firsttouch::spec::{self, DefaultValue, OptionKind};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
@@ -52,6 +53,30 @@ fn what_a_text_makes() {
         let allocator = made(text);
         assert_eq!(allocator.expression(), shown, "{text}");
         assert_eq!(made(&shown).expression(), shown);
+    }
+}
+
+/// Sizes and times of every magnitude.
+#[test]
+fn what_is_shown_makes_the_same() {
+    let powers = (1..40).flat_map(|power| [(1 << power) - 1, 1 << power, 3 << power]);
+    for size in powers.chain((0..14).flat_map(|power| [10_usize.pow(power), 25 * 10_usize.pow(power)])) {
+        let shown = made(&format!("limited(malloc, {size})")).expression();
+        assert_eq!(
+            size::parse(shown["limited(malloc(), ".len()..shown.len() - 1].trim_matches('\'')),
+            Ok(size),
+            "{shown}"
+        );
+        for text in [shown, format!("pool(malloc, max_idle={size})"), format!("guarded(keep={size})")] {
+            let shown = made(&text).expression();
+            assert_eq!(made(&shown).expression(), shown);
+        }
+    }
+    for decay in ["0.0", "1e-9", "0.1", "12345.678", "1000000000.0"] {
+        assert_eq!(
+            made(&format!("pool(malloc, decay={decay})")).expression(),
+            format!("pool(malloc(), decay={decay})")
+        );
     }
 }
 
