@@ -1,5 +1,6 @@
 """Helpers of programs under test. Imports nothing of firsttouch's."""
 
+import importlib
 import sys
 import time
 from collections.abc import Callable
@@ -48,6 +49,22 @@ def wait_until(holds: Callable[[], bool], seconds: float = 60) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def in_interpreter(kind: str, program: str) -> str | None:
+    """What goes wrong with a program in another interpreter, "isolated" or "legacy"; nothing if all is well."""
+    is_new = sys.version_info >= (3, 13)
+    interpreters = importlib.import_module("_interpreters" if is_new else "_xxsubinterpreters")
+    other = interpreters.create(kind) if is_new else interpreters.create(isolated=kind == "isolated")
+    said: str | None = None
+    try:
+        found = interpreters.exec(other, program) if is_new else interpreters.run_string(other, program)
+        said = found and found.formatted
+    except RuntimeError as error:  # before Python 3.13
+        said = str(error)
+    finally:
+        interpreters.destroy(other)
+    return said
 
 
 def message(kind: type[BaseException], call: Callable[[], Any]) -> str:

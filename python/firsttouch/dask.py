@@ -126,9 +126,6 @@ class ArrayMemory(WorkerPlugin):  # type: ignore[misc] # (Dask need not be there
             elif not _served:
                 firsttouch.install(_before[0], arrays_only=_before[1])
 
-    def __reduce__(self) -> tuple[type[ArrayMemory], tuple[Any, ...]]:
-        return type(self), self._given
-
     def __repr__(self) -> str:
         given = zip(("allocator", "limit"), self._given, strict=True)
         return f"ArrayMemory({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"

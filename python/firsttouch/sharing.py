@@ -52,10 +52,6 @@ class SharedArray(np.ndarray):
 
     __array_priority__ = -1.0
 
-    def __new__(cls, *_args: object, **_kwargs: object) -> SharedArray:
-        """Refuse: the memory has to come from :func:`firsttouch.shared`."""
-        raise TypeError("make shared arrays with firsttouch.shared(shape, dtype), or firsttouch.sharing.share(array)")
-
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """Make results ordinary arrays; ``out=`` and in-place operations keep the array they were given."""
         if array is self:

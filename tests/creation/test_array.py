@@ -10,10 +10,6 @@ import firsttouch as ft
 pytestmark = pytest.mark.quick
 
 
-def taken(*arguments: Any, **named: Any) -> Any:
-    return ft.array(*arguments, **{"copy": None} | named)
-
-
 def test_memory_of_its_own() -> None:
     pool, other = ft.pool(), ft.pool()
     array = pool.array(range(10**5))
@@ -39,17 +35,17 @@ def test_without_an_allocator_any_memory_will_do() -> None:
 def test_order_and_type_are_kept_by_the_copy(order: Any) -> None:
     array = np.asfortranarray(np.arange(6000.0).reshape(60, 100))
     for given in (array, array.T, array[::2], array[:, ::-1]):
-        found = taken(given, order=order, allocator=ft.pages())
+        found: Any = ft.array(given, copy=None, order=order, allocator=ft.pages())
         expected = np.array(np.asarray(given, order=order), order="K")
         assert found.strides == expected.strides
         assert (found == given).all()
-    assert taken(array, "f4", allocator=ft.pages()).dtype == np.float32
+    assert ft.array(array, "f4", copy=None, allocator=ft.pages()).dtype == np.float32
 
 
 def test_memory_that_nobody_in_numpy_made() -> None:
     data = bytearray(5000)
     malloc = ft.malloc()
-    found = taken(memoryview(data), allocator=malloc)
+    found = ft.array(memoryview(data), copy=None, allocator=malloc)
     assert found.flags.owndata
     assert ft.get_allocator(found) == malloc
     data[0] = 7

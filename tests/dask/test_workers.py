@@ -15,6 +15,7 @@ import dask.config
 import firsttouch as ft
 from firsttouch.dask import ArrayMemory
 from tests.dask.work import MIB, cluster, everywhere, leave_idle
+from tests.probe import wait_until
 
 POOL = repr(ft.pool())
 
@@ -23,13 +24,6 @@ POOL = repr(ft.pool())
 def _client() -> Iterator[Any]:
     with cluster() as client:
         yield client
-
-
-def until(holds: Any) -> None:
-    end = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_workers_that_run_are_served_also_twice(client: Any) -> None:
@@ -47,10 +41,15 @@ def test_workers_that_join_are_served_and_so_are_those_that_restart(client: Any)
     assert set(everywhere(client)) == {POOL}
     before = set(client.run(os.getpid).values())
     os.kill(min(before), signal.SIGKILL)
-    until(lambda: len((now := set(client.run(os.getpid, on_error="ignore").values())) - before) == 1 and len(now) == 2)
+
+    def restarted() -> bool:
+        now = set(client.run(os.getpid, on_error="ignore").values())
+        return len(now - before) == 1 and len(now) == 2
+
+    assert wait_until(restarted)
     assert set(everywhere(client)) == {POOL}
     client.cluster.scale(1)
-    until(lambda: len(client.scheduler_info()["workers"]) == 1)
+    assert wait_until(lambda: len(client.scheduler_info()["workers"]) == 1)
 
 
 def test_a_worker_killed_in_the_middle_loses_no_result(client: Any) -> None:
@@ -58,7 +57,7 @@ def test_a_worker_killed_in_the_middle_loses_no_result(client: Any) -> None:
     client.register_plugin(ArrayMemory())
     x = da.ones((4000, 4000), chunks=(500, 500))
     future = client.compute((x * 3 + x).map_blocks(slowly).sum())
-    until(lambda: any(client.processing().values()))
+    assert wait_until(lambda: any(client.processing().values()))
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
     assert future.result(timeout=60) == 4.0 * 16_000_000
 

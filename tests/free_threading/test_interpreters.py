@@ -7,24 +7,9 @@ from tests.programs import run
 pytestmark = pytest.mark.quick
 
 PROGRAM = """
-import sys
 {before}
-try:
-    import _interpreters as interpreters
-except ImportError:
-    import _xxsubinterpreters as interpreters
-if sys.version_info >= (3, 13):
-    other = interpreters.create({kind!r})
-    said = interpreters.exec(other, "import firsttouch")
-    said = None if said is None else said.formatted
-else:
-    other = interpreters.create(isolated={kind!r} == "isolated")
-    try:
-        said = interpreters.run_string(other, "import firsttouch")
-    except Exception as error:
-        said = str(error)
-print(said)
-interpreters.destroy(other)
+from tests import probe
+print(probe.in_interpreter({kind!r}, "import firsttouch"))
 import firsttouch as ft
 ft.install()
 print(ft.zeros(3), ft.scratch(lambda: ft.ones(100_000).sum())())

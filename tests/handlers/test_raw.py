@@ -391,13 +391,8 @@ def test_what_is_served_beyond_a_budget_comes_back(give_back: str) -> None:
 def test_other_interpreters() -> None:
     run(
         """
-        import sys, textwrap
-        try:
-            import _interpreters as interpreters
-        except ImportError:
-            import _xxsubinterpreters as interpreters
+        import textwrap
         ft.install("limited(pool(), '256 MiB')")
-        is_new = sys.version_info >= (3, 13)
         program = textwrap.dedent('''
             kept = [bytes(2_000_000 + number) for number in range(20)]
             for turn in range(300):
@@ -408,16 +403,10 @@ def test_other_interpreters() -> None:
             except MemoryError:
                 pass
         ''')
-        def work(is_isolated):
-            if is_new:
-                one = interpreters.create("isolated" if is_isolated else "legacy")
-                said = interpreters.exec(one, program)
-            else:
-                one = interpreters.create(isolated=is_isolated)
-                said = interpreters.run_string(one, program)
+        def work(kind):
+            said = probe.in_interpreter(kind, program)
             assert said is None, said
-            interpreters.destroy(one)
-        threads = [threading.Thread(target=work, args=(number % 2 == 0,)) for number in range(4)]
+        threads = [threading.Thread(target=work, args=(kind,)) for kind in ("isolated", "legacy") * 2]
         [thread.start() for thread in threads]
         kept = [bytes([turn % 251]) * 2_000_000 for turn in range(20)]
         [thread.join() for thread in threads]

@@ -15,20 +15,16 @@ from tests import probe
 from tests.handlers import swap
 """
 
-#: Another name, one that only begins like NumPy's, none; another version.
-CHANGES: list[dict[str, object]] = [
-    {"name": b"somebody_elses"},
-    {"name": b"default_allocator2"},
-    {"name": b""},
-    {"version": 0},
-    {"version": 2},
-]
-
 
 def test_it_is_refused() -> None:
+    """Another name, one that only begins like NumPy's, none; another version; NumPy's name and others' functions."""
     run(
-        f"""
-        for changes in {CHANGES}:
+        """
+        import ctypes, sys
+        libc = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+        functions = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p) for name in ("malloc", "free")}
+        names = ({"name": name} for name in (b"somebody_elses", b"default_allocator2", b""))
+        for changes in (*names, {"version": 0}, {"version": 2}, functions):
             for call in (ft.install, lambda: ft.install(ft.pages()), lambda: ft.use().__enter__()):
                 handler = swap.copy(**changes)
                 before = swap.swap(handler)
@@ -38,25 +34,6 @@ def test_it_is_refused() -> None:
                 assert said.startswith("NumPy's default memory handler is "), said
                 assert said.endswith("is left alone"), said
         assert issubclass(ft.process.UnsupportedError, RuntimeError)
-        """,
-        prologue=PROLOGUE,
-    )
-
-
-def test_it_is_refused_also_where_it_goes_by_numpys_name() -> None:
-    run(
-        """
-        import ctypes, sys
-        libc = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
-        functions = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p) for name in ("malloc", "free")}
-        handler = swap.copy(**functions)
-        before = swap.swap(handler)
-        try:
-            ft.install()
-        except ft.process.UnsupportedError as error:
-            refused = error
-        swap.restore(before)
-        assert "is left alone" in str(refused) and not ft.is_installed()
         """,
         prologue=PROLOGUE,
     )

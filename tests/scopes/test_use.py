@@ -42,12 +42,6 @@ def test_without_an_argument_it_is_the_processes_pool_and_warm() -> None:
     assert ft.get_allocator(array) == first
 
 
-def test_an_exception_passes_and_the_block_ends() -> None:
-    with pytest.raises(ZeroDivisionError), ft.use(), ft.use(ft.calloc()):
-        raise ZeroDivisionError
-    assert ft.get_allocator() == NUMPY
-
-
 def test_the_same_object_again_inside_itself() -> None:
     scope = ft.use(ft.pool())
     with scope as first:
