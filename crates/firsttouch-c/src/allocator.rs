@@ -8,7 +8,7 @@ use firsttouch::expression;
 use firsttouch::factory::{Error, allocator_from};
 use firsttouch::owners;
 use firsttouch::stats::Stats;
-use firsttouch::sync::First;
+use firsttouch::sync::OnceBox;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Handle(Arc<dyn Allocator>);
 
 /// The pool that null stands for.
 fn default_pool() -> &'static Arc<Pool> {
-    static POOL: First<Arc<Pool>> = First::new();
+    static POOL: OnceBox<Arc<Pool>> = OnceBox::new();
     POOL.get_or_init(|| Box::new(Pool::new(Options::default())))
 }
 

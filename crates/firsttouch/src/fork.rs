@@ -15,7 +15,7 @@
 
 use crate::heap::purger::{self, Purgeable};
 use crate::os;
-use crate::sync::First;
+use crate::sync::OnceBox;
 use crate::sync::lock::Lock;
 use crate::{failure, heap, owners, sources};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 static FORKING: Lock<()> = Lock::new(());
 /// The forks between the first process and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
-static IS_INTERRUPTED: First<fn() -> bool> = First::new();
+static IS_INTERRUPTED: OnceBox<fn() -> bool> = OnceBox::new();
 /// The locks that exist once, in the order in which they are taken, after those of what is registered.
 static LOCKS: &[&dyn Purgeable] = &[
     &owners::KEEPERS,

@@ -3,7 +3,7 @@
 
 use crate::os::{self, Mode, Nodes, Processors};
 use crate::reason::Reason;
-use crate::sync::First;
+use crate::sync::OnceBox;
 use std::fmt;
 
 // ---- Topology --------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ impl Topology {
 
 /// The nodes with memory, as of the first call, because a query costs more than a small block.
 pub fn with_memory() -> Nodes {
-    static NODES: First<Nodes> = First::new();
+    static NODES: OnceBox<Nodes> = OnceBox::new();
     *NODES.get_or_init(|| Box::new(Topology::read().with_memory()))
 }
 

@@ -10,7 +10,7 @@ use crate::numpy::{CAPSULE, NumPy, handler_in};
 use crate::python::values::{PyTypeError, ensure_memory};
 use crate::scratch::scope;
 use firsttouch::owners;
-use firsttouch::sync::First;
+use firsttouch::sync::OnceBox;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
@@ -51,7 +51,7 @@ fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
 /// A capsule of NumPy's own handler, as it was before anything was installed, but for one thing: an array may get another's
 /// data, so each block is freed by its owner, as by the front. Nobody else's handler can be had again.
 fn numpys(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    static ONE: First<Handler> = First::new();
+    static ONE: OnceBox<Handler> = OnceBox::new();
     ensure_front(py);
     let &(_, next) = NumPy::get(py)?.own_handler(py)?;
     let handler = ONE.get_or_init(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next));

@@ -14,11 +14,13 @@ use crate::os::{self, MemoryBound};
 use crate::size::Bytes;
 use crate::spec::{DefaultValue, Made, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use crate::stats::Stats;
+use crate::sync::OnceBox;
+use crate::sync::lock::Lock;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 /// The declaration.
@@ -58,11 +60,11 @@ limited(malloc(), at_most='1 MiB')",
 }];
 
 /// How the front finds the source line that makes a request.
-static CALL_SITES: OnceLock<CallSites> = OnceLock::new();
+static CALL_SITES: OnceBox<CallSites> = OnceBox::new();
 
 /// Registers how source lines are found, for the messages of `limited`. The first is kept.
 pub fn set_call_sites(call_sites: CallSites) {
-    let _ = CALL_SITES.set(call_sites);
+    let _ = CALL_SITES.set(Box::new(call_sites));
 }
 
 pub fn make(arguments: &Arguments) -> Made {
@@ -165,8 +167,8 @@ const READ_AGAIN: u64 = 50;
 
 /// Milliseconds since the first call.
 pub(super) fn now() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_millis() as u64
+    static START: OnceBox<Instant> = OnceBox::new();
+    START.get_or_init(|| Box::new(Instant::now())).elapsed().as_millis() as u64
 }
 
 /// Where a budget was found, as the end of a sentence; nothing where it was given.
@@ -187,13 +189,13 @@ pub struct Limited {
     is_auto: bool,
     /// The budget, and when ([`now`]) its limits were read last. Nobody waits for it, as a fork may happen while a thread
     /// holds it.
-    budget: Mutex<(Budget, u64)>,
+    budget: Lock<(Budget, u64)>,
     allowed: AtomicUsize,
     /// The bytes in use, where they are not the sum of the accounts.
     used: AtomicUsize,
     /// What an interpreter took beyond the budget, less what was freed, since a request last fitted.
     overdrawn: AtomicUsize,
-    accounts: OnceLock<&'static Accounts>,
+    accounts: OnceBox<&'static Accounts>,
     ledger: Arc<Ledger<Noted>>,
     refused: AtomicU64,
 }
@@ -215,10 +217,10 @@ impl Limited {
             upstream,
             is_auto: budget.is_found,
             allowed: AtomicUsize::new(budget.bytes()),
-            budget: Mutex::new((budget, now())),
+            budget: Lock::new((budget, now())),
             used: AtomicUsize::new(0),
             overdrawn: AtomicUsize::new(0),
-            accounts: OnceLock::new(),
+            accounts: OnceBox::new(),
             ledger: Ledger::new(),
             refused: AtomicU64::new(0),
         })
@@ -226,8 +228,8 @@ impl Limited {
 
     /// Shares the budget with the other processes of a run. It has served nothing yet.
     pub fn join(&self, accounts: &'static Accounts) {
-        let _ = self.accounts.set(accounts);
-        if let Ok(mut budget) = self.budget.try_lock() {
+        let _ = self.accounts.set(Box::new(accounts));
+        if let Some(mut budget) = self.budget.try_lock() {
             budget.0.found = [None; 4];
         }
         self.read_limits(true);
@@ -249,7 +251,7 @@ impl Limited {
     /// Without need, they are read once in [`READ_AGAIN`].
     #[cold]
     fn read_limits(&self, is_needed: bool) {
-        let Ok(mut held) = self.budget.try_lock() else { return };
+        let Some(mut held) = self.budget.try_lock() else { return };
         let (budget, read) = &mut *held;
         if is_needed || now() >= *read + READ_AGAIN {
             *read = now();

@@ -10,10 +10,10 @@
 
 use crate::heap::purger;
 use crate::os;
+use crate::sync::OnceBox;
 use crate::sync::lock::Lock;
 use std::ffi::{c_int, c_void};
 use std::mem::{replace, transmute};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ struct Info {
 }
 
 fn functions() -> Option<&'static Functions> {
-    static FOUND: OnceLock<Option<Functions>> = OnceLock::new();
+    static FOUND: OnceBox<Option<Functions>> = OnceBox::new();
     let find = || {
         if !cfg!(all(target_os = "linux", target_env = "gnu")) {
             return None;
@@ -56,11 +56,13 @@ fn functions() -> Option<&'static Functions> {
             }
         })
     };
-    FOUND.get_or_init(find).as_ref()
+    FOUND.get_or_init(|| Box::new(find())).as_ref()
 }
 
 /// Decides when to trim. What was trimmed is still free for glibc, and no longer resident.
 pub(super) struct Watch {
+    /// The time at the first tick, from which all others are counted.
+    start: Option<Instant>,
     /// The least that was free at any look since the last trim: that much cannot be returned, or is not resident.
     left: usize,
     /// What was resident after the last trim: what was used and freed again between two looks makes it more.
@@ -84,7 +86,7 @@ pub(super) enum Verdict {
 impl Watch {
     pub(super) const fn new() -> Self {
         let (never, begin) = (usize::MAX, Duration::ZERO);
-        Self { left: never, resident: never, least: never, since: begin, next: begin }
+        Self { start: None, left: never, resident: never, least: never, since: begin, next: begin }
     }
 
     /// Looks how much glibc's heaps have in use and free. To tell what is `resident` takes a file, which a program may count among
@@ -137,18 +139,18 @@ static RESTS: AtomicBool = AtomicBool::new(true);
 
 /// A tick of the purger has passed. Returns whether nothing here needs its thread.
 pub(super) fn tick() -> bool {
-    static START: OnceLock<Instant> = OnceLock::new();
     if !BEGAN.load(Relaxed) {
         return true;
     }
-    let clock = || START.get_or_init(Instant::now).elapsed();
-    let (mut watch, began) = (WATCH.lock(), clock());
+    let mut watch = WATCH.lock();
+    let start = *watch.start.get_or_insert_with(Instant::now);
+    let began = start.elapsed();
     let verdict = watch.look(began, look, os::resident);
     if verdict == Verdict::Trim {
         trim();
         watch.trimmed(free(), os::resident());
     }
-    watch.took(began, clock());
+    watch.took(began, start.elapsed());
     RESTS.store(verdict == Verdict::Rest, Relaxed);
     verdict == Verdict::Rest
 }

@@ -8,12 +8,12 @@
 use crate::numa::{Topology, with_memory};
 use crate::os::{self, Errno, Nodes};
 use crate::size::Bytes;
+use crate::sync::OnceBox;
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::num::NonZero;
 use std::ops::Range;
 use std::ptr::{from_ref, null_mut, with_exposed_provenance_mut};
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicUsize};
 use std::thread::available_parallelism;
@@ -21,11 +21,11 @@ use std::thread::available_parallelism;
 /// Runs long work without blocking other threads of a front.
 pub type Around = fn(&mut dyn FnMut());
 
-static AROUND: OnceLock<Around> = OnceLock::new();
+static AROUND: OnceBox<Around> = OnceBox::new();
 
 /// Sets how long work is run: a front releases its interpreter meanwhile.
 pub fn set_around(around: Around) {
-    let _ = AROUND.set(around);
+    let _ = AROUND.set(Box::new(around));
 }
 
 /// Runs `work` in that way.

@@ -54,7 +54,7 @@ pub(crate) fn register_fork_handlers() {
 mod jemalloc {
     use crate::allocator::{Description, Request};
     use crate::sources::listed::{Library, Listed};
-    use crate::sync::First;
+    use crate::sync::OnceBox;
     use std::ffi::CStr;
     use std::ptr::null_mut;
     use std::sync::Arc;
@@ -81,7 +81,7 @@ mod jemalloc {
     impl Jemalloc {
         /// Returns the process's jemalloc.
         pub fn get() -> Arc<Self> {
-            static ONE: First<Arc<Jemalloc>> = First::new();
+            static ONE: OnceBox<Arc<Jemalloc>> = OnceBox::new();
             ONE.get_or_init(|| Box::new(Self::on(JemallocLibrary))).clone()
         }
     }
@@ -124,7 +124,7 @@ mod mimalloc {
     use crate::allocator::{Description, Request};
     use crate::os;
     use crate::sources::listed::{Library, Listed};
-    use crate::sync::First;
+    use crate::sync::OnceBox;
     use crate::sync::lock::{Lock, Padded};
     use libmimalloc_sys as mi;
     use std::ffi::{c_int, c_void};
@@ -179,7 +179,7 @@ mod mimalloc {
     impl Mimalloc {
         /// Returns the process's mimalloc.
         pub fn get() -> Arc<Self> {
-            static ONE: First<Arc<Mimalloc>> = First::new();
+            static ONE: OnceBox<Arc<Mimalloc>> = OnceBox::new();
             let make = || {
                 // SAFETY: these are options of version 3, and setting one only writes to it.
                 [SHOW_STATS, VERBOSE].into_iter().for_each(|option| unsafe { mi::mi_option_set(option, 0) });

@@ -7,7 +7,7 @@ use crate::factory::{Arguments, Error};
 use crate::layout::{LayoutError, checked_align};
 use crate::os;
 use crate::spec::{DefaultValue, Made, OptionKind, Spec, opt};
-use crate::sync::First;
+use crate::sync::OnceBox;
 use std::sync::Arc;
 
 /// The declaration.
@@ -51,7 +51,7 @@ array([0., 0., 0., 0.])",
 
 /// The process's instances of `malloc` and `calloc`, and one of its own for an alignment.
 pub fn make(arguments: &Arguments) -> Made {
-    static CALLOC: First<Arc<Calloc>> = First::new();
+    static CALLOC: OnceBox<Arc<Calloc>> = OnceBox::new();
     match arguments.number("alignment") {
         Some(align) => Ok(Calloc::aligned(align).map_err(|error| Error::Value(error.to_string()))?),
         None if arguments.name() == "calloc" => Ok(CALLOC.get_or_init(|| Box::new(Calloc::new())).clone()),
@@ -77,7 +77,7 @@ impl<const ZEROED: bool> Listed<CLibrary<ZEROED>> {
 impl Malloc {
     /// Returns the process's instance.
     pub fn get() -> Arc<Self> {
-        static ONE: First<Arc<Malloc>> = First::new();
+        static ONE: OnceBox<Arc<Malloc>> = OnceBox::new();
         ONE.get_or_init(|| Box::new(Self::new())).clone()
     }
 }

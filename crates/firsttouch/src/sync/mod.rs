@@ -7,9 +7,9 @@
 
 pub mod lock;
 
-/// A value that is created on first use and, in a static, never dropped. Two threads may both create one, of which one is kept.
-/// With `OnceLock`, one thread would wait for the other, which never returns in a child that was forked meanwhile.
-pub use once_cell::race::OnceBox as First;
+/// A value that is set once, or created on first use. Two threads may both create one, of which one is kept. With `OnceLock`, one
+/// thread would wait for the other, which never returns in a child that was forked meanwhile.
+pub use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The number of the calling thread. No two threads of a process ever have the same number, and none is zero.

@@ -2,10 +2,10 @@
 
 use super::limits::constant;
 use crate::os::types::{Errno, Fault};
+use once_cell::race::OnceBox;
 use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null, null_mut};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -170,14 +170,14 @@ const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 /// Seconds after which the process is ended if the report does not return.
 const TIMEOUT: u32 = 5;
 
-static REPORT: OnceLock<fn(&Fault)> = OnceLock::new();
+static REPORT: OnceBox<fn(&Fault)> = OnceBox::new();
 /// The previous signal actions.
-static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
+static BEFORE: OnceBox<[libc::sigaction; 2]> = OnceBox::new();
 static SEEN: AtomicBool = AtomicBool::new(false);
 
 /// The signal then takes its previous action. Only the first call has an effect.
 pub fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> {
-    if REPORT.set(report).is_err() {
+    if REPORT.set(Box::new(report)).is_err() {
         return Ok(());
     }
     let mut before = [const { MaybeUninit::<libc::sigaction>::uninit() }; 2];
@@ -188,7 +188,7 @@ pub fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> {
         }
     }
     // SAFETY: both were filled.
-    let _ = BEFORE.set(before.map(|old| unsafe { old.assume_init() }));
+    let _ = BEFORE.set(Box::new(before.map(|old| unsafe { old.assume_init() })));
     // SAFETY: an action of zero bytes is valid.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_fault as *const () as usize;

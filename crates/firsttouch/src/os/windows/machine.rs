@@ -3,9 +3,9 @@
 
 use crate::error::Limit;
 use crate::os::types::{Bound, Errno, Fault, MemoryBound, Usage};
+use once_cell::race::OnceBox;
 use std::ffi::{CStr, c_void};
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -236,12 +236,12 @@ unsafe extern "C" {
     fn _write(file: i32, bytes: *const c_void, count: u32) -> i32;
 }
 
-static REPORT: OnceLock<fn(&Fault)> = OnceLock::new();
+static REPORT: OnceBox<fn(&Fault)> = OnceBox::new();
 static SEEN: AtomicBool = AtomicBool::new(false);
 
 /// It then goes to other handlers. Only the first call has an effect.
 pub fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> {
-    if REPORT.set(report).is_err() {
+    if REPORT.set(Box::new(report)).is_err() {
         return Ok(());
     }
     // SAFETY: the handler has the signature that the system calls, and stays loaded.

@@ -2,12 +2,12 @@
 //! and then prefers it; policies of pages it has none.
 
 use crate::os::types::{Errno, Processors};
+use once_cell::race::OnceBox;
 use std::ffi::c_void;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::windows::io::{AsRawHandle, FromRawHandle};
 use std::ptr::{null, null_mut};
-use std::sync::OnceLock;
 use windows_sys::Win32::Foundation::{CloseHandle, ERROR_ALREADY_EXISTS, HANDLE, INVALID_HANDLE_VALUE, LUID};
 use windows_sys::Win32::Security::{
     AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW, SE_LOCK_MEMORY_NAME, SE_PRIVILEGE_ENABLED,
@@ -113,12 +113,12 @@ pub fn lock(address: usize, size: usize) -> Result<(), Errno> {
 
 /// They are resident at once. The user needs the right to lock pages in memory.
 pub fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> {
-    static MAY: OnceLock<Result<(), Errno>> = OnceLock::new();
+    static MAY: OnceBox<Result<(), Errno>> = OnceBox::new();
     // SAFETY: returns a number.
     if page != unsafe { GetLargePageMinimum() } {
         return Err(Errno::INVALID);
     }
-    (*MAY.get_or_init(may_lock_pages))?;
+    (*MAY.get_or_init(|| Box::new(may_lock_pages())))?;
     allocate_placed(size, page, node, MEM_LARGE_PAGES)
 }
 
