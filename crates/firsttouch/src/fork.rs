@@ -11,12 +11,12 @@
 //! A new lock that is held while memory is requested or freed belongs here: what is made and dropped registers with the
 //! purger ([`Purgeable`]), and what exists once stands in `LOCKS`.
 
-#![allow(unsafe_code)] // Safety: `release` and `after_in_child` run only after `before`, in the thread that forked.
+#![allow(unsafe_code)] // Safety: `after` and `after_in_child` run only after `before`, in the thread that forked.
 
 use crate::heap::purger::{self, Purgeable};
 use crate::os;
 use crate::sync::OnceBox;
-use crate::sync::lock::Lock;
+use crate::sync::lock::{Lock, RawLock};
 use crate::{failure, heap, owners, sources};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -58,31 +58,27 @@ extern "C" fn before() {
     if is_interrupted() {
         return;
     }
-    FORKING.hold();
+    FORKING.raw().hold();
     purger::hold(); // its thread ends, and none starts
-    // SAFETY: held on the line above, until `release`.
+    // SAFETY: held on the line above, until `after`.
     let registered = || unsafe { purger::registered() };
     registered().for_each(Purgeable::trim_idle); // or the first write to it, on either side, would copy it
-    registered().for_each(Purgeable::hold);
-    LOCKS.iter().for_each(|lock| lock.hold());
-}
-
-/// # Safety
-/// [`before`] took these locks, and this thread is the one that called it or its copy in the child.
-unsafe fn release() {
-    // SAFETY: as above; in the reverse order.
-    unsafe {
-        LOCKS.iter().rev().for_each(|lock| lock.release());
-        purger::registered().for_each(|what| what.release());
-        purger::release();
-        FORKING.release();
-    }
+    registered().for_each(|what| what.locks(&mut RawLock::hold));
+    LOCKS.iter().for_each(|what| what.locks(&mut RawLock::hold));
 }
 
 extern "C" fn after() {
-    if !is_interrupted() {
-        // SAFETY: this is the parent, in the thread that called `before`.
-        unsafe { release() };
+    if is_interrupted() {
+        return;
+    }
+    // SAFETY: `before` took these locks, in this thread or in the one that it is a copy of.
+    unsafe {
+        let release = |what: &dyn Purgeable| what.locks(&mut |lock| lock.release());
+        LOCKS.iter().for_each(|&what| release(what));
+        purger::registered().for_each(release);
+        purger::registered().for_each(Purgeable::after_fork);
+        purger::release();
+        FORKING.raw().release();
     }
 }
 

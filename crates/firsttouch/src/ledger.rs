@@ -9,7 +9,7 @@
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::heap::purger::{self, Purgeable};
-use crate::sync::lock::{Lock, Padded};
+use crate::sync::lock::{Lock, Padded, RawLock};
 use crate::{failure, heap};
 use rustc_hash::FxHasher;
 use std::collections::HashMap;
@@ -98,13 +98,8 @@ impl<T: Copy + Send + 'static> Ledger<T> {
 }
 
 impl<T: Copy + Send + 'static> Purgeable for Ledger<T> {
-    fn hold(&self) {
-        self.parts.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` took them all.
-        unsafe { self.parts.release() }
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        self.parts.locks(each);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::layout::round_up;
 use crate::os::{self, Errno};
 use crate::reason::Reason;
 use crate::size::Bytes;
-use crate::sync::lock::Lock;
+use crate::sync::lock::{Lock, RawLock};
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -362,12 +362,7 @@ impl Purgeable for Keeper {
         with_state(|state| state.dropped().next().is_none())
     }
 
-    fn hold(&self) {
-        STATE.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` acquired it.
-        unsafe { STATE.release() };
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        each(STATE.raw());
     }
 }

@@ -12,6 +12,7 @@ use super::limited::now;
 use crate::fork;
 use crate::heap::purger::{self, Purgeable};
 use crate::os::{self, Errno};
+use crate::sync::lock::RawLock;
 use std::cell::UnsafeCell;
 use std::fs::File;
 use std::ptr::with_exposed_provenance;
@@ -205,10 +206,10 @@ fn is_gone(process: u32) -> bool {
 }
 
 impl Purgeable for Accounts {
-    fn hold(&self) {}
+    fn locks(&self, _each: &mut dyn FnMut(&RawLock)) {}
 
     /// A child has an account of its own, and holds nothing yet: what it inherits is its parent's.
-    unsafe fn release(&self) {
+    fn after_fork(&self) {
         if self.forks.swap(fork::forks(), Relaxed) != fork::forks() {
             self.take();
         }

@@ -17,7 +17,7 @@ use crate::allocator::{AllocError, Allocator};
 use crate::heap::growing::{Region, Span};
 use crate::heap::segment::{Fresh, Occupant, PageKind, UNMAPPED, huge_page};
 use crate::os::{self, Errno};
-use crate::sync::lock::{Guard, Lock};
+use crate::sync::lock::{Guard, Lock, RawLock};
 pub use purging::map_anew;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -137,22 +137,10 @@ impl Heap {
         }
     }
 
-    /// Holds all locks of the heap, in their order, around a fork.
-    pub(crate) fn hold(&self) {
-        self.purging.hold();
-        self.regions.iter().for_each(Lock::hold);
-    }
-
-    /// Ends [`Heap::hold`].
-    ///
-    /// # Safety
-    /// The locks are held by `hold`.
-    pub(crate) unsafe fn release(&self) {
-        // SAFETY: `hold` acquired it, as the fork handlers (`fork.rs`) do before they call this.
-        unsafe {
-            self.regions.iter().for_each(|region| region.release());
-            self.purging.release();
-        }
+    /// Calls `each` with all locks of the heap, in their order.
+    pub(crate) fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        each(self.purging.raw());
+        self.regions.iter().for_each(|region| each(region.raw()));
     }
 
     /// Closes all segments. If any block is live they stay permanently (law 8), without an owner.

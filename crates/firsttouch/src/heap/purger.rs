@@ -8,7 +8,7 @@
 //! runs any goes as the program requests more, or when it is trimmed.
 
 use crate::heap::c_library;
-use crate::sync::lock::{Lock, Padded};
+use crate::sync::lock::{Lock, Padded, RawLock};
 use crate::{fork, os};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -153,7 +153,7 @@ pub fn tick() {
 /// Ends the thread, and takes the lock, without which none starts.
 pub(crate) fn hold() {
     loop {
-        PURGER.hold();
+        PURGER.raw().hold();
         // SAFETY: the lock was acquired on the line above, and there is no other reference to the value.
         let purger = unsafe { PURGER.held() };
         let Some(thread) = purger.thread.take() else {
@@ -163,7 +163,7 @@ pub(crate) fn hold() {
         };
         STOP.store(1, SeqCst);
         // SAFETY: it is held, by this thread.
-        unsafe { PURGER.release() };
+        unsafe { PURGER.raw().release() };
         os::wake(&STOP);
         drop(thread);
     }
@@ -184,7 +184,7 @@ pub(crate) unsafe fn registered() -> impl Iterator<Item = &'static dyn Purgeable
 /// The lock is held by it.
 pub(crate) unsafe fn release() {
     // SAFETY: as demanded.
-    unsafe { PURGER.release() }
+    unsafe { PURGER.raw().release() }
 }
 
 /// Epochs until idle memory has decayed, if the time is at least that many ticks.
@@ -244,34 +244,21 @@ pub trait Purgeable: Sync {
     }
     /// Purges all idle memory, as far as that runs no foreign code.
     fn trim_idle(&self) {}
-    /// Takes all locks.
-    fn hold(&self);
-    /// Ends `hold`.
-    ///
-    /// # Safety
-    /// The locks are held by `hold`.
-    unsafe fn release(&self);
+    /// Calls `each` with all locks that a fork holds, in the order in which they are taken.
+    fn locks(&self, each: &mut dyn FnMut(&RawLock));
+    /// A fork has passed, on either side.
+    fn after_fork(&self) {}
 }
 
-/// What is locked keeps nothing. Forks hold it.
+/// What is locked keeps nothing.
 impl<T: Send> Purgeable for Lock<T> {
-    fn hold(&self) {
-        self.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: as demanded.
-        unsafe { self.release() }
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        each(self.raw());
     }
 }
 
 impl<T: Send, const N: usize> Purgeable for [Padded<Lock<T>>; N] {
-    fn hold(&self) {
-        self.iter().for_each(|each| each.0.hold());
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: as demanded.
-        self.iter().for_each(|each| unsafe { each.0.release() });
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        self.iter().for_each(|padded| each(padded.0.raw()));
     }
 }

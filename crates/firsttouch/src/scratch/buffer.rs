@@ -9,7 +9,7 @@ use crate::description::Value;
 use crate::fork::forks;
 use crate::heap::purger::{self, Purgeable};
 use crate::stats::Stats;
-use crate::sync::lock::Lock;
+use crate::sync::lock::{Lock, RawLock};
 use crate::{failure, heap};
 use std::any::Any;
 use std::ops::Range;
@@ -596,13 +596,8 @@ impl Purgeable for Buffer {
         }
     }
 
-    fn hold(&self) {
-        self.state.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` acquired it.
-        unsafe { self.state.release() }
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        each(self.state.raw());
     }
 }
 

@@ -10,9 +10,12 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const WANTED: u32 = 2; // held, and a thread sleeps on it
 
+/// A lock without its value, as a fork takes it.
+pub struct RawLock(AtomicU32);
+
 /// A value that only one thread at a time may use.
 pub struct Lock<T> {
-    word: AtomicU32,
+    raw: RawLock,
     value: UnsafeCell<T>,
 }
 
@@ -34,27 +37,8 @@ fn let_others_run() {
     }
 }
 
-impl<T> Lock<T> {
-    /// Creates a lock that is not held.
-    pub const fn new(value: T) -> Self {
-        Self { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
-    }
-
-    /// Acquires the lock, waiting for its holder.
-    #[inline]
-    pub fn lock(&self) -> Guard<'_, T> {
-        self.hold();
-        Guard(self, PhantomData)
-    }
-
-    /// Acquires the lock if it is not held.
-    #[inline]
-    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        let_others_run();
-        self.acquires().then(|| Guard(self, PhantomData)) // lazily: dropping a guard releases the lock
-    }
-
-    /// Acquires the lock and keeps it until [`Lock::release`].
+impl RawLock {
+    /// Acquires the lock and keeps it until [`RawLock::release`].
     #[inline]
     pub fn hold(&self) {
         let_others_run();
@@ -65,50 +49,72 @@ impl<T> Lock<T> {
 
     #[inline]
     fn acquires(&self) -> bool {
-        self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+        self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
     #[cold]
     fn wait(&self) {
         for _ in 0..100 {
-            if self.word.load(Relaxed) == FREE && self.acquires() {
+            if self.0.load(Relaxed) == FREE && self.acquires() {
                 return;
             }
             std::hint::spin_loop();
         }
-        while self.word.swap(WANTED, Acquire) != FREE {
+        while self.0.swap(WANTED, Acquire) != FREE {
             if cfg!(shuttle) {
                 let_others_run();
             } else {
-                os::wait(&self.word, WANTED, None);
+                os::wait(&self.0, WANTED, None);
             }
         }
     }
 
-    /// The value, between [`Lock::hold`] and [`Lock::release`].
+    /// Ends [`RawLock::hold`], in the parent and in the child of a fork.
     ///
     /// # Safety
-    /// The lock is held by `hold`, and there is no other reference to the value.
+    /// The lock is held by `hold`.
+    #[inline]
+    pub unsafe fn release(&self) {
+        if self.0.swap(FREE, Release) == WANTED {
+            os::wake(&self.0);
+        }
+        let_others_run();
+    }
+}
+
+impl<T> Lock<T> {
+    /// Creates a lock that is not held.
+    pub const fn new(value: T) -> Self {
+        Self { raw: RawLock(AtomicU32::new(FREE)), value: UnsafeCell::new(value) }
+    }
+
+    /// Acquires the lock, waiting for its holder.
+    #[inline]
+    pub fn lock(&self) -> Guard<'_, T> {
+        self.raw.hold();
+        Guard(self, PhantomData)
+    }
+
+    /// Acquires the lock if it is not held.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        let_others_run();
+        self.raw.acquires().then(|| Guard(self, PhantomData)) // lazily: dropping a guard releases the lock
+    }
+
+    /// The lock without its value.
+    pub fn raw(&self) -> &RawLock {
+        &self.raw
+    }
+
+    /// The value, while the raw lock is held.
+    ///
+    /// # Safety
+    /// It is held by [`RawLock::hold`], and there is no other reference to the value.
     #[allow(clippy::mut_from_ref)] // as a guard would
     pub unsafe fn held(&self) -> &mut T {
         // SAFETY: as demanded.
         unsafe { &mut *self.value.get() }
-    }
-
-    #[inline]
-    fn unlock(&self) {
-        if self.word.swap(FREE, Release) == WANTED {
-            os::wake(&self.word);
-        }
-        let_others_run();
-    }
-
-    /// Ends [`Lock::hold`], in the parent and in the child of a fork.
-    ///
-    /// # Safety
-    /// The lock is held by `hold`.
-    pub unsafe fn release(&self) {
-        self.unlock();
     }
 }
 
@@ -136,6 +142,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.0.unlock();
+        // SAFETY: the guard holds it.
+        unsafe { self.0.raw.release() }
     }
 }

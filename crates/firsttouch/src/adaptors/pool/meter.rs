@@ -3,7 +3,6 @@
 use super::Pool;
 use super::policy::STEP;
 use crate::stats::Stats;
-use crate::sync::lock::Lock;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
 
 /// The counts of one processor, in bytes or numbers; the pool's counts are the sums over the shards.
@@ -156,11 +155,11 @@ impl Pool {
 
     pub(super) fn gather(&self) -> Stats {
         // All shards at once: a block that one processor allocates and another frees would be counted twice, or never.
-        self.shards().for_each(Lock::hold);
+        self.shards().for_each(|shard| shard.raw().hold());
         // SAFETY: the line above holds the locks, and no other reference is made before their release below.
         let stats = self.meter.stats(self.shards().map(|shard| unsafe { &mut shard.held().counts }));
         // SAFETY: held above; nothing in between can panic.
-        self.shards().for_each(|shard| unsafe { shard.release() });
+        self.shards().for_each(|shard| unsafe { shard.raw().release() });
         // The heaps are asked a moment later, as no lock of theirs is taken under a shard's. What they say is made to agree.
         let heaps = self.held();
         let idle = (heaps.out + heaps.dirty).saturating_sub(stats.active);

@@ -33,7 +33,7 @@ use crate::pages::placement::Placement;
 use crate::sources::Pages;
 use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
-use crate::sync::lock::{Lock, Padded};
+use crate::sync::lock::{Lock, Padded, RawLock};
 use meter::{Counts, Meter};
 pub(crate) use policy::written_bytes;
 use policy::{CUT_MIN, Evidence, LOOK_MIN, SHARD_MAX, SHARDS};
@@ -538,20 +538,11 @@ impl Purgeable for Pool {
         self.trim();
     }
 
-    fn hold(&self) {
-        // A heap's locks and a shard's are never held together. The purge lock comes first.
-        self.evidence.hold();
-        self.heaps.iter().for_each(Heap::hold);
-        self.shards().for_each(Lock::hold);
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` acquired them all.
-        unsafe {
-            self.shards().for_each(|shard| shard.release());
-            self.heaps.iter().for_each(|heap| heap.release());
-            self.evidence.release();
-        }
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        // No thread holds locks of two of these kinds at once, so any order will do.
+        each(self.evidence.raw());
+        self.heaps.iter().for_each(|heap| heap.locks(each));
+        self.shards().for_each(|shard| each(shard.raw()));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::heap::purger::{self, Clock, Purgeable};
 use crate::ledger::Ledger;
 use crate::os;
 use crate::stats::Stats;
-use crate::sync::lock::Lock;
+use crate::sync::lock::{Lock, RawLock};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -261,13 +261,8 @@ impl Purgeable for UpstreamPool {
         }
     }
 
-    fn hold(&self) {
-        self.state.hold();
-    }
-
-    unsafe fn release(&self) {
-        // SAFETY: `hold` acquired it.
-        unsafe { self.state.release() }
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        each(self.state.raw());
     }
 }
 
