@@ -53,7 +53,7 @@ unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environmen
         firsttouch::os::stop_reading_files();
         idle::begin();
         glibc::begin_to_raise(glibc::INITIAL);
-        large::set_pool(Pool::for_any_blocks(settings.pool));
+        large::set_pool(Pool::new(settings.pool));
         watch_outside();
     }
     // SAFETY: as above.

@@ -34,7 +34,8 @@ impl Settings {
     /// # Safety
     /// `environment` is a list of C strings that ends with null.
     pub unsafe fn read(mut environment: *const *const c_char) -> Self {
-        let mut found = Self { threshold: 128 << 10, pool: Options::default(), reporting: Reporting::default() };
+        let pool = Options { arrays: false, ..Options::default() };
+        let mut found = Self { threshold: 128 << 10, pool, reporting: Reporting::default() };
         // SAFETY: `environment` is a list of C strings that ends with null (`life.rs`, which has it from the loader).
         unsafe {
             while !environment.is_null() && !(*environment).is_null() {

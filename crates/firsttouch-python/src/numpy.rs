@@ -6,7 +6,7 @@
 use crate::python::symbol;
 use crate::python::values::{UnsupportedError, out_of_memory};
 use firsttouch::os;
-use firsttouch::sync::First;
+use firsttouch::sync::OnceBox;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -118,7 +118,7 @@ pub struct NumPy {
     /// Where NumPy's library lies in memory.
     library: *const c_void,
     /// NumPy's own default handler, as first seen.
-    own: First<(*const RawHandler, Functions)>,
+    own: OnceBox<(*const RawHandler, Functions)>,
 }
 
 // SAFETY: functions and objects that live as long as the process, used with the GIL held.
@@ -158,7 +158,7 @@ const FEATURES_2_0: c_uint = 0x12;
 impl NumPy {
     /// NumPy's interface, loaded once.
     pub fn get(py: Python<'_>) -> PyResult<&'static Self> {
-        static LOADED: First<NumPy> = First::new();
+        static LOADED: OnceBox<NumPy> = OnceBox::new();
         LOADED.get_or_try_init(|| Self::load(py).map(Box::new))
     }
 
@@ -191,7 +191,7 @@ impl NumPy {
                 set_handler: slot(table, 304),
                 get_handler: slot(table, 305),
                 default: *slot::<*const *mut ffi::PyObject>(table, 306),
-                own: First::new(),
+                own: OnceBox::new(),
             })
         }
     }
@@ -344,7 +344,7 @@ type Track = unsafe extern "C" fn(c_uint, usize, usize) -> c_int;
 /// Tells tracemalloc, where it listens, of a block of our constructors that an array owns. NumPy reports what it allocates
 /// itself, and the end of each.
 pub fn track(data: *mut c_void, bytes: usize) {
-    static FOUND: First<Option<Track>> = First::new();
+    static FOUND: OnceBox<Option<Track>> = OnceBox::new();
     // SAFETY: the symbol, where there is one, has had this type since CPython 3.7; it takes any address, and the GIL is held.
     unsafe {
         if let Some(track) = FOUND.get_or_init(|| Box::new(symbol(c"PyTraceMalloc_Track"))) {

@@ -8,7 +8,7 @@ use crate::python::values::PyValueError;
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::allocator::Allocator;
 use firsttouch::failure;
-use firsttouch::heap::{c_library, purger};
+use firsttouch::heap::{malloc_trim, purger};
 use firsttouch::os::{self, Call};
 use firsttouch::stats::Stats;
 use firsttouch::sync::lock::Lock;
@@ -57,7 +57,7 @@ pub fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> usize {
 /// Returns what the C library's heaps keep for no use to the operating system. Returns the number of bytes.
 #[pyfunction]
 pub fn trim_c_library(py: Python<'_>) -> usize {
-    py.detach(c_library::trim)
+    py.detach(malloc_trim::trim)
 }
 
 /// The last request that failed: bytes asked, the limit's name, and the whole reason.

@@ -5,7 +5,7 @@ use crate::handlers::front::arrays_only;
 use crate::process::stats_of;
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::glibc::{self, Plainly};
-use firsttouch::heap::c_library;
+use firsttouch::heap::malloc_trim;
 use firsttouch::os::{self, Usage};
 use firsttouch::report::Report;
 use firsttouch::{Stats, failure};
@@ -45,7 +45,7 @@ impl ReportStart {
     #[pyo3(signature = (allocator=None))]
     fn now(allocator: Option<&PyAllocator>) -> Self {
         let (stats, plainly) = (stats_of(allocator), glibc::taken());
-        Self { usage: os::usage(), stats, plainly, returned: c_library::returned(), failure: failure::last_reason() }
+        Self { usage: os::usage(), stats, plainly, returned: malloc_trim::returned(), failure: failure::last_reason() }
     }
 }
 
@@ -77,7 +77,7 @@ pub fn report(
         used: os::usage().since(&start.usage),
         resident: os::resident_and_peak(),
         allocator: allocator.map(|allocator| allocator.expression()),
-        c_library: (c_library::returned() - start.returned, c_library::free()),
+        c_library: (malloc_trim::returned() - start.returned, malloc_trim::free()),
         arrays_only,
         from: SMALL_LIMIT,
         pool: pooled.then(|| now.since(&start.stats)),

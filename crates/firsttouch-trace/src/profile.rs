@@ -4,7 +4,7 @@
 //! block costs one load.
 
 use firsttouch::heap::purger;
-use firsttouch::ledger::Part;
+use firsttouch::ledger::BlockMap;
 use firsttouch::sync::lock::Lock;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -66,7 +66,7 @@ struct Regions {
     /// The number of the region opened last.
     last: u64,
     open: Vec<OpenRegion>,
-    blocks: Part<Block>,
+    blocks: BlockMap<Block>,
 }
 
 impl Regions {

@@ -7,7 +7,7 @@ use firsttouch::adaptors::{DECAY, RENEW_MIN, SMALL_LIMIT};
 use firsttouch::fork;
 use firsttouch::gain::{Fresh, Taken};
 use firsttouch::heap::purger;
-use firsttouch::ledger::Part;
+use firsttouch::ledger::BlockMap;
 use firsttouch::os::{self, Usage};
 use firsttouch::sync::lock::Lock;
 use std::collections::VecDeque;
@@ -89,7 +89,7 @@ struct Tracing {
     begun: Instant,
     before: Usage,
     pool: Pool,
-    blocks: Part<Block>,
+    blocks: BlockMap<Block>,
 }
 
 /// What a pool would keep: the microseconds when it was freed, and bytes, the latest last. Fragmentation is ignored, so a pool may
@@ -140,7 +140,7 @@ pub fn begin() -> bool {
         return false;
     }
     let found = Trace { lines: vec![Line::default()], ..Trace::default() };
-    let (pool, blocks) = (Pool::default(), Part::default());
+    let (pool, blocks) = (Pool::default(), BlockMap::default());
     *trace = Some(Tracing { found, begun: Instant::now(), before: os::usage(), pool, blocks });
     TRACED.store(fork::forks() + 1, Relaxed);
     true

@@ -13,7 +13,7 @@
 
 #![allow(unsafe_code)] // Safety: `after` and `after_in_child` run only after `before`, in the thread that forked.
 
-use crate::heap::purger::{self, Purgeable};
+use crate::heap::purger::{PURGER, Purgeable, end_and_hold};
 use crate::os;
 use crate::sync::OnceBox;
 use crate::sync::lock::{Lock, RawLock};
@@ -30,7 +30,7 @@ static LOCKS: &[&dyn Purgeable] = &[
     &owners::KEEPERS,
     #[cfg(feature = "mimalloc")]
     &sources::MIMALLOC,
-    &heap::claim::NEXT_SLOTS,
+    &heap::claim::FIRST_SLOTS,
     &failure::FAILURES,
 ];
 
@@ -59,11 +59,11 @@ extern "C" fn before() {
         return;
     }
     FORKING.raw().hold();
-    purger::hold(); // its thread ends, and none starts
+    end_and_hold();
     // SAFETY: held on the line above, until `after`.
-    let registered = || unsafe { purger::registered() };
-    registered().for_each(Purgeable::trim_idle); // or the first write to it, on either side, would copy it
-    registered().for_each(|what| what.locks(&mut RawLock::hold));
+    let purger = unsafe { PURGER.held() };
+    purger.registered().for_each(Purgeable::trim_idle); // or the first write to it, on either side, would copy it
+    purger.registered().for_each(|what| what.locks(&mut RawLock::hold));
     LOCKS.iter().for_each(|what| what.locks(&mut RawLock::hold));
 }
 
@@ -75,9 +75,9 @@ extern "C" fn after() {
     unsafe {
         let release = |what: &dyn Purgeable| what.locks(&mut |lock| lock.release());
         LOCKS.iter().for_each(|&what| release(what));
-        purger::registered().for_each(release);
-        purger::registered().for_each(Purgeable::after_fork);
-        purger::release();
+        PURGER.held().registered().for_each(release);
+        PURGER.held().registered().for_each(Purgeable::after_fork);
+        PURGER.raw().release();
         FORKING.raw().release();
     }
 }

@@ -17,29 +17,29 @@ use std::hash::BuildHasherDefault;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-const PARTS: usize = 16;
+const SHARDS: usize = 16;
 
 /// One shard of a [`Ledger`], by address.
-pub type Part<T> = HashMap<usize, T, BuildHasherDefault<FxHasher>>;
+pub type BlockMap<T> = HashMap<usize, T, BuildHasherDefault<FxHasher>>;
 
 /// See the module. `T` is the note of a block.
 pub struct Ledger<T: Copy + Send + 'static> {
-    parts: [Padded<Lock<Part<T>>>; PARTS],
+    shards: [Padded<Lock<BlockMap<T>>>; SHARDS],
 }
 
 impl<T: Copy + Send + 'static> Ledger<T> {
     /// An empty ledger.
     pub fn new() -> Arc<Self> {
-        let ledger = Arc::new(Self { parts: std::array::from_fn(|_| Padded(Lock::new(Part::default()))) });
+        let ledger = Arc::new(Self { shards: std::array::from_fn(|_| Padded(Lock::new(BlockMap::default()))) });
         let address: *const Self = Arc::as_ptr(&ledger);
         // SAFETY: the list stays where it is until it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
         ledger
     }
 
-    fn part(&self, address: usize) -> &Lock<Part<T>> {
+    fn shard(&self, address: usize) -> &Lock<BlockMap<T>> {
         // Pages, and blocks within a page, go to different shards.
-        &self.parts[((address >> 6) ^ (address >> 12)) % PARTS].0
+        &self.shards[((address >> 6) ^ (address >> 12)) % SHARDS].0
     }
 
     /// Enters a block.
@@ -50,9 +50,9 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         let address = address.as_ptr() as usize;
         address_map::note_outside(address);
         heap::mark_listed(address);
-        let mut part = self.part(address).lock();
-        part.try_reserve(1).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
-        part.insert(address, note);
+        let mut shard = self.shard(address).lock();
+        shard.try_reserve(1).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
+        shard.insert(address, note);
         Ok(())
     }
 
@@ -74,32 +74,32 @@ impl<T: Copy + Send + 'static> Ledger<T> {
 
     /// Whether the ledger contains any block.
     pub fn any(&self) -> bool {
-        self.parts.iter().any(|part| !part.0.lock().is_empty())
+        self.shards.iter().any(|shard| !shard.0.lock().is_empty())
     }
 
     /// Removes a block and returns its note.
     pub fn leave(&self, address: NonNull<u8>) -> Option<T> {
         let address = address.as_ptr() as usize;
-        self.part(address).lock().remove(&address)
+        self.shard(address).lock().remove(&address)
     }
 
     /// The note of a block.
     pub fn get(&self, address: NonNull<u8>) -> Option<T> {
         let address = address.as_ptr() as usize;
-        self.part(address).lock().get(&address).copied()
+        self.shard(address).lock().get(&address).copied()
     }
 
     /// Calls `each` with every block. Blocks may be entered and removed meanwhile.
     pub fn each(&self, mut each: impl FnMut(usize, T)) {
-        for part in &self.parts {
-            part.0.lock().iter().for_each(|(&address, &note)| each(address, note));
+        for shard in &self.shards {
+            shard.0.lock().iter().for_each(|(&address, &note)| each(address, note));
         }
     }
 }
 
 impl<T: Copy + Send + 'static> Purgeable for Ledger<T> {
     fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
-        self.parts.locks(each);
+        self.shards.locks(each);
     }
 }
 

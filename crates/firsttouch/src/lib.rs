@@ -27,6 +27,7 @@ pub mod numa;
 pub mod os;
 pub mod owners;
 pub mod pages;
+mod policy;
 mod reason;
 pub mod report;
 pub mod reserve;

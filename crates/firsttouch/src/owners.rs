@@ -45,11 +45,11 @@ fn height(allocator: &dyn Allocator) -> usize {
 
 /// The order in which keepers are asked: the highest first. The number rises from one to the next, so that who goes through
 /// them misses none where others come and go meanwhile.
-type Place = (Reverse<usize>, u64);
+type Rank = (Reverse<usize>, u64);
 
 pub(crate) struct Keepers {
     /// In the order of their places.
-    all: Vec<(Place, Arc<dyn Allocator>)>,
+    all: Vec<(Rank, Arc<dyn Allocator>)>,
     last: u64,
 }
 
@@ -65,10 +65,10 @@ impl Keepers {
     }
 }
 
-/// The first keeper behind a place.
-fn next(behind: Option<Place>) -> Option<(Place, Arc<dyn Allocator>)> {
+/// The first keeper behind a rank.
+fn next(behind: Option<Rank>) -> Option<(Rank, Arc<dyn Allocator>)> {
     let keepers = KEEPERS.lock();
-    let at = keepers.all.partition_point(|(place, _)| Some(*place) <= behind);
+    let at = keepers.all.partition_point(|(rank, _)| Some(*rank) <= behind);
     keepers.all.get(at).cloned()
 }
 
@@ -79,17 +79,17 @@ pub fn enter(keeper: Arc<dyn Allocator>) {
     let is_same = |other: &Arc<dyn Allocator>| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&keeper));
     if !keepers.all.iter().any(|(_, other)| is_same(other)) {
         keepers.last += 1;
-        let place = (height, keepers.last);
-        let at = keepers.all.partition_point(|(other, _)| *other < place);
-        keepers.all.insert(at, (place, keeper.clone()));
+        let rank = (height, keepers.last);
+        let at = keepers.all.partition_point(|(other, _)| *other < rank);
+        keepers.all.insert(at, (rank, keeper.clone()));
         keepers.note();
     }
 }
 
 /// Removes a keeper if it is referenced only here and by the caller; returns whether it was.
-fn leave(place: Place, keeper: &Arc<dyn Allocator>) -> bool {
+fn leave(rank: Rank, keeper: &Arc<dyn Allocator>) -> bool {
     let mut keepers = KEEPERS.lock();
-    let found = keepers.all.iter().position(|(other, _)| *other == place);
+    let found = keepers.all.iter().position(|(other, _)| *other == rank);
     let Some(at) = found.filter(|_| Arc::strong_count(keeper) == 2) else { return false };
     keepers.all.remove(at);
     keepers.note();
@@ -105,10 +105,10 @@ pub fn is_highest(keeper: &dyn Allocator) -> bool {
 pub fn sweep() {
     while COUNT.load(Acquire) > 0 {
         let (mut behind, mut any) = (None, false);
-        while let Some((place, keeper)) = next(behind) {
-            behind = Some(place);
+        while let Some((rank, keeper)) = next(behind) {
+            behind = Some(rank);
             // The last reference goes at the end of this turn, under no lock.
-            any |= Arc::strong_count(&keeper) == 2 && !keeper.must_stay() && leave(place, &keeper);
+            any |= Arc::strong_count(&keeper) == 2 && !keeper.must_stay() && leave(rank, &keeper);
         }
         if !any {
             break;
@@ -157,11 +157,11 @@ pub fn is_unlisted(address: NonNull<u8>) -> bool {
 fn find_keeper(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
     let mut behind = None;
     loop {
-        let (place, keeper) = next(behind)?;
+        let (rank, keeper) = next(behind)?;
         if keeper.owns(address) == Some(true) {
             return Some(keeper);
         }
-        behind = Some(place);
+        behind = Some(rank);
     }
 }
 

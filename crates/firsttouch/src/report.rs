@@ -4,9 +4,9 @@
 use crate::error::AllocError;
 use crate::gain::{Fresh, Gain, Price, Range, Taken, Verdict};
 use crate::glibc::Plainly;
-use crate::heap::c_library::WORTH;
 use crate::json;
 use crate::os::Usage;
+use crate::policy::WORTH_A_TRIM;
 use crate::size::Bytes;
 use crate::stats::Stats;
 use std::fmt::Write;
@@ -141,7 +141,7 @@ impl Report {
             rows.push(("resident", format!("at most {}, {} at the end", about(peak), about(now))));
         }
         let (returned, free) = self.c_library;
-        if returned.max(free) >= WORTH {
+        if returned.max(free) >= WORTH_A_TRIM {
             rows.push((
                 "C library",
                 format!("{} returned; {} free in its heaps, between its blocks", about(returned), about(free)),

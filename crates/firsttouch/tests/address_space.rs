@@ -107,7 +107,7 @@ fn somebody_in_our_way_is_left_alone() {
 fn somebody_in_a_hole_is_left_alone() {
     alone("somebody_in_a_hole_is_left_alone", || {
         for huge in [false, true] {
-            let pool = Pool::new(Options { huge, decay: None, max_idle: None });
+            let pool = Pool::new(Options { huge, decay: None, ..Options::default() });
             let first = Held::filled(&*pool, 70_000, 1);
             let (gone, last) = (
                 Held::filled(&*pool, (times() * 20) << 20, 2),
@@ -153,7 +153,7 @@ fn requests_that_fail_claim_nothing() {
 #[test]
 fn the_last_span_that_fits_is_found() {
     alone("the_last_span_that_fits_is_found", || {
-        let pool = Pool::new(Options { huge: false, decay: None, max_idle: None });
+        let pool = Pool::new(Options { huge: false, decay: None, ..Options::default() });
         // 100 spans of 1 MiB and 16 KiB between living ones, and at the very end one of 285 pages.
         let short: Vec<_> = (0..100)
             .map(|n| (Held::filled(&*pool, 260 * page_size(), n), Held::filled(&*pool, page_size(), n)))

@@ -18,7 +18,7 @@ fn sizes() -> [usize; 6] {
 
 #[test]
 fn neighbors_begin_at_different_offsets() {
-    for pool in [Pool::new(Options::default()), Pool::for_any_blocks(Options::default())] {
+    for pool in [true, false].map(|arrays| Pool::new(Options { arrays, ..Options::default() })) {
         for size in sizes() {
             for recycled in [false, true] {
                 let differ = || {
@@ -37,7 +37,7 @@ fn neighbors_begin_at_different_offsets() {
 /// A program that frees the page in which its block begins, and not the block, is told.
 #[test]
 fn only_its_first_byte_is_a_block() {
-    let pool = Pool::for_any_blocks(Options::default());
+    let pool = Pool::new(Options { arrays: false, ..Options::default() });
     // Each processor counts its own turns, and the thread may change it.
     let blocks: Vec<_> = (0..9).map(|seed| Held::filled(&*pool, 200_000, seed)).collect();
     let block = blocks.iter().find(|block| block.address() % page_size() != 0).unwrap();

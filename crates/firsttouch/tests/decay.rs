@@ -178,14 +178,14 @@ fn a_program_whose_turns_are_alike_faults_little_in_again() {
 
 #[test]
 fn what_was_given_back_too_early_is_counted() {
-    let pool = Pool::for_any_blocks(Options { huge: false, ..Options::default() });
+    let pool = Pool::new(Options { huge: false, arrays: false, ..Options::default() });
     let size = 6 * MIB;
     for turn in 0..4 {
         Held::filled(&*pool, size, turn).give_back();
         pool.trim();
     }
     assert!((3 * size..3 * size + MIB).contains(&pool.taken_again()), "{}", pool.taken_again());
-    let pool = Pool::for_any_blocks(Options { huge: false, ..Options::default() });
+    let pool = Pool::new(Options { huge: false, arrays: false, ..Options::default() });
     let mut block = Held::filled(&*pool, size, 1);
     block.resize(3 * size).unwrap();
     assert_eq!(pool.taken_again(), 0, "growth takes nothing again");

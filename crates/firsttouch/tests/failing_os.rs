@@ -72,7 +72,7 @@ fn recovers(allocator: &dyn Allocator, blocks: Vec<Held<'_>>) {
 }
 
 fn allocators() -> Vec<Arc<dyn Allocator>> {
-    let busy = Options { decay: Some(Duration::ZERO), max_idle: Some(1 << 20), huge: false };
+    let busy = Options { decay: Some(Duration::ZERO), max_idle: Some(1 << 20), huge: false, ..Options::default() };
     vec![Pool::new(Options::default()), Pool::new(busy), Pages::new(true), Calloc::aligned(4096).unwrap()]
 }
 

@@ -68,7 +68,7 @@ fn a_pool_in_a_storm() {
 
 #[test]
 fn a_pool_that_purges_all_the_time() {
-    let options = Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(0) };
+    let options = Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(0), ..Options::default() };
     alone("a_pool_that_purges_all_the_time", || forks_in_a_storm(&*Pool::new(options), 150));
 }
 

@@ -44,7 +44,7 @@ static GLOBAL: Counting = Counting;
 
 const CALLS: [Call; 7] =
     [Call::Map, Call::Unmap, Call::Discard, Call::AdviseHuge, Call::Spawn, Call::Resident, Call::Protect];
-const FOREVER: Options = Options { decay: None, max_idle: Some(usize::MAX), huge: true };
+const FOREVER: Options = Options { decay: None, max_idle: Some(usize::MAX), huge: true, arrays: true };
 
 /// More blocks than a processor remembers, of all sizes, next to each other and apart.
 fn blocks(pool: &dyn Allocator) -> Vec<Held<'_>> {

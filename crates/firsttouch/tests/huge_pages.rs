@@ -33,7 +33,7 @@ fn arrays() -> Arc<Pool> {
 }
 
 fn any_blocks() -> Arc<Pool> {
-    Pool::for_any_blocks(Options::default())
+    Pool::new(Options { arrays: false, ..Options::default() })
 }
 
 /// `bytes` in blocks of `size`, all of them written.

@@ -19,7 +19,7 @@ use std::time::Duration;
 const MIB: usize = 1 << 20;
 
 fn pool(huge: bool) -> Arc<Pool> {
-    Pool::new(Options { decay: Some(Duration::from_millis(200)), max_idle: None, huge })
+    Pool::new(Options { decay: Some(Duration::from_millis(200)), huge, ..Options::default() })
 }
 
 /// What just fits is had, though segments like to grow by more and huge pages are whole.
@@ -117,7 +117,7 @@ fn locked_memory_with_a_small_limit() {
         become_nobody();
         set(libc::RLIMIT_MEMLOCK, 8 * MIB);
         for huge in [false, true] {
-            let pool = Pool::new(Options { decay: None, max_idle: None, huge });
+            let pool = Pool::new(Options { decay: None, huge, ..Options::default() });
             lock_future();
             let blocks: Vec<_> = (0..4).map(|seed| Held::filled(&*pool, MIB / 2, seed)).collect();
             let error = Held::new(&*pool, Request::bytes(30 * MIB)).err().unwrap();

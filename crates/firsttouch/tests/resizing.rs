@@ -61,7 +61,7 @@ fn the_receipt_says_what_is_there() {
 /// Buffers that grow in turn stand in each other's way. Copied, each would be there twice at every step.
 #[test]
 fn blocks_that_grow_in_turn_take_their_pages_along() {
-    for pool in [Pool::new(Options::default()), Pool::for_any_blocks(Options::default())] {
+    for pool in [true, false].map(|arrays| Pool::new(Options { arrays, ..Options::default() })) {
         let mut blocks: Vec<_> = (0..3).map(|seed| Held::filled(&*pool, 8 * MIB, seed)).collect();
         let mut moves = 0;
         for size in (1..24).map(|step| (8 + 3 * step) * MIB) {

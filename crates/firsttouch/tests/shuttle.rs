@@ -109,7 +109,7 @@ fn play(allocator: Arc<dyn Allocator>, threads: u64) {
 }
 
 fn options(huge: bool) -> Options {
-    Options { decay: Some(Duration::ZERO), max_idle: Some(1 << 20), huge }
+    Options { decay: Some(Duration::ZERO), max_idle: Some(1 << 20), huge, ..Options::default() }
 }
 
 fn config() -> Config {

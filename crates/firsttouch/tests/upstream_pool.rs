@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const MIB: usize = 1 << 20;
-const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
+const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true, arrays: true };
 
 /// A pool, and what its upstream sees of it.
 fn pool(options: Options) -> (Arc<dyn Allocator>, Arc<Limited>) {

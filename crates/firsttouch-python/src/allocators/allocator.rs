@@ -6,7 +6,7 @@ use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::owners::{self, keeps_list};
 use firsttouch::scratch::Buffer;
-use firsttouch::sync::First;
+use firsttouch::sync::OnceBox;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::hash::{Hash, Hasher};
@@ -35,14 +35,14 @@ pub struct PyAllocator {
     /// `None` stands for NumPy's own.
     native: Option<Arc<dyn Allocator>>,
     /// The capsule of its handler, once it was used.
-    capsule: First<Py<PyAny>>,
+    capsule: OnceBox<Py<PyAny>>,
     /// Of the object of a scope: new arrays need it to be open.
     opening: Option<Arc<Opening>>,
 }
 
 impl PyAllocator {
     fn new(native: Option<Arc<dyn Allocator>>) -> Self {
-        Self { native, capsule: First::new(), opening: None }
+        Self { native, capsule: OnceBox::new(), opening: None }
     }
 
     pub fn ours(allocator: Arc<dyn Allocator>) -> Self {
@@ -60,7 +60,7 @@ impl PyAllocator {
         Self::new(None)
     }
 
-    pub fn capsule(&self) -> &First<Py<PyAny>> {
+    pub fn capsule(&self) -> &OnceBox<Py<PyAny>> {
         &self.capsule
     }
 
@@ -168,14 +168,14 @@ pub fn numpy_default() -> PyAllocator {
 
 /// The process's own pool, made on first use and kept.
 pub fn process_pool() -> &'static Arc<dyn Allocator> {
-    static POOL: First<Arc<dyn Allocator>> = First::new();
+    static POOL: OnceBox<Arc<dyn Allocator>> = OnceBox::new();
     POOL.get_or_init(|| Box::new(Pool::new(Options::default())))
 }
 
 /// The process's own pool: one object, whose capsule all threads share.
 #[pyfunction]
 pub fn default_pool(py: Python<'_>) -> PyResult<Py<PyAllocator>> {
-    static ONE: First<Py<PyAllocator>> = First::new();
+    static ONE: OnceBox<Py<PyAllocator>> = OnceBox::new();
     let make = || Py::new(py, PyAllocator::ours(process_pool().clone())).map(Box::new);
     ONE.get_or_try_init(make).map(|one| one.clone_ref(py))
 }

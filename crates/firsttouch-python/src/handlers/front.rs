@@ -10,14 +10,14 @@ use crate::handlers::raw;
 use crate::numpy::NumPy;
 use crate::python::values::{PyTypeError, ensure_memory};
 use firsttouch::allocator::Allocator;
-use firsttouch::heap::c_library;
-use firsttouch::sync::First;
+use firsttouch::heap::malloc_trim;
+use firsttouch::sync::OnceBox;
 use firsttouch::sync::lock::Lock;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
 /// The front, once it was needed.
-static FRONT: First<&'static Handler> = First::new();
+static FRONT: OnceBox<&'static Handler> = OnceBox::new();
 
 /// Held by whoever puts the front in place or changes which allocator serves the process, and counts who watches it: each
 /// sets several words.
@@ -182,7 +182,7 @@ pub fn install(
     }
     serve(py, chosen, arrays_only)?;
     if trim_c_library && is_glibcs() {
-        py.detach(c_library::begin);
+        py.detach(malloc_trim::begin);
     }
     Ok(())
 }

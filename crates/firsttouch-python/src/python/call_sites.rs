@@ -5,7 +5,7 @@
 use crate::python::gil::is_attached;
 use crate::python::symbol;
 use firsttouch::heap::purger;
-use firsttouch::sync::First;
+use firsttouch::sync::OnceBox;
 use firsttouch::sync::lock::Lock;
 use firsttouch_trace::{live, trace};
 use pyo3::ffi;
@@ -56,7 +56,7 @@ struct Folders {
     standard: Option<String>,
 }
 
-static FOLDERS: First<Folders> = First::new();
+static FOLDERS: OnceBox<Folders> = OnceBox::new();
 
 impl Folders {
     fn get(py: Python<'_>) -> &'static Self {
@@ -170,7 +170,7 @@ struct Frames {
 
 impl Frames {
     fn get() -> Option<&'static Self> {
-        static FOUND: First<Option<Frames>> = First::new();
+        static FOUND: OnceBox<Option<Frames>> = OnceBox::new();
         // SAFETY: they have these types from CPython 3.11 on.
         let look = || unsafe {
             Some(Self { last_instruction: symbol(c"PyFrame_GetLasti")?, back: symbol(c"PyFrame_GetBack")? })

@@ -9,7 +9,7 @@
 
 use crate::python::symbol;
 use crate::python::values::PyRuntimeError;
-use firsttouch::sync::First;
+use firsttouch::sync::OnceBox;
 use pyo3::ffi::{self, PyThreadState};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -83,7 +83,7 @@ type Current = unsafe extern "C" fn() -> *mut PyThreadState;
 /// Whether this thread is attached to the interpreter. What may be asked of an abi3 module ends the process where it is not,
 /// and to attach would wait for the GIL, whose holder may be waiting for this thread.
 pub fn is_attached() -> bool {
-    static CURRENT: First<Option<(Current, bool)>> = First::new();
+    static CURRENT: OnceBox<Option<(Current, bool)>> = OnceBox::new();
     let current = CURRENT.get_or_init(|| {
         // The one is CPython's since 3.13, the other was before. Before 3.12 the state is that of whichever thread holds the GIL.
         // SAFETY: both have this type.

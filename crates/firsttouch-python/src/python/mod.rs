@@ -9,7 +9,7 @@ pub mod values;
 
 use firsttouch::os;
 use firsttouch::pages::touch;
-use firsttouch::sync::First;
+use firsttouch::sync::OnceBox;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::CStr;
@@ -19,7 +19,7 @@ use values::PyRuntimeError;
 /// Functions of the Python package that this module calls, registered once when the package is imported. The module imports
 /// none of them itself: an import in the middle of a call takes a lock, reads files, and runs code at a moment that nobody
 /// chose.
-static CALLBACKS: First<Py<PyDict>> = First::new();
+static CALLBACKS: OnceBox<Py<PyDict>> = OnceBox::new();
 
 /// The function registered under this name.
 pub fn callback<'py>(py: Python<'py>, name: &'static str) -> PyResult<Bound<'py, PyAny>> {

@@ -21,7 +21,7 @@ use firsttouch::fork::forks;
 use firsttouch::owners;
 use firsttouch::scratch::Buffer;
 use firsttouch::sync::lock::Lock;
-use firsttouch::sync::{First, thread};
+use firsttouch::sync::{OnceBox, thread};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -410,7 +410,7 @@ impl ScratchFunction {
 }
 
 /// The arguments for a copy in the order of the original's items.
-static ORDER: First<Py<PyTuple>> = First::new();
+static ORDER: OnceBox<Py<PyTuple>> = OnceBox::new();
 
 /// What a call made in its scope.
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
@@ -433,9 +433,9 @@ impl Made {
 }
 
 /// The loaded modules.
-static MODULES: First<Py<PyDict>> = First::new();
+static MODULES: OnceBox<Py<PyDict>> = OnceBox::new();
 /// The homes of tasks, in a weak dictionary.
-static TASKS: First<Py<PyAny>> = First::new();
+static TASKS: OnceBox<Py<PyAny>> = OnceBox::new();
 
 /// Makes what the first call would make, during which another thread may fork.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {

@@ -5,12 +5,13 @@ mod filled;
 mod limited;
 mod pool;
 
+pub use crate::policy::{DECAY, NUMPYS_HUGE, RENEW_MIN, huge_min};
 use crate::spec::room;
 
 pub use accounts::Accounts;
 pub use filled::Filled;
 pub use limited::{AUTO, Budget, CallSites, Limited, set_call_sites};
 pub(crate) use pool::written_bytes;
-pub use pool::{DECAY, Machine, NUMPYS_HUGE, Options, Origin, Pool, RENEW_MIN, SMALL_LIMIT, huge_min};
+pub use pool::{Machine, Options, Origin, Pool, SMALL_LIMIT};
 
 room! { filled limited pool }

@@ -21,18 +21,18 @@ const TIB: usize = 1 << 40;
 /// Where segments are claimed. From 16 TiB to 32 TiB, below whatever Linux places by itself: there mappings begin at 42 TiB on
 /// x86-64 and 32 TiB on arm64, if the stack size is unlimited. ThreadSanitizer has its shadow there, and leaves programs the first
 /// 2 TiB. And where addresses have 39 bits (on small arm64 and RISC-V machines, or under Valgrind), up to the first quarter.
-const PLACES: [(usize, usize); 2] =
+const RANGES: [(usize, usize); 2] =
     [if cfg!(tsan) { (TIB, 2 * TIB) } else { (16 * TIB, 32 * TIB) }, (16 * GIB, 128 * GIB)];
 
-/// The number of claims that are tried in a place.
+/// The number of claims that are tried in a range.
 const TRIES: usize = 4;
 /// Indices of units fit 31 bits of a record.
 const MAX_UNITS: usize = (1 << 31) - 1;
 /// Bytes of records and ages that are mapped at a time.
-const STEP: usize = 64 << 10;
+const RECORDS_STEP: usize = 64 << 10;
 
-/// The next slot to try in each place. Who changes claims holds it.
-pub(crate) static NEXT_SLOTS: Lock<[usize; 2]> = Lock::new([0; 2]);
+/// The slot in each range that is tried first, chosen by chance; zero before that. Who changes claims holds it.
+pub(crate) static FIRST_SLOTS: Lock<[usize; 2]> = Lock::new([0; 2]);
 
 /// Bytes that are mapped for a header.
 fn header_size() -> usize {
@@ -41,50 +41,38 @@ fn header_size() -> usize {
 
 /// Claims adjacent slots with room for `bytes`: those of a closed segment, or empty ones. To map its header shows whether the
 /// kernel grants such addresses. Returns the segment, which is closed, and the size of the claim.
-fn claim(next: &mut [usize; 2], bytes: usize) -> Result<(&'static Segment, usize), Errno> {
+fn claim(first_slots: &mut [usize; 2], bytes: usize) -> Result<(&'static Segment, usize), Errno> {
     let count = bytes.div_ceil(1 << SLOT_SHIFT);
+    let is_free = |slot: usize| match address_map::segment_at(slot) {
+        Some(segment) => segment.is_closed() && segment.claim.get() >= count << SLOT_SHIFT,
+        None => address_map::is_empty(slot, count),
+    };
     let mut refused = Errno::NO_MEMORY;
-    for (next, (from, to)) in next.iter_mut().zip(&PLACES).skip(os::first_place()) {
-        for _ in 0..TRIES {
-            let Some(slot) = free_slots(next, (from >> SLOT_SHIFT, to >> SLOT_SHIFT), count) else { break };
+    for (first, range) in first_slots.iter_mut().zip(RANGES).skip(os::first_place()) {
+        let (from, to) = (range.0 >> SLOT_SHIFT, range.1 >> SLOT_SHIFT);
+        if *first == 0 {
+            *first = from + u128::from_ne_bytes(os::random()) as usize % (to - from);
+        }
+        let slots = (*first..to).chain(from..*first);
+        for slot in slots.filter(|&slot| slot + count <= to && is_free(slot)).take(TRIES) {
             if let Some(closed) = address_map::segment_at(slot) {
                 return Ok((closed, closed.claim.get()));
             }
             let (base, size) = (slot << SLOT_SHIFT, count << SLOT_SHIFT);
-            if os::reserve(base, size).is_err() {
-                continue;
+            if os::reserve(base, size).is_ok() {
+                match os::commit(base, header_size()) {
+                    // SAFETY: it was just mapped, reads zero, as a closed segment does, and is never unmapped.
+                    Ok(_) => return Ok((unsafe { &*with_exposed_provenance(base) }, size)),
+                    Err(Errno::EXISTS) => {}
+                    Err(error) => refused = error,
+                }
+                // SAFETY: it was just reserved, and nothing is committed in it.
+                unsafe { os::release(base) };
             }
-            match os::commit(base, header_size()) {
-                // SAFETY: it was just mapped, reads zero, as a closed segment does, and is never unmapped.
-                Ok(_) => return Ok((unsafe { &*with_exposed_provenance(base) }, size)),
-                Err(Errno::EXISTS) => {}
-                Err(error) => refused = error,
-            }
-            // SAFETY: it was just reserved, and nothing is committed in it.
-            unsafe { os::release(base) };
+            *first = slot + 1; // somebody else is there
         }
     }
     Err(refused)
-}
-
-/// The first slot in a range at which `count` empty ones begin, or as many of a closed segment.
-fn free_slots(next: &mut usize, (first, end): (usize, usize), count: usize) -> Option<usize> {
-    let starts = (end + 1).checked_sub(first + count).filter(|&starts| starts > 0)?;
-    if !(first..first + starts).contains(next) {
-        *next = first + u128::from_ne_bytes(os::random()) as usize % starts;
-    }
-    for _ in 0..starts {
-        let slot = *next;
-        *next = if slot + 1 == first + starts { first } else { slot + 1 };
-        let is_free = match address_map::segment_at(slot) {
-            Some(segment) => segment.is_closed() && segment.claim.get() >= count << SLOT_SHIFT,
-            None => address_map::is_empty(slot, count),
-        };
-        if is_free {
-            return Some(slot);
-        }
-    }
-    None
 }
 
 /// A new segment with room for at least `min_units` units, its first unit at a multiple of the page; larger the more is `mapped`
@@ -96,14 +84,14 @@ pub(crate) fn segment(
     mapped: usize,
     owner: *const dyn Allocator,
 ) -> Result<&'static Segment, Errno> {
-    let (unit_shift, align) = (kind.unit_shift(), kind.page().max(STEP));
+    let (unit_shift, align) = (kind.unit_shift(), kind.page().max(RECORDS_STEP));
     let needed = (min_units as usize) << unit_shift;
     let needed = needed + needed / 64 + 2 * align; // records take less than a 200th
-    let mut next = NEXT_SLOTS.lock();
-    let (segment, size) = claim(&mut next, needed.max(mapped)).or_else(|_| claim(&mut next, needed))?;
+    let mut slots = FIRST_SLOTS.lock();
+    let (segment, size) = claim(&mut slots, needed.max(mapped)).or_else(|_| claim(&mut slots, needed))?;
     let (base, most) = (from_ref(segment).expose_provenance(), size >> unit_shift);
     let records = base + header_size();
-    let ages = (records + most * size_of::<Record>()).next_multiple_of(STEP);
+    let ages = (records + most * size_of::<Record>()).next_multiple_of(RECORDS_STEP);
     let units = (ages + most).next_multiple_of(align);
     let capacity = ((base + size - units) >> unit_shift).min(MAX_UNITS);
     let body = Body {
@@ -131,7 +119,7 @@ pub(crate) fn segment(
 /// # Safety
 /// Nothing in the segment is in use, and its heap is about to be dropped.
 pub(crate) unsafe fn close(segment: &'static Segment) {
-    let mut next = NEXT_SLOTS.lock();
+    let _claims = FIRST_SLOTS.lock();
     segment.close(); // first: foreign memory can be mapped where ours is unmapped
     // SAFETY: nothing in the segment is in use (`Heap::close`); units with an age, records and ages were mapped by us.
     let unmap = |at: usize, size: usize| size == 0 || unsafe { os::decommit(at, size) }.is_ok();
@@ -141,11 +129,7 @@ pub(crate) unsafe fn close(segment: &'static Segment) {
     });
     is_empty &= unmap(segment.ages as usize, segment.ages_open.get());
     is_empty &= unmap(segment.records as usize, segment.records_open.get());
-    if is_empty {
-        let base = from_ref(segment).addr();
-        let next = &mut next[usize::from(base < PLACES[0].0)];
-        *next = (base >> SLOT_SHIFT).min(*next);
-    } else {
+    if !is_empty {
         segment.claim.set(0); // what could not be unmapped is in the way of another
     }
 }
@@ -162,5 +146,5 @@ fn open_array(start: usize, open: &Cell<usize>, need: usize) -> Result<(), Errno
         return Ok(());
     }
     let open_to = |to: usize| os::commit(start + open.get(), to - open.get()).map(|_| open.set(to));
-    open_to(need.next_multiple_of(STEP)).or_else(|_| open_to(need.next_multiple_of(os::page_size())))
+    open_to(need.next_multiple_of(RECORDS_STEP)).or_else(|_| open_to(need.next_multiple_of(os::page_size())))
 }

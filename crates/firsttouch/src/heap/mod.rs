@@ -1,11 +1,13 @@
-//! A heap: the spans of one allocator, in a region for base pages and one for huge pages. From a request to the system it
-//! is this file, `growing.rs` (regions, and the memory mapped in them) and `os`.
+//! A heap: the spans of one allocator, in a region for base pages and one for huge pages. A region has segments with pages of one
+//! kind, and maps their memory. From a request to the system it is this file and `os`; `segment.rs` keeps the records.
+//!
+//! Units are mapped on demand, a whole extent at a time if the units around are free too. The top of a segment, where its
+//! units with records end, is raised when nothing free fits.
 
 #![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
 
-pub mod c_library;
 pub(crate) mod claim;
-pub(crate) mod growing;
+pub mod malloc_trim;
 pub mod purger;
 pub(crate) mod purging;
 pub(crate) mod segment;
@@ -14,16 +16,48 @@ mod tests;
 
 use crate::address_map::find;
 use crate::allocator::{AllocError, Allocator};
-use crate::heap::growing::{Region, Span};
-use crate::heap::segment::{Fresh, Occupant, PageKind, UNMAPPED, huge_page};
+use crate::heap::segment::{CLEAN, CLEAN_HUGE, FreshPages, NONE, Occupant, PageKind, Segment, UNMAPPED, huge_page};
 use crate::os::{self, Errno};
+use crate::policy::{MAX_SEGMENTS, PROBE_MIN};
 use crate::sync::lock::{Guard, Lock, RawLock};
 pub use purging::map_anew;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+/// A span of used units.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub segment: &'static Segment,
+    pub start: u32,
+    pub len: u32,
+}
+
+impl Span {
+    pub(crate) fn address(&self) -> usize {
+        self.segment.address(self.start)
+    }
+
+    /// Where its block begins.
+    pub(crate) fn block(&self) -> usize {
+        self.address() + self.segment.occupant(self.start).offset()
+    }
+
+    /// Bytes from there to its end.
+    pub(crate) fn usable(&self) -> usize {
+        self.address() + self.bytes() - self.block()
+    }
+
+    pub(crate) fn kind(&self) -> PageKind {
+        self.segment.kind
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.segment.bytes(self.len)
+    }
+}
+
 /// Bytes of memory.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct Footprint {
     /// Handed out.
     pub out: usize,
     /// Free and dirty, and not on their way back to the system.
@@ -35,7 +69,7 @@ pub(crate) struct Held {
 pub(crate) struct Heap {
     /// For base pages and for huge ones. Who holds both acquired them in this order.
     pub(crate) regions: [Lock<Region>; 2],
-    /// Held during a purge, so that none is half done at a fork. Acquired before those of `regions`.
+    /// Footprint during a purge, so that none is half done at a fork. Acquired before those of `regions`.
     pub(crate) purging: Lock<()>,
     owner: *const dyn Allocator,
 }
@@ -69,11 +103,11 @@ impl Heap {
         kind: PageKind,
         bytes: usize,
         align: usize,
-        fresh: Fresh,
+        fresh: FreshPages,
     ) -> Result<(Span, usize), Errno> {
         let mut region = self.region(kind);
         loop {
-            if let Some(taken) = region.take(bytes, align, true, fresh)? {
+            if let Some(taken) = region.take(bytes, align, true, Some(fresh))? {
                 return Ok(taken);
             }
             region.grow(bytes, align, fresh, self.owner)?;
@@ -93,7 +127,13 @@ impl Heap {
     ///
     /// # Safety
     /// Nobody uses the span meanwhile.
-    pub(crate) unsafe fn carry(&self, from: Span, bytes: usize, align: usize, fresh: Fresh) -> Option<(Span, usize)> {
+    pub(crate) unsafe fn carry(
+        &self,
+        from: Span,
+        bytes: usize,
+        align: usize,
+        fresh: FreshPages,
+    ) -> Option<(Span, usize)> {
         // Once the system has refused, it is not asked again, as each question costs the pages of a target: Linux moves none before
         // 5.7, and before 6.17 none that lie in several mappings, as those of a block that was moved and grew.
         static REFUSES: AtomicBool = AtomicBool::new(false);
@@ -104,7 +144,7 @@ impl Heap {
         let align = if from.address().is_multiple_of(huge_page()) { align.max(huge_page()) } else { align };
         let (to, dirty) = self.take_or_grow(from.kind(), bytes, align, fresh).ok()?;
         // The kernel unmaps the target before it refuses, and moves some pages only: in a hole, what is mapped then was moved.
-        // Nothing that the kernel places comes to lie in it (`claim::PLACES`); others would have to ask for this very address
+        // Nothing that the kernel places comes to lie in it (`claim::RANGES`); others would have to ask for this very address
         // between the two calls.
         // SAFETY: both spans are mapped, and used by nobody: one was just taken, the other is the caller's.
         let has_hole = unsafe { os::decommit(to.address(), from.bytes()) }.is_ok();
@@ -120,15 +160,13 @@ impl Heap {
             to.segment.ages(to.start, from.len).fill(UNMAPPED);
             region.mapped -= from.bytes();
         }
-        let dirty = to.segment.count_dirty(to.start, to.len);
         region.out -= to.bytes();
-        region.dirty += to.segment.bytes(dirty);
-        to.segment.give(to.start, to.len, dirty);
+        purging::settle(&mut region, to.segment, (to.start, to.len), None);
         None
     }
 
-    /// Adds what the heap holds.
-    pub(crate) fn add_held(&self, sum: &mut Held) {
+    /// Adds the memory of the heap.
+    pub(crate) fn add_footprint(&self, sum: &mut Footprint) {
         for region in &self.regions {
             let Region { out, dirty, mapped, .. } = *region.lock();
             sum.out += out;
@@ -160,6 +198,257 @@ impl Heap {
         }
     }
 }
+
+/// Segments with pages of one kind. Guarded by the heap's lock.
+pub(crate) struct Region {
+    pub kind: PageKind,
+    /// The node whose threads it serves.
+    node: u8,
+    /// With capacity for all that it may have, as nothing is allocated under the lock.
+    pub segments: Vec<&'static Segment>,
+    /// Bytes handed out.
+    pub out: usize,
+    /// Bytes that are free and dirty.
+    pub dirty: usize,
+    /// Bytes that are mapped.
+    pub mapped: usize,
+    /// Whether a part of a region for base pages was advised huge.
+    pub has_huge: bool,
+}
+
+impl Region {
+    pub(crate) fn new(kind: PageKind, node: u8) -> Self {
+        let segments = Vec::with_capacity(MAX_SEGMENTS);
+        Self { kind, node, segments, out: 0, dirty: 0, mapped: 0, has_huge: false }
+    }
+
+    fn units(&self, bytes: usize) -> Option<u32> {
+        u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NONE >> 1)
+    }
+
+    /// Allocates a span of at least `bytes` from what is free, part of which is dirty or, `may_be_clean`, nothing; also returns
+    /// how many bytes are dirty, while the rest reads zero. What is not mapped comes on the pages that `fresh` says, which may
+    /// fail; without it, all of the span is dirty, so that no page of it is faulted in.
+    pub(crate) fn take(
+        &mut self,
+        bytes: usize,
+        align: usize,
+        may_be_clean: bool,
+        fresh: Option<FreshPages>,
+    ) -> Result<Option<(Span, usize)>, Errno> {
+        let Some(len) = self.units(bytes) else { return Ok(None) };
+        let alignment = fresh.map_or((align, 0), |fresh| self.alignment(align, fresh));
+        for index in 0..self.segments.len() {
+            let segment = self.segments[index];
+            while let Some((start, dirty)) = segment.take(len, alignment, may_be_clean) {
+                if dirty < len {
+                    let Some(fresh) = fresh else {
+                        segment.give(start, len, dirty);
+                        break;
+                    };
+                    match self.open(segment, (segment.free_before(start), start), start + len, fresh) {
+                        Ok(()) if fresh != FreshPages::Base && self.kind == PageKind::Huge => {
+                            self.advise_clean(segment, start + u32::from(fresh == FreshPages::Inner), start + len);
+                        }
+                        Ok(()) => {}
+                        // The claim contains a foreign mapping.
+                        Err(Errno::EXISTS) => {
+                            segment.keep_out(start, len);
+                            continue;
+                        }
+                        Err(error) => {
+                            segment.give(start, len, dirty);
+                            return Err(error);
+                        }
+                    }
+                }
+                let (span, dirty) = (Span { segment, start, len }, segment.bytes(dirty));
+                self.out += span.bytes();
+                self.dirty -= dirty;
+                return Ok(Some((span, dirty)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Frees a span; all of it is dirty now, freed in `epoch`.
+    pub(crate) fn give(&mut self, span: Span, epoch: u8) {
+        span.segment.ages(span.start, span.len).fill(epoch);
+        self.out -= span.bytes();
+        self.dirty += span.bytes();
+        span.segment.give(span.start, span.len, span.len);
+    }
+
+    /// Extends a used span to `bytes` in place. Returns the clean bytes of the addition.
+    pub(crate) fn extend(&mut self, span: Span, bytes: usize, fresh: FreshPages) -> Option<usize> {
+        let Span { segment, start, len: old, .. } = span;
+        let (len, end) = (self.units(bytes)?, start + old);
+        let more = len - old;
+        if end + segment.free_at_top() == segment.top.get() && segment.free_at_top() < more {
+            self.raise_top(segment, more, fresh).ok()?;
+        }
+        let dirty = segment.extend(start, len)?;
+        if self.open(segment, (end, end), end + more, fresh).is_err() {
+            segment.cut(start, old);
+            segment.give(end, more, dirty);
+            return None;
+        }
+        self.out += segment.bytes(more);
+        self.dirty -= segment.bytes(dirty);
+        Some(segment.bytes(more - dirty))
+    }
+
+    /// Where a block with such pages has to lie: so many bytes before a multiple of a number. If only the huge pages inside are
+    /// wanted, one begins right behind the first unit, so that hardly more than that has base pages.
+    fn alignment(&self, align: usize, fresh: FreshPages) -> (usize, usize) {
+        let unit = self.kind.unit();
+        let is_inner = fresh == FreshPages::Inner && self.kind == PageKind::Huge && align <= unit;
+        if is_inner { (huge_page(), unit) } else { (align, 0) }
+    }
+}
+
+// ---- Mapping
+
+impl Region {
+    /// Maps what is not mapped of the used units from `start` to `end`, a whole extent at a time if the units around are free
+    /// too, and nothing below `floor`.
+    fn open(
+        &mut self,
+        segment: &'static Segment,
+        (floor, start): (u32, u32),
+        end: u32,
+        fresh: FreshPages,
+    ) -> Result<(), Errno> {
+        // Holders of used spans change the ages without the lock, so only those of free spans are read.
+        let around = (floor, segment.free_behind(end));
+        let mut unit = start;
+        while let Some(mapped) = segment.ages(unit, end - unit).iter().position(|&age| age == UNMAPPED) {
+            let from = unit + mapped as u32;
+            let run = (from, from + unmapped(segment.ages(from, end - from).iter()));
+            let extent = match fresh {
+                FreshPages::Huge => (segment.huge_below(run.0), segment.huge_above(run.1)),
+                _ => self.multiples(run, self.kind.extent()),
+            };
+            let huge = |(low, high): (u32, u32)| match fresh {
+                FreshPages::Base => (low, low),
+                FreshPages::Huge => (segment.huge_above(low), segment.huge_below(high)),
+                FreshPages::Inner => (segment.huge_above(start + 1).max(low), segment.huge_below(end).min(high)),
+            };
+            let wide = widen(segment, run, around, extent);
+            if self.map_units(segment, wide, huge(wide)).is_err() {
+                let pages = widen(segment, run, around, self.multiples(run, self.kind.page()));
+                self.map_units(segment, pages, huge(pages))?;
+            }
+            unit = run.1;
+        }
+        Ok(())
+    }
+
+    /// The units from `from` to `to`, widened to multiples of `step` bytes from the segment's first unit.
+    fn multiples(&self, (from, to): (u32, u32), step: usize) -> (u32, u32) {
+        let step = (step >> self.kind.unit_shift()) as u32;
+        (from - from % step, to.next_multiple_of(step))
+    }
+
+    /// Maps units, those of `huge` on huge pages if it is not empty. A refusal of these only means base pages.
+    fn map_units(&mut self, segment: &'static Segment, (from, to): (u32, u32), huge: (u32, u32)) -> Result<(), Errno> {
+        os::commit(segment.address(from), segment.bytes(to - from))?;
+        segment.ages(from, to - from).fill(CLEAN);
+        self.mapped += segment.bytes(to - from);
+        self.advise_clean(segment, huge.0, huge.1);
+        Ok(())
+    }
+
+    /// Asks for huge pages for those that lie in some mapped units as a whole.
+    fn advise_clean(&mut self, segment: &Segment, from: u32, to: u32) {
+        let (low, high) = (segment.huge_above(from), segment.huge_below(to));
+        if low < high && os::advise_huge(segment.address(low), segment.bytes(high - low)).is_ok() {
+            let clean = segment.ages(low, high - low).iter_mut().filter(|age| **age == CLEAN);
+            clean.for_each(|age| *age = CLEAN_HUGE);
+            self.has_huge |= self.kind == PageKind::Base;
+        }
+    }
+}
+
+/// A run of units, widened towards an extent within bounds as far as nothing is mapped there.
+fn widen(
+    segment: &'static Segment,
+    (from, to): (u32, u32),
+    (floor, ceiling): (u32, u32),
+    extent: (u32, u32),
+) -> (u32, u32) {
+    let (low, high) = (extent.0.max(floor), extent.1.min(ceiling).max(to));
+    let before = unmapped(segment.ages(low, from - low).iter().rev());
+    let behind = unmapped(segment.ages(to, high - to).iter());
+    (from - before, to + behind)
+}
+
+/// Number of unmapped units before the first that is mapped.
+fn unmapped<'a>(ages: impl Iterator<Item = &'a u8>) -> u32 {
+    ages.take_while(|&&age| age == UNMAPPED).count() as u32
+}
+
+// ---- Growth
+
+impl Region {
+    /// Makes room for a span of `bytes`: more units at a segment's top, or another segment.
+    pub(crate) fn grow(
+        &mut self,
+        bytes: usize,
+        align: usize,
+        fresh: FreshPages,
+        owner: *const dyn Allocator,
+    ) -> Result<(), Errno> {
+        if bytes >= PROBE_MIN {
+            let at = os::map_aligned(bytes, os::page_size(), None)?; // its records would take a thousandth of it
+            // SAFETY: it was just mapped and is not in use.
+            unsafe { os::unmap(at, bytes)? };
+        }
+        let (align, _) = self.alignment(align, fresh);
+        let units = bytes.checked_add(align).and_then(|bytes| self.units(bytes)).ok_or(Errno::NO_MEMORY)?;
+        let mut refused = None;
+        for &segment in &self.segments {
+            match self.raise_top(segment, units, fresh) {
+                Ok(()) => return Ok(()),
+                Err(error) => refused = refused.or(error),
+            }
+        }
+        // Where memory for records is short, another segment would be another one without.
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        if self.segments.len() == MAX_SEGMENTS {
+            return Err(Errno::NO_MEMORY);
+        }
+        let segment = claim::segment(self.kind, self.node, units, self.mapped, owner)?;
+        self.segments.push(segment);
+        self.raise_top(segment, units, fresh).map_err(|error| error.unwrap_or(Errno::NO_MEMORY))
+    }
+
+    /// Raises the top of a segment so far that a span of `units` ends there. Fails without an error if it has no room, or
+    /// somebody else's memory lies where its records would.
+    fn raise_top(&self, segment: &'static Segment, units: u32, fresh: FreshPages) -> Result<(), Option<Errno>> {
+        let (top, free) = (segment.top.get(), segment.free_at_top());
+        let step = (self.kind.extent() >> self.kind.unit_shift()) as u32;
+        let wanted = top.checked_add(units.saturating_sub(free)).and_then(|top| top.checked_next_multiple_of(step));
+        let Some(raised) = wanted.filter(|&raised| raised <= segment.capacity()) else { return Err(None) };
+        let whole = segment.huge_above(raised);
+        let raised = if fresh == FreshPages::Huge && whole <= segment.capacity() { whole } else { raised };
+        if raised > top {
+            claim::open_records(segment, raised)
+                .map_err(|error| Some(error).filter(|&error| error != Errno::EXISTS))?;
+            segment.top.set(raised);
+            segment.give(top, raised - top, 0); // fresh ages are UNMAPPED, which is zero
+        } else if free > 0 {
+            // It was too deep in its list to be examined.
+            let (len, dirty) = segment.unlist(top - free);
+            segment.list(top - free, len, dirty);
+        }
+        Ok(())
+    }
+}
+
+// ---- Lookups
 
 /// The live block of a heap that begins at `address`, and its span. A wrong address is told from a block by its requested
 /// size, which is zero for a freed span and for an address at which no span ever began.

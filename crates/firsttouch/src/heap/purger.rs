@@ -7,7 +7,8 @@
 //! It calls no foreign code, which may wait for other threads, call this library, or fork. What is kept over an upstream that
 //! runs any goes as the program requests more, or when it is trimmed.
 
-use crate::heap::c_library;
+use crate::heap::malloc_trim;
+use crate::policy::{DECAY_EPOCHS, TICK};
 use crate::sync::lock::{Lock, Padded, RawLock};
 use crate::{fork, os};
 use std::ffi::c_void;
@@ -16,10 +17,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::{Duration, Instant};
 
-/// Time between two ticks.
-pub(crate) const TICK: Duration = Duration::from_millis(100);
-
-struct Purger {
+pub(crate) struct Purger {
     /// What is registered: no references, as whoever leaves may hold the only one.
     register: Vec<*const dyn Purgeable>,
     thread: Option<os::Thread>,
@@ -29,7 +27,7 @@ struct Purger {
 unsafe impl Send for Purger {}
 
 impl Purger {
-    fn registered(&self) -> impl Iterator<Item = &dyn Purgeable> {
+    pub(crate) fn registered(&self) -> impl Iterator<Item = &dyn Purgeable> {
         // SAFETY: whoever entered it (`enter`, `enter_once`) promised that it lives until it leaves.
         self.register.iter().map(|&what| unsafe { &*what })
     }
@@ -39,7 +37,7 @@ impl Purger {
     }
 }
 
-static PURGER: Lock<Purger> = Lock::new(Purger { register: Vec::new(), thread: None });
+pub(crate) static PURGER: Lock<Purger> = Lock::new(Purger { register: Vec::new(), thread: None });
 /// Whether the thread runs.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 /// Whether it may be started. If not, pools tick as they are used.
@@ -106,22 +104,21 @@ pub fn runs() -> bool {
 
 /// Starts the thread again after a fork, if anything keeps memory.
 pub fn resume() {
-    let idle = PURGER.lock().is_idle() && c_library::rests();
+    let idle = PURGER.lock().is_idle() && malloc_trim::rests();
     if !idle {
         ensure();
     }
 }
 
-/// Runs a tick for everything registered; returns whether the thread continues. `thread` means that the caller is the
-/// purger's own thread, which a fork may wait for.
-fn tick_all(thread: bool) -> bool {
-    let rests = !thread || c_library::tick();
+/// Runs a tick for everything registered; returns whether the thread continues.
+fn tick_all() -> bool {
+    let rests = malloc_trim::tick();
     let purger = PURGER.lock();
-    if thread && STOP.load(SeqCst) != 0 {
+    if STOP.load(SeqCst) != 0 {
         return false; // a fork waits for this thread
     }
     purger.registered().for_each(Purgeable::tick);
-    if !thread || !rests || !purger.is_idle() {
+    if !rests || !purger.is_idle() {
         return true;
     }
     // From now on, requests for fresh memory see that no thread runs, and start one.
@@ -137,7 +134,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
     os::name_thread(c"firsttouch", &TASK);
     loop {
         os::wait(&STOP, 0, Some(TICK));
-        if STOP.load(SeqCst) != 0 || !tick_all(true) {
+        if STOP.load(SeqCst) != 0 || !tick_all() {
             break;
         }
     }
@@ -147,11 +144,11 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
 /// Runs a tick; for the model checker, whose threads do the purger's work.
 #[cfg(shuttle)]
 pub fn tick() {
-    tick_all(false);
+    PURGER.lock().registered().for_each(Purgeable::tick);
 }
 
-/// Ends the thread, and takes the lock, without which none starts.
-pub(crate) fn hold() {
+/// Ends the thread, and holds the lock, without which none starts.
+pub(crate) fn end_and_hold() {
     loop {
         PURGER.raw().hold();
         // SAFETY: the lock was acquired on the line above, and there is no other reference to the value.
@@ -168,27 +165,6 @@ pub(crate) fn hold() {
         drop(thread);
     }
 }
-
-/// All that is registered.
-///
-/// # Safety
-/// The lock is held by [`hold`], and stays so while the iterator is used.
-pub(crate) unsafe fn registered() -> impl Iterator<Item = &'static dyn Purgeable> {
-    // SAFETY: the lock is held.
-    unsafe { PURGER.held() }.registered()
-}
-
-/// Ends [`hold`].
-///
-/// # Safety
-/// The lock is held by it.
-pub(crate) unsafe fn release() {
-    // SAFETY: as demanded.
-    unsafe { PURGER.raw().release() }
-}
-
-/// Epochs until idle memory has decayed, if the time is at least that many ticks.
-const DECAY_EPOCHS: u32 = 10;
 
 /// Converts ticks of the background purger to epochs, of which `decay` spans a fixed number.
 pub(crate) struct Clock {

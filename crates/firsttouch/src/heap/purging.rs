@@ -3,16 +3,9 @@
 //! Victims, runs of units, are taken out of the lists of free spans under the heap's lock, linked to each other, purged
 //! without the lock, and joined again under it. A lock of its own serializes purges, and is held around forks.
 
-use crate::heap::Heap;
-use crate::heap::growing::{Region, Span};
 use crate::heap::segment::{CLASSES, CLEAN, FIRST_EPOCH, PageKind, Segment, UNMAPPED, class_of, ticks_since};
-use crate::{heap, os};
-
-/// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
-/// holes would cost mappings, so the pages are discarded and the mapping stays.
-const UNMAP: usize = 1 << 20;
-/// The same where the process has a bound on its address space.
-const UNMAP_BOUNDED: usize = 64 << 10;
+use crate::heap::{Heap, Region, Span};
+use crate::{heap, os, policy};
 
 impl Heap {
     /// Gives back victims until `budget` bytes have gone; bytes given back. `now` is the epoch.
@@ -23,13 +16,13 @@ impl Heap {
             let mut region = self.region(kind);
             for index in 0..region.segments.len() {
                 let segment = region.segments[index];
-                let is_part = region.has_huge || matches!(victims, Victims::IdleParts(_));
+                let splits = region.has_huge || victims.parts;
                 let mut next = victims.take_out(&mut region, segment, now, budget - budget.min(gone));
                 while let Some(start) = next {
                     drop(region);
                     next = segment.linked(start);
                     let run = (start, segment.span_len(start));
-                    let age = give_back(segment, run, is_part, victims);
+                    let age = give_back(segment, run, splits, !victims.parts);
                     region = self.region(kind);
                     gone += settle(&mut region, segment, run, age);
                 }
@@ -44,7 +37,7 @@ impl Heap {
         let Span { segment, start, len } = span;
         segment.ages(start, len).fill(FIRST_EPOCH);
         self.region(span.kind()).out -= span.bytes();
-        let age = give_back(segment, (start, len), false, Victims::Idle(0));
+        let age = give_back(segment, (start, len), false, true);
         settle(&mut self.region(span.kind()), segment, (start, len), age);
     }
 }
@@ -64,34 +57,19 @@ pub unsafe fn map_anew(address: usize) -> bool {
     done
 }
 
-/// Purges at least `bytes` of the free memory of some heaps if there is as much, the longest idle first; bytes purged.
-pub(crate) fn purge_oldest(heaps: &[Heap], now: u8, bytes: usize) -> usize {
-    let mut gone = 0;
-    for min_ticks in [5, 1, 0] {
-        for heap in heaps {
-            if gone < bytes {
-                gone += heap.purge(Victims::Idle(min_ticks), now, bytes - gone);
-            }
-        }
-    }
-    gone
-}
-
-/// Purges units; returns their new age, or `None` if the system refused.
-fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims: Victims) -> Option<u8> {
+/// Purges units, perhaps parts of huge pages, which are split; returns their new age, or `None` if the system refused.
+fn give_back(segment: &Segment, (start, len): (u32, u32), splits: bool, unmaps: bool) -> Option<u8> {
     let (address, size) = (segment.address(start), segment.bytes(len));
-    let least = if os::address_space_limit().is_some() { UNMAP_BOUNDED } else { UNMAP };
     // SAFETY: the units are not in use: they were free, and were taken out under the lock (law 8).
     unsafe {
-        if is_part {
+        if splits {
             os::split_huge(address, size);
         }
-        let unmaps = !matches!(victims, Victims::IdleParts(_));
-        if unmaps && size >= least && os::decommit(address, size).is_ok() {
+        if unmaps && size >= policy::unmap_min() && os::decommit(address, size).is_ok() {
             return Some(UNMAPPED);
         }
-        if is_part {
-            // Or khugepaged would fill what is discarded, until a block takes the huge pages whole: they join their neighbours'
+        if splits {
+            // Or khugepaged would fill what is discarded, until a block takes the huge pages whole: they join their neighbors'
             // mapping. Their content stays, be it anybody's.
             let (low, high) = (segment.huge_below(start), segment.huge_above(start + len).min(segment.capacity()));
             os::unadvise_huge(segment.address(low), segment.bytes(high - low));
@@ -104,44 +82,39 @@ fn give_back(segment: &Segment, (start, len): (u32, u32), is_part: bool, victims
     }
 }
 
-/// Makes units free again that were taken out; returns the bytes purged.
-fn settle(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age: Option<u8>) -> usize {
-    let Some(age) = age else {
-        let dirty = segment.count_dirty(start, len);
-        region.dirty += segment.bytes(dirty);
-        segment.give(start, len, dirty);
-        return 0;
-    };
-    if age == UNMAPPED {
-        let mapped = segment.ages(start, len).iter().filter(|&&age| age != UNMAPPED).count();
+/// Makes units free again that were taken out, with a new age if they have one; returns the bytes purged.
+pub(super) fn settle(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age: Option<u8>) -> usize {
+    let ages = segment.ages(start, len);
+    if age == Some(UNMAPPED) {
+        let mapped = ages.iter().filter(|&&age| age != UNMAPPED).count();
         region.mapped -= segment.bytes(mapped as u32);
     }
-    segment.ages(start, len).fill(age);
-    segment.give(start, len, 0);
-    segment.bytes(len)
+    if let Some(age) = age {
+        ages.fill(age);
+    }
+    let dirty = segment.count_dirty(start, len);
+    region.dirty += segment.bytes(dirty);
+    segment.give(start, len, dirty);
+    if age.is_some() { segment.bytes(len) } else { 0 }
 }
 
-/// What is purged.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Victims {
-    /// Dirty memory that has been idle for so many ticks; of huge pages, whole ones.
-    Idle(u8),
-    /// The same of huge pages that are in use in part: they are split.
-    IdleParts(u8),
+/// What is purged: dirty memory that has been idle for so many ticks.
+#[derive(Clone, Copy)]
+pub(crate) struct Victims {
+    pub min_ticks: u8,
+    /// Whether of huge pages that are in use in part, which are split; else of whole ones, and of base pages.
+    pub parts: bool,
 }
 
 impl Victims {
     /// Takes victims out of the free spans of a segment, the largest spans first, of `budget` bytes or as much more as
     /// belongs to a page. Returns the first; each is linked to the next.
     fn take_out(self, region: &mut Region, segment: &Segment, now: u8, budget: usize) -> Option<u32> {
-        let (is_parts, min_ticks) = match self {
-            Self::Idle(ticks) => (false, ticks),
-            Self::IdleParts(ticks) => (true, ticks),
-        };
-        if region.dirty == 0 || (is_parts && region.kind == PageKind::Base) {
+        let Self { min_ticks, parts } = self;
+        if region.dirty == 0 || (parts && region.kind == PageKind::Base) {
             return None;
         }
-        let page = if is_parts { 1 } else { (region.kind.page() >> segment.unit_shift) as u32 };
+        let page = if parts { 1 } else { (region.kind.page() >> segment.unit_shift) as u32 };
         let is_old = |age: u8| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
         let is_victim =
             |units: &[u8]| units.iter().all(|&age| is_old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
@@ -154,8 +127,8 @@ impl Victims {
                 while left > 0
                     && let Some((start, len)) = first_run(segment, (at, end), page, is_victim)
                 {
-                    let room = left.div_ceil(segment.unit()).min(len as usize) as u32;
-                    let len = room.next_multiple_of(page).min(len);
+                    let needed = left.div_ceil(segment.unit()).min(len as usize) as u32;
+                    let len = needed.next_multiple_of(page).min(len);
                     segment.carve(at, start, len);
                     segment.link(start, first);
                     region.dirty -= segment.dirty_bytes(start, len);

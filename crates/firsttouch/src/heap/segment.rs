@@ -1,6 +1,6 @@
 //! A segment: claimed address space cut into units of one size, with out-of-band records for the units.
 //!
-//! Spans of units are split when allocated, and joined with both neighbours when freed. Free ones are in lists by size class:
+//! Spans of units are split when allocated, and joined with both neighbors when freed. Free ones are in lists by size class:
 //! last freed first, best fit among the first few. This is bookkeeping only: mapping is up to the region.
 //!
 //! The units themselves are never read or written. Records exist for the units below `top`; the memory for them is mapped
@@ -9,6 +9,7 @@
 
 use crate::allocator::Allocator;
 use crate::os;
+use crate::policy::{BASE_EXTENT, BEST_FIT, FIRST_DIRTY, HUGE_UNIT};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -25,8 +26,8 @@ pub(crate) enum PageKind {
 
 impl PageKind {
     /// The pages of the region, unless it is said otherwise.
-    pub(crate) fn pages(self) -> Fresh {
-        if self == Self::Huge { Fresh::Huge } else { Fresh::Base }
+    pub(crate) fn pages(self) -> FreshPages {
+        if self == Self::Huge { FreshPages::Huge } else { FreshPages::Base }
     }
 
     /// The page size of the region. What is purged is a multiple of it.
@@ -50,9 +51,6 @@ impl PageKind {
     }
 }
 
-const HUGE_UNIT: usize = 64 << 10;
-const BASE_EXTENT: usize = 1 << 20;
-
 /// The page size of the region for huge pages.
 pub(crate) fn huge_page() -> usize {
     os::huge_page_size().unwrap_or(2 << 20).max(HUGE_UNIT)
@@ -60,7 +58,7 @@ pub(crate) fn huge_page() -> usize {
 
 /// On which pages memory comes that is not mapped yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fresh {
+pub(crate) enum FreshPages {
     /// Base pages.
     Base,
     /// Huge pages, in whole ones.
@@ -74,7 +72,7 @@ pub(crate) enum Fresh {
 pub(crate) const UNMAPPED: u8 = 0;
 /// The unit is mapped and reads zero.
 pub(crate) const CLEAN: u8 = 1;
-/// The same, on a huge page: reading or writing it makes its neighbours real, too.
+/// The same, on a huge page: reading or writing it makes its neighbors real, too.
 pub(crate) const CLEAN_HUGE: u8 = 2;
 /// The first epoch. Ages from here on say in which epoch a dirty unit was freed.
 pub(crate) const FIRST_EPOCH: u8 = 3;
@@ -178,7 +176,7 @@ pub(crate) struct Record {
     pub len: Number,
     /// Free: 1, and above that bit how many of its units are dirty. Used: 0, and above that bit its link.
     pub tag: Number,
-    /// Free: the neighbours in the list. Used: the two halves of an [`Occupant`].
+    /// Free: the neighbors in the list. Used: the two halves of an [`Occupant`].
     pub next: Number,
     pub prev: Number,
 }
@@ -433,7 +431,7 @@ impl Segment {
             let (low, high) = (self.count_dirty(found, len), self.count_dirty(found + total - len, len));
             skip = if high > low { total - len } else { 0 };
             if low.max(high) < len.min(dirty) {
-                let first = self.ages(found, total.min(LOOK_FOR_DIRTY)).iter().position(|&age| age >= FIRST_EPOCH);
+                let first = self.ages(found, total.min(FIRST_DIRTY)).iter().position(|&age| age >= FIRST_EPOCH);
                 let begins = first.map_or(total, |first| first as u32);
                 if begins <= total - len && self.count_dirty(found + begins, len) > low.max(high) {
                     skip = begins;
@@ -464,7 +462,7 @@ impl Segment {
         its
     }
 
-    /// Frees used units, `dirty` of them dirty, and joins them with their free neighbours.
+    /// Frees used units, `dirty` of them dirty, and joins them with their free neighbors.
     pub(crate) fn give(&self, start: u32, len: u32, dirty: u32) {
         let (from, end) = (self.free_before(start), start + len);
         let before = if from < start { self.unlist(from).1 } else { 0 };
@@ -540,12 +538,6 @@ impl Segment {
     }
 }
 
-/// Number of units of a free span that are examined for the first dirty one: what lies before a block on huge pages is less.
-const LOOK_FOR_DIRTY: u32 = 64;
-
-/// Number of spans of a class that are examined for the best fit.
-const LOOK: usize = 64;
-
 impl Segment {
     fn head(&self, len: u32, dirty: u32) -> &Number {
         &self.heads[usize::from(dirty > 0)][class_of(len)]
@@ -593,7 +585,7 @@ impl Segment {
     fn best_in_list(&self, head: u32, len: u32) -> Option<u32> {
         let mut best: Option<(u32, u32)> = None;
         let mut unit = head;
-        for _ in 0..LOOK {
+        for _ in 0..BEST_FIT {
             if unit == NONE {
                 break;
             }

@@ -1,10 +1,9 @@
 //! What must hold of a heap's records after every step, checked over random programs.
 
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
-use crate::heap::growing::{Region, Span};
-use crate::heap::purging::{Victims, purge_oldest};
-use crate::heap::segment::{self, FIRST_EPOCH, Fresh, NONE, PageKind, Segment, UNMAPPED, age_of, huge_page};
-use crate::heap::{Heap, Held};
+use crate::heap::purging::Victims;
+use crate::heap::segment::{self, FIRST_EPOCH, FreshPages, NONE, PageKind, Segment, UNMAPPED, age_of, huge_page};
+use crate::heap::{Footprint, Heap, Region, Span};
 use proptest::prelude::*;
 use std::ptr::NonNull;
 
@@ -101,7 +100,7 @@ fn run(steps: &[Step]) {
             (0..=5, _) | (_, None) => {
                 let kind = if step % 2 == 0 { PageKind::Base } else { PageKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
-                let fresh = [Fresh::Base, Fresh::Huge, Fresh::Inner][b % 3];
+                let fresh = [FreshPages::Base, FreshPages::Huge, FreshPages::Inner][b % 3];
                 let (span, dirty) = heap.take_or_grow(kind, bytes, align, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(dirty, span.segment.dirty_bytes(span.start, span.len));
@@ -126,8 +125,8 @@ fn run(steps: &[Step]) {
             (13, _) => now = age_of((a % 1000) as u32),
             (14, _) => {
                 let ticks = (a % 3) as u8;
-                heap.purge(Victims::Idle(ticks), now, b % (8 << 20));
-                heap.purge(Victims::IdleParts(ticks), now, usize::MAX);
+                heap.purge(Victims { min_ticks: ticks, parts: false }, now, b % (8 << 20));
+                heap.purge(Victims { min_ticks: ticks, parts: true }, now, usize::MAX);
             }
             (15, Some((kind, span))) => {
                 spans.swap_remove(at);
@@ -141,8 +140,7 @@ fn run(steps: &[Step]) {
             (16, _) => {
                 let kind = if b % 2 == 0 { PageKind::Base } else { PageKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
-                let resident = heap.region(kind).take_resident(bytes, align);
-                if let Some(span) = resident {
+                if let Some((span, _)) = heap.region(kind).take(bytes, align, false, None).unwrap() {
                     assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                     assert_eq!(span.segment.count_dirty(span.start, span.len), span.len);
                     spans.push((kind, span));
@@ -156,7 +154,7 @@ fn run(steps: &[Step]) {
                 }
             }
             _ => {
-                purge_oldest(std::slice::from_ref(&heap), now, b % (1 << 20));
+                heap.purge(Victims { min_ticks: (a % 6) as u8, parts: false }, now, b % (1 << 20));
             }
         }
         check(&heap);
@@ -164,10 +162,10 @@ fn run(steps: &[Step]) {
     for (_, span) in spans {
         heap.region(span.kind()).give(span, FIRST_EPOCH);
     }
-    heap.purge(Victims::Idle(0), now, usize::MAX);
+    heap.purge(Victims { min_ticks: 0, parts: false }, now, usize::MAX);
     check(&heap);
-    let mut held = Held::default();
-    heap.add_held(&mut held);
+    let mut held = Footprint::default();
+    heap.add_footprint(&mut held);
     assert_eq!((held.out, held.dirty), (0, 0));
     // SAFETY: the heap is not used any more.
     unsafe { heap.close() };
@@ -211,7 +209,7 @@ mod lists {
 
 /// When what glibc keeps is returned.
 mod watch {
-    use crate::heap::c_library::{Verdict, Watch};
+    use crate::heap::malloc_trim::{Action, Watch};
     use std::cell::Cell;
     use std::time::Duration;
 
@@ -219,12 +217,12 @@ mod watch {
 
     /// When a watch comes to a verdict, at ticks of 100 ms where so many bytes are used, free and resident. A trim makes no
     /// difference to what is free, as glibc counts.
-    fn times(wanted: Verdict, at: impl Fn(u64) -> (usize, usize, usize)) -> Vec<u64> {
+    fn times(wanted: Action, at: impl Fn(u64) -> (usize, usize, usize)) -> Vec<u64> {
         let mut watch = Watch::new();
         let is_wanted = |tick: &u64| {
             let (used, free, resident) = at(*tick);
             let verdict = watch.look(Duration::from_millis(*tick), || (used, free), || resident);
-            if verdict == Verdict::Trim {
+            if verdict == Action::Trim {
                 watch.trimmed(free, resident);
             }
             verdict == wanted
@@ -233,7 +231,7 @@ mod watch {
     }
 
     fn trims(free: impl Fn(u64) -> usize) -> Vec<u64> {
-        times(Verdict::Trim, |now| (0, free(now), 900 * MIB))
+        times(Action::Trim, |now| (0, free(now), 900 * MIB))
     }
 
     #[test]
@@ -254,9 +252,9 @@ mod watch {
     fn what_was_used_between_two_looks_is_returned() {
         let free = |now: u64| if now < 1000 { MIB } else { 400 * MIB };
         let resident = |now: u64| if now < 4000 { 100 * MIB } else { 400 * MIB };
-        assert_eq!(times(Verdict::Trim, |now| (0, free(now), resident(now))), [1500, 4000]);
+        assert_eq!(times(Action::Trim, |now| (0, free(now), resident(now))), [1500, 4000]);
         let grows = |now: u64| now as usize * MIB / 1000; // of 1 MiB a second, none of it known to be free
-        assert_eq!(times(Verdict::Trim, |now| (0, free(now), grows(now))), [1500, 9500]);
+        assert_eq!(times(Action::Trim, |now| (0, free(now), grows(now))), [1500, 9500]);
     }
 
     #[test]
@@ -277,7 +275,7 @@ mod watch {
     #[test]
     fn it_keeps_no_thread_alive_for_little() {
         let rests = |at: &dyn Fn(u64) -> (usize, usize)| {
-            let mut found = times(Verdict::Rest, |now| (at(now).0 * MIB, at(now).1 * MIB, 100 * MIB));
+            let mut found = times(Action::Rest, |now| (at(now).0 * MIB, at(now).1 * MIB, 100 * MIB));
             found.retain(|&now| now < 2000);
             found
         };

@@ -10,7 +10,7 @@ use firsttouch::pages::migration::nodes_of;
 const MIB: usize = 1 << 20;
 /// What a processor keeps, what joins its neighbours, and what shares huge pages.
 const SIZES: [usize; 5] = [20_000, 200_000, 900_000, 2 * MIB + 70_000, 5 * MIB + 12_345];
-const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true };
+const FOREVER: Options = Options { max_idle: Some(usize::MAX), decay: None, huge: true, arrays: true };
 
 /// A block that is taken and written on a node lies there, whoever freed the memory.
 fn filled(pool: &dyn Allocator, node: usize, size: usize) -> Held<'_> {

@@ -2,13 +2,13 @@
 //! as soon as `policy.rs` decides.
 
 use super::Pool;
-use super::policy::{self, ASK_MIN, IDLE_SPACE, WORTH_A_SEARCH};
 use super::shards::Shard;
 use crate::allocator::Allocator;
-use crate::heap::Held;
-use crate::heap::purging::{Victims, purge_oldest};
+use crate::heap::Footprint;
+use crate::heap::purging::Victims;
 use crate::heap::segment::ticks_since;
 use crate::os;
+use crate::policy::{self, ASK_MIN, IDLE_SPACE, PURGE_ORDER, SHARD_EPOCHS, WORTH_A_SEARCH};
 use crate::sync::lock::{Lock, Padded};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -36,17 +36,17 @@ impl Pool {
         self.shards().map(|shard| shard.lock().bytes()).sum()
     }
 
-    pub(super) fn held(&self) -> Held {
-        let mut sum = Held::default();
-        self.heaps.iter().for_each(|heap| heap.add_held(&mut sum));
+    pub(super) fn footprint(&self) -> Footprint {
+        let mut sum = Footprint::default();
+        self.heaps.iter().for_each(|heap| heap.add_footprint(&mut sum));
         sum
     }
 
     /// Called when `fresh` bytes of memory were taken: purges idle memory if more is held than the peak justifies, or
     /// the machine runs short of memory. The kernel's OOM killer does not wait for the background purger.
-    pub(super) fn make_room(&self, fresh: usize) {
+    pub(super) fn purge_excess(&self, fresh: usize) {
         self.look_at_bound();
-        let held = self.held();
+        let held = self.footprint();
         let held = held.out + held.dirty;
         self.meter.hold(held);
         let idle = || held.saturating_sub(self.meter.active());
@@ -71,8 +71,7 @@ impl Pool {
             return;
         }
         self.flush(|_| true);
-        // Purges somewhat more at a time, because searching for victims is expensive.
-        let wanted = excess() + policy::allowed(self.meter.most_active()) / 32;
+        let wanted = policy::purged_at_a_time(excess(), self.meter.most_active());
         let gone = self.purge_oldest(wanted);
         // Asked anew: another thread may have purged at the same time.
         self.stuck.store(if gone < wanted { self.idle() } else { 0 }, Relaxed);
@@ -106,12 +105,11 @@ impl Pool {
         self.look_at_bound();
         self.clock.tick();
         let now = self.epoch();
-        let is_short = self.clock.decay_epochs.is_some_and(|epochs| epochs < 2);
-        self.flush(|epoch| is_short || ticks_since(epoch, now) >= 2);
+        let is_short = self.clock.decay_epochs.is_some_and(|epochs| epochs < SHARD_EPOCHS);
+        self.flush(|epoch| is_short || ticks_since(epoch, now) >= SHARD_EPOCHS);
         if let Some(epochs) = self.clock.decay_epochs {
-            // Parts of huge pages later, because the rest of a split one stays on base pages.
-            self.purge(Victims::IdleParts(epochs.saturating_add(epochs / 2)));
-            self.purge(Victims::Idle(epochs));
+            self.purge(Victims { min_ticks: policy::epochs_of_parts(epochs), parts: true });
+            self.purge(Victims { min_ticks: epochs, parts: false });
         }
         let idle = self.idle();
         // What could not be purged may have gone since. Once a tick, or each request would search.
@@ -131,7 +129,15 @@ impl Pool {
 
     /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.
     fn purge_oldest(&self, bytes: usize) -> usize {
-        self.purged(purge_oldest(&self.heaps, self.epoch(), bytes))
+        let mut gone = 0;
+        for min_ticks in PURGE_ORDER {
+            for heap in &self.heaps {
+                if gone < bytes {
+                    gone += heap.purge(Victims { min_ticks, parts: false }, self.epoch(), bytes - gone);
+                }
+            }
+        }
+        self.purged(gone)
     }
 
     fn purged(&self, gone: usize) -> usize {
@@ -141,6 +147,6 @@ impl Pool {
 
     /// Gives back what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes given back.
     pub fn trim_parts(&self) -> usize {
-        self.purge(Victims::IdleParts(0))
+        self.purge(Victims { min_ticks: 0, parts: true })
     }
 }

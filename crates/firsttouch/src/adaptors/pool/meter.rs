@@ -1,13 +1,13 @@
 //! What a pool counts: each processor in its shard, and the sums.
 
 use super::Pool;
-use super::policy::STEP;
+use crate::policy::METER_STEP;
 use crate::stats::Stats;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
 
 /// The counts of one processor, in bytes or numbers; the pool's counts are the sums over the shards.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct PoolCounts {
     pub allocations: u64,
     pub recycled: u64,
     pub allocated_bytes: u64,
@@ -21,7 +21,7 @@ pub(super) struct Counts {
     most_active: isize,
 }
 
-impl Counts {
+impl PoolCounts {
     /// Counts a request that was served with `bytes`, so many of them `recycled`.
     #[inline]
     pub(super) fn served(&mut self, asked: usize, bytes: usize, recycled: usize) {
@@ -32,7 +32,7 @@ impl Counts {
     }
 }
 
-/// Bytes in use, and their peak. Each shard reports when its changes add up to [`STEP`], so that processors do not contend
+/// Bytes in use, and their peak. Each shard reports when its changes add up to [`METER_STEP`], so that processors do not contend
 /// for one counter; peaks are exact where one processor makes them, and accurate to that for each further one.
 #[derive(Default)]
 pub(super) struct Meter {
@@ -53,12 +53,12 @@ pub(super) struct Meter {
 impl Meter {
     /// Records that a block of `asked` bytes in a span of `bytes` was allocated or (if negative) freed.
     #[inline]
-    pub(super) fn note(&self, counts: &mut Counts, asked: isize, bytes: isize) {
+    pub(super) fn note(&self, counts: &mut PoolCounts, asked: isize, bytes: isize) {
         counts.in_use += asked;
         counts.active += bytes;
         counts.most_in_use = counts.most_in_use.max(counts.in_use);
         counts.most_active = counts.most_active.max(counts.active);
-        if counts.active.unsigned_abs() >= STEP || counts.in_use.unsigned_abs() >= STEP {
+        if counts.active.unsigned_abs() >= METER_STEP || counts.in_use.unsigned_abs() >= METER_STEP {
             self.report(counts);
         }
     }
@@ -81,7 +81,7 @@ impl Meter {
     }
 
     /// The statistics of all shards with these counts, without what is idle and mapped.
-    pub(super) fn stats<'a>(&self, shards: impl Iterator<Item = &'a mut Counts>) -> Stats {
+    pub(super) fn stats<'a>(&self, shards: impl Iterator<Item = &'a mut PoolCounts>) -> Stats {
         let (mut stats, mut blocks) = (Stats::default(), 0);
         for counts in shards {
             self.report(counts);
@@ -116,7 +116,7 @@ impl Meter {
         self.active().max(self.peak_active.load(Relaxed).max(0) as usize)
     }
 
-    pub(super) fn report(&self, counts: &mut Counts) {
+    pub(super) fn report(&self, counts: &mut PoolCounts) {
         add(&self.in_use, &self.peak_in_use, counts.in_use, counts.most_in_use);
         add(&self.active, &self.peak_active, counts.active, counts.most_active);
         (counts.in_use, counts.most_in_use) = (0, 0);
@@ -139,7 +139,7 @@ impl Pool {
 
     /// Idle bytes.
     pub fn idle(&self) -> usize {
-        self.held().dirty + self.cached()
+        self.footprint().dirty + self.cached()
     }
 
     /// Bytes that were taken fresh from the system.
@@ -153,6 +153,7 @@ impl Pool {
         self.taken_fresh().saturating_sub(once)
     }
 
+    /// The statistics, as of one moment.
     pub(super) fn gather(&self) -> Stats {
         // All shards at once: a block that one processor allocates and another frees would be counted twice, or never.
         self.shards().for_each(|shard| shard.raw().hold());
@@ -161,7 +162,7 @@ impl Pool {
         // SAFETY: held above; nothing in between can panic.
         self.shards().for_each(|shard| unsafe { shard.raw().release() });
         // The heaps are asked a moment later, as no lock of theirs is taken under a shard's. What they say is made to agree.
-        let heaps = self.held();
+        let heaps = self.footprint();
         let idle = (heaps.out + heaps.dirty).saturating_sub(stats.active);
         let held = stats.active + idle;
         let peak_held = self.meter.hold(held.max(stats.peak_active));

@@ -3,15 +3,15 @@
 //!
 //! A free only puts the span on its processor's shard; the oldest span of the shard moves to the heap, where it is
 //! joined with its neighbors. A request tries its processor's shard, then the heap, then the shards of the other
-//! processors, and only then takes fresh memory, on the pages that `policy.rs` decides on. The memory held stays close to
+//! processors, and only then takes fresh memory, on the pages that `evidence.rs` decides on. The memory held stays close to
 //! the peak of what was in use. On machines with several nodes there is a heap for each, and memory that is
 //! idle there serves no other node.
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
+mod evidence;
 mod keeping;
 mod meter;
-mod policy;
 mod shards;
 #[cfg(test)]
 mod tests;
@@ -21,25 +21,27 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Request, downc
 use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
-use crate::heap::growing::Span;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::heap::purging::Victims;
-use crate::heap::segment::{CLEAN, Fresh, Occupant, PageKind, age_of};
-use crate::heap::{self, Heap};
+use crate::heap::segment::{CLEAN, FreshPages, Occupant, PageKind, age_of};
+use crate::heap::{self, Heap, Span};
 pub use crate::layout::SMALL_LIMIT;
 use crate::layout::{round_down, round_up};
 use crate::os::{self, Errno};
 use crate::pages::placement::Placement;
+use crate::policy::{
+    self, DECAY, DISCARD_MIN, FILLED, HALF_FILLED, RENEW_MIN, SHARD_MAX, SHARDS, SMALL_ON_HUGE, huge_min,
+};
 use crate::sources::Pages;
 use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use crate::sync::lock::{Lock, Padded, RawLock};
-use meter::{Counts, Meter};
-pub(crate) use policy::written_bytes;
-use policy::{CUT_MIN, Evidence, LOOK_MIN, SHARD_MAX, SHARDS};
-pub use policy::{DECAY, NUMPYS_HUGE, Origin, RENEW_MIN, huge_min};
+use evidence::Evidence;
+pub use evidence::Origin;
+pub(crate) use evidence::written_bytes;
+use meter::{Meter, PoolCounts};
 pub use shards::Machine;
-use shards::{Place, Recent, Shard};
+use shards::{Processor, Recent, Shard};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -109,11 +111,13 @@ pub struct Options {
     pub decay: Option<Duration>,
     /// Whether blocks may lie on huge pages.
     pub huge: bool,
+    /// Whether it serves arrays alone, or any blocks of a program.
+    pub arrays: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_idle: None, decay: Some(DECAY), huge: true }
+        Self { max_idle: None, decay: Some(DECAY), huge: true, arrays: true }
     }
 }
 
@@ -135,8 +139,6 @@ impl Options {
 pub struct Pool {
     options: Options,
     max_idle: usize,
-    /// Whether it serves arrays alone, or any blocks of a program.
-    for_arrays: bool,
     machine: Machine,
     /// By node, each for its processors.
     heaps: Box<[Heap]>,
@@ -154,26 +156,16 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Creates a pool for arrays.
+    /// Creates a pool.
     pub fn new(options: Options) -> Arc<Self> {
-        Self::make(options, true, Machine::this())
+        Self::on(options, Machine::this())
     }
 
-    /// Creates a pool for arrays that takes the machine to be another one.
+    /// Creates a pool that takes the machine to be another one.
     pub fn on(options: Options, machine: Machine) -> Arc<Self> {
-        Self::make(options, true, machine)
-    }
-
-    /// Creates a pool for any blocks of a program.
-    pub fn for_any_blocks(options: Options) -> Arc<Self> {
-        Self::make(options, false, Machine::this())
-    }
-
-    fn make(options: Options, for_arrays: bool, machine: Machine) -> Arc<Self> {
         let pool = Arc::new_cyclic(|this: &Weak<Self>| Self {
             options,
-            max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
-            for_arrays,
+            max_idle: policy::max_idle(options.max_idle),
             // SAFETY: the pool is not moved before it is dropped, which closes the heaps.
             heaps: (0..=machine.last_node()).map(|node| unsafe { Heap::new(node, this.as_ptr()) }).collect(),
             shards: machine.node_of.iter().take(SHARDS).map(|_| Padded(Lock::new(Shard::new()))).collect(),
@@ -197,7 +189,7 @@ impl Pool {
     }
 
     #[inline]
-    fn shard(&self, here: Place) -> &Lock<Shard> {
+    fn shard(&self, here: Processor) -> &Lock<Shard> {
         &self.shards[here.shard].0
     }
 
@@ -221,13 +213,12 @@ impl Pool {
         }
         let here = self.machine.here();
         let mut shard = self.shard(here).lock();
-        let room = |kind: PageKind| policy::room(kind.unit(), request.size(), request.align());
-        let mut take = |kind: PageKind| shard.take(here.node, kind, room(kind));
+        let mut take = |kind: PageKind| shard.take(here.node, kind, span_size(kind, request));
         let smaller = kind == PageKind::Base && serves_small(request.size());
         let span = take(kind).or_else(|| if smaller { take(PageKind::Huge) } else { None })?;
         if span.address() & (request.align() - 1) != 0 {
             let epoch = self.epoch();
-            let _ = shard.put(Recent { span, epoch }); // there is room: a span was just removed
+            let _ = shard.put(Recent { span, epoch }); // it is not full: a span was just removed
             return None;
         }
         self.count(&mut shard.counts, span, request, Origin::Recycled, span.bytes());
@@ -236,7 +227,7 @@ impl Pool {
 
     /// Records the block of a request in a span, of which so many bytes are `recycled`.
     #[inline]
-    fn count(&self, counts: &mut Counts, span: Span, request: Request, origin: Origin, recycled: usize) {
+    fn count(&self, counts: &mut PoolCounts, span: Span, request: Request, origin: Origin, recycled: usize) {
         let asked = request.size();
         let offset = policy::offset(counts.allocations, span.bytes() - asked, request.align());
         span.segment.set_occupant(span.start, Occupant::new(asked, offset, origin as u8));
@@ -249,23 +240,20 @@ impl Pool {
     /// its bytes are dirty.
     #[cold]
     fn take_from_heap(&self, kind: PageKind, request: Request) -> Result<(Span, usize), Errno> {
-        let (size, align) = (policy::room(kind.unit(), request.size(), request.align()), request.align());
+        let (size, align) = (span_size(kind, request), request.align());
         let heap = &self.heaps[usize::from(self.machine.here().node)];
-        let take_dirty = || heap.region(kind).take(size, align, false, kind.pages());
-        let grow = |kind: PageKind, fresh| {
-            let size = policy::room(kind.unit(), request.size(), align);
-            heap.take_or_grow(kind, size, align, fresh)
-        };
+        let take_dirty = || heap.region(kind).take(size, align, false, Some(kind.pages()));
+        let grow = |kind: PageKind, fresh| heap.take_or_grow(kind, span_size(kind, request), align, fresh);
         let idle = match take_dirty()? {
             None if self.flush(|_| true) > 0 => take_dirty()?,
             idle => idle,
         };
-        let idle = idle.or_else(|| self.take_resident(heap, kind, request).map(|idle| (idle, idle.bytes())));
+        let idle = if idle.is_none() { self.take_from_other(heap, kind, request)? } else { idle };
         let (taken, origin) = match idle {
             Some((idle, dirty)) if kind == PageKind::Huge && idle.kind() == PageKind::Base => {
                 // At a limit there may be no huge pages to be had: then the idle ones serve.
-                let is_filled = policy::is_filled(idle.address(), idle.bytes());
-                match is_filled.then(|| grow(PageKind::Huge, Fresh::Huge)) {
+                let is_filled = evidence::written(idle.address(), idle.bytes()) >= FILLED;
+                match is_filled.then(|| grow(PageKind::Huge, FreshPages::Huge)) {
                     Some(Ok(taken)) => {
                         self.meter.renewed(idle.bytes());
                         heap.give_back(idle);
@@ -285,29 +273,28 @@ impl Pool {
     }
 
     /// On which pages fresh memory for a request comes.
-    fn pages_for(&self, request: Request) -> (PageKind, Fresh, Origin) {
+    fn pages_for(&self, request: Request) -> (PageKind, FreshPages, Origin) {
         let (size, zeroed) = (request.size(), request.is_zeroed());
         // Without decay every block is fresh, and what is left of a huge page beside a small one would be for nothing.
         let is_small = size < huge_min(zeroed);
         if !self.options.huge || (is_small && self.options.decay == Some(Duration::ZERO)) {
-            return (PageKind::Base, Fresh::Base, Origin::Off);
+            return (PageKind::Base, FreshPages::Base, Origin::Off);
         }
         // Blocks that begin right before a huge page may be a huge page further apart. Where the process has a bound on address
         // space, that is worth more.
         let is_scarce = self.idle_space.load(Relaxed) != usize::MAX;
-        let is_array = self.for_arrays && !request.is_of_interpreter();
+        let is_array = self.options.arrays && !request.is_of_interpreter();
         self.evidence.lock().pages(size, zeroed, is_array && !is_scarce)
     }
 
     /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
-    fn take_resident(&self, heap: &Heap, kind: PageKind, request: Request) -> Option<Span> {
-        let (size, align) = (request.size(), request.align());
+    fn take_from_other(&self, heap: &Heap, kind: PageKind, request: Request) -> Result<Option<(Span, usize)>, Errno> {
         let other = match kind {
-            PageKind::Base if !serves_small(size) => return None,
+            PageKind::Base if !serves_small(request.size()) => return Ok(None),
             PageKind::Base => PageKind::Huge,
             PageKind::Huge => PageKind::Base,
         };
-        heap.region(other).take_resident(policy::room(other.unit(), size, align), align)
+        heap.region(other).take(span_size(other, request), request.align(), false, None)
     }
 
     /// Records that a span was taken from a heap for a request.
@@ -325,13 +312,13 @@ impl Pool {
         self.taken_fresh_of(fresh, huge);
     }
 
-    /// Counts `fresh` bytes that were taken from the system, `huge` of them on huge pages, and makes room for them.
+    /// Counts `fresh` bytes that were taken from the system, `huge` of them on huge pages, and purges what is too much then.
     fn taken_fresh_of(&self, fresh: usize, huge: usize) {
         if fresh == 0 {
             return;
         }
         self.meter.touched(fresh - huge, huge);
-        self.make_room(fresh);
+        self.purge_excess(fresh);
         if !purger::ensure() {
             self.tick_if_due();
         }
@@ -343,7 +330,7 @@ impl Pool {
         self.trim();
         let result = self.take_from_heap(kind, request).or_else(|refused| {
             let heap = &self.heaps[usize::from(self.machine.here().node)];
-            let taken = heap.take_or_grow(PageKind::Base, request.size(), request.align(), Fresh::Base);
+            let taken = heap.take_or_grow(PageKind::Base, request.size(), request.align(), FreshPages::Base);
             let taken = taken.map_err(|_| refused)?;
             self.taken(taken, request, Origin::Off);
             Ok(taken)
@@ -375,10 +362,11 @@ impl Pool {
             let extended = heap.region(span.kind()).extend(span, need, pages);
             if let Some(clean) = extended {
                 (to.len, fresh) = ((need >> shift) as u32, clean);
-            } else if old.moves() < policy::moves(span.bytes()) && old.offset().is_multiple_of(request.align()) {
-                let room = need.saturating_add(need / 8); // of address space, or it would move at every step
+            } else if old.moves() < policy::moves(span.bytes()).min(Occupant::MOST_MOVES)
+                && old.offset().is_multiple_of(request.align())
+            {
                 // SAFETY: the block is its owner's, who resizes it.
-                let (moved, dirty) = unsafe { heap.carry(span, room, request.align(), pages) }?;
+                let (moved, dirty) = unsafe { heap.carry(span, policy::with_growth(need), request.align(), pages) }?;
                 let left = moved.segment.dirty_bytes(moved.start + span.len, moved.len - span.len);
                 self.meter.renewed(dirty - left); // these gave way to the pages that came along
                 (to, block, fresh) = (moved, block.moved(), moved.bytes() - span.bytes() - left);
@@ -387,7 +375,7 @@ impl Pool {
             }
             huge = to.segment.on_fresh_huge(to.start + span.len, to.len - span.len);
             self.evidence.lock().grown(huge);
-        } else if span.bytes() - need >= CUT_MIN.max(span.bytes() / 8) {
+        } else if policy::cuts(span.bytes(), span.bytes() - need) {
             to.len = (need >> shift).max(1) as u32;
             self.heap_of(span).shrink(span, to.len, self.epoch());
         }
@@ -399,9 +387,14 @@ impl Pool {
     }
 }
 
-/// Whether idle memory on huge pages may serve a smaller block: rounding to its units then wastes at most a quarter.
+/// Bytes that a span of a region needs for a request.
+fn span_size(kind: PageKind, request: Request) -> usize {
+    policy::span_size(kind.unit(), request.size(), request.align())
+}
+
+/// Whether idle memory on huge pages may serve a smaller block.
 fn serves_small(size: usize) -> bool {
-    size >= 4 * PageKind::Huge.unit()
+    size >= SMALL_ON_HUGE * PageKind::Huge.unit()
 }
 
 /// Clears the first `size` bytes of a span, so many of which are `dirty`. Whole pages are discarded where the block is large, was
@@ -414,11 +407,11 @@ unsafe fn clear(span: Span, dirty: usize, size: usize) -> usize {
     let end = start + size;
     let first = start.next_multiple_of(page).min(end);
     let last = round_down(end, page).max(first);
-    let is_sparse = || dirty < span.bytes() || !policy::is_half_filled(start, size);
+    let is_sparse = || dirty < span.bytes() || evidence::written(start, size) < HALF_FILLED;
     // SAFETY: the span is the caller's and nobody uses it yet (`Pool::allocate`).
     unsafe {
         let fill = |from: usize, to: usize| with_exposed_provenance_mut::<u8>(from).write_bytes(0, to - from);
-        let discards = first < last && (size >= RENEW_MIN || (size >= LOOK_MIN && is_sparse()));
+        let discards = first < last && (size >= RENEW_MIN || (size >= DISCARD_MIN && is_sparse()));
         if !discards || os::discard(first, last - first).is_err() {
             fill(start, end);
             return 0;
@@ -498,10 +491,10 @@ unsafe impl Allocator for Pool {
             {
                 return Ok(at(resized));
             }
-            // A block that is copied gets room to grow, as two that grow in turn would move at every step. Arrays seldom grow.
-            let roomy = if self.for_arrays { size } else { size.saturating_add(size / 8) };
-            let block = self.allocate(request.with_size(roomy)).or_else(|_| self.allocate(request))?.address;
-            self.resize(block, request); // it stays: the room is no part of what was asked
+            // A block that is copied can grow, as two that grow in turn would move at every step. Arrays seldom grow.
+            let larger = if self.options.arrays { size } else { policy::with_growth(size) };
+            let block = self.allocate(request.with_size(larger)).or_else(|_| self.allocate(request))?.address;
+            self.resize(block, request); // it stays: what it can grow by was not asked for
             block.copy_from_nonoverlapping(address, self.usable_size(address).min(size));
             self.deallocate(address);
             Ok(at(block))
@@ -510,7 +503,7 @@ unsafe impl Allocator for Pool {
 
     fn trim(&self) -> usize {
         self.flush(|_| true);
-        let gone = self.purge(Victims::Idle(0));
+        let gone = self.purge(Victims { min_ticks: 0, parts: false });
         *self.evidence.lock() = Evidence::new(); // what comes next is served as at the beginning
         gone
     }
@@ -530,7 +523,7 @@ impl Purgeable for Pool {
     }
 
     fn is_idle(&self) -> bool {
-        let held = self.held();
+        let held = self.footprint();
         held.out + held.dirty == 0
     }
 

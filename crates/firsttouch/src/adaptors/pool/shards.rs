@@ -3,12 +3,12 @@
 //! A block that is freed on another node returns to its own heap, so a node's threads recycle what they took fresh. Who
 //! writes a page first decides where that lies: mostly the thread that asked for it.
 
-use super::meter::Counts;
-use super::policy::{ROOM, SHARDS};
-use crate::heap::growing::Span;
+use super::meter::PoolCounts;
+use crate::heap::Span;
 use crate::heap::segment::PageKind;
 use crate::numa::{Topology, only_node};
 use crate::os;
+use crate::policy::{SHARD_SPANS, SHARD_WASTE, SHARDS};
 
 /// The processors of a machine.
 pub struct Machine {
@@ -38,13 +38,13 @@ impl Machine {
         self.node_of.iter().max().copied().unwrap_or(0)
     }
 
-    /// The place of this thread.
+    /// The processor that runs this thread.
     #[inline]
-    pub(super) fn here(&self) -> Place {
+    pub(super) fn here(&self) -> Processor {
         let processor = (self.current)();
         match self.node_of.get(processor) {
-            Some(&node) => Place { node, shard: processor % SHARDS },
-            None => Place { node: self.node_of[0], shard: 0 },
+            Some(&node) => Processor { node, shard: processor % SHARDS },
+            None => Processor { node: self.node_of[0], shard: 0 },
         }
     }
 }
@@ -59,7 +59,7 @@ fn current_processor() -> usize {
 
 /// The node and the shard of a processor.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Processor {
     pub node: u8,
     pub shard: usize,
 }
@@ -74,32 +74,32 @@ pub(super) struct Recent {
 
 /// The spans freed last on a processor, newest last: warm in its cache, and handed out again unchanged.
 pub(super) struct Shard {
-    /// Has room for all, so that a free allocates nothing.
+    /// With capacity for all, so that a free allocates nothing.
     recent: Vec<Recent>,
-    pub counts: Counts,
+    pub counts: PoolCounts,
 }
 
 impl Shard {
     pub(super) fn new() -> Self {
-        Self { recent: Vec::with_capacity(ROOM), counts: Counts::default() }
+        Self { recent: Vec::with_capacity(SHARD_SPANS), counts: PoolCounts::default() }
     }
 
-    /// Takes the warmest span of `kind` and `node` that holds `bytes` and wastes at most a sixteenth.
+    /// Takes the warmest span of `kind` and `node` that holds `bytes` and wastes little.
     #[inline]
     pub(super) fn take(&mut self, node: u8, kind: PageKind, bytes: usize) -> Option<Span> {
         let suits = |Recent { span, .. }: &Recent| {
             let (has, segment) = (span.bytes(), span.segment);
             let holds = segment.kind == kind && segment.node == node && has >= bytes;
-            holds && has - bytes < (bytes >> 4) + segment.unit()
+            holds && has - bytes < bytes / SHARD_WASTE + segment.unit()
         };
         let at = self.recent.iter().rposition(suits)?;
         Some(self.recent.remove(at).span)
     }
 
-    /// Remembers a freed span; removes and returns the oldest if there is no room.
+    /// Remembers a freed span; removes and returns the oldest if it is full.
     #[inline]
     pub(super) fn put(&mut self, recent: Recent) -> Option<Recent> {
-        let oldest = (self.recent.len() == ROOM).then(|| self.recent.remove(0));
+        let oldest = (self.recent.len() == SHARD_SPANS).then(|| self.recent.remove(0));
         self.recent.push(recent);
         oldest
     }

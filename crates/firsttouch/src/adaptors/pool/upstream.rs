@@ -4,14 +4,13 @@
 //! A free only puts the block into the list. The background purger returns blocks that are too old or too many to the upstream;
 //! where that runs foreign code, the next request does. Trimming and running out of memory return all.
 
-use super::meter::{Counts, Meter};
-use super::policy::{allowed, idle_limit};
+use super::meter::{Meter, PoolCounts};
 use super::{Options, Pool, SMALL_LIMIT};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::ledger::Ledger;
-use crate::os;
+use crate::policy::{self, UPSTREAM_TRIES, UPSTREAM_WASTE, allowed, idle_limit};
 use crate::stats::Stats;
 use crate::sync::lock::{Lock, RawLock};
 use std::collections::VecDeque;
@@ -19,49 +18,47 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Idle blocks that a request tries, the last freed first. To try this many costs less than a page fault.
-const LOOK: usize = 256;
-
-/// The size that was requested of the upstream for a block, and what it has.
+/// What was asked for a block by its user, what was requested of the upstream for it, and what it has.
 #[derive(Clone, Copy)]
-struct Made {
-    size: usize,
+struct Sizes {
+    asked: usize,
+    requested: usize,
     usable: usize,
 }
 
 /// A block that waits for its next user.
-struct Idle {
+struct IdleBlock {
     address: NonNull<u8>,
-    made: Made,
+    sizes: Sizes,
     /// When it was freed.
     epoch: u32,
 }
 
 // SAFETY: an address, which only the pool uses.
-unsafe impl Send for Idle {}
+unsafe impl Send for IdleBlock {}
 
 /// What a pool keeps and counts, under one lock.
 #[derive(Default)]
-struct Kept {
-    /// Idle blocks, oldest first. There is room for the live ones, too, so that freeing one allocates nothing.
-    blocks: VecDeque<Idle>,
+struct FreeList {
+    /// Idle blocks, oldest first, with capacity for the live ones, too, so that freeing one allocates nothing.
+    blocks: VecDeque<IdleBlock>,
     /// The usable bytes of the idle ones.
     idle: usize,
-    counts: Counts,
+    counts: PoolCounts,
 }
 
-impl Kept {
-    /// Takes the block freed last among those that suit and waste at most an eighth.
-    fn take(&mut self, request: Request) -> Option<Idle> {
-        let sizes = request.size()..=request.size() + request.size() / 8;
-        let fits = |idle: &Idle| sizes.contains(&idle.made.size) && request.suits(idle.address);
-        let (place, _) = self.blocks.iter().enumerate().rev().take(LOOK).find(|(_, idle)| fits(idle))?;
-        self.remove(place)
+impl FreeList {
+    /// Takes the block freed last among those that suit and waste little.
+    fn take(&mut self, request: Request) -> Option<IdleBlock> {
+        let sizes = request.size()..=request.size() + request.size() / UPSTREAM_WASTE;
+        let fits = |idle: &IdleBlock| sizes.contains(&idle.sizes.requested) && request.suits(idle.address);
+        let (at, _) = self.blocks.iter().enumerate().rev().take(UPSTREAM_TRIES).find(|(_, idle)| fits(idle))?;
+        self.remove(at)
     }
 
-    fn remove(&mut self, place: usize) -> Option<Idle> {
-        let idle = self.blocks.remove(place)?;
-        self.idle -= idle.made.usable;
+    fn remove(&mut self, at: usize) -> Option<IdleBlock> {
+        let idle = self.blocks.remove(at)?;
+        self.idle -= idle.sizes.usable;
         Some(idle)
     }
 }
@@ -73,10 +70,9 @@ pub(super) struct UpstreamPool {
     is_purged: bool,
     options: Options,
     max_idle: usize,
-    state: Lock<Kept>,
+    state: Lock<FreeList>,
     meter: Meter,
-    /// What was asked for each live block, and how it was made.
-    ledger: Arc<Ledger<(usize, Made)>>,
+    ledger: Arc<Ledger<Sizes>>,
     clock: Clock,
 }
 
@@ -87,8 +83,8 @@ impl Pool {
             is_purged: !upstream.calls_out(),
             upstream,
             options,
-            max_idle: options.max_idle.unwrap_or(os::memory_total() / 4),
-            state: Lock::new(Kept::default()),
+            max_idle: policy::max_idle(options.max_idle),
+            state: Lock::new(FreeList::default()),
             meter: Meter::default(),
             ledger: Ledger::new(),
             clock: Clock::new(options.decay),
@@ -113,8 +109,8 @@ impl UpstreamPool {
         Ok(block)
     }
 
-    /// Counts a block that is handed out, and makes room for it in the list.
-    fn count(&self, asked: usize, usable: usize, recycled: usize) -> Result<(), AllocError> {
+    /// Counts a block that is handed out, and lets the list have the capacity for it.
+    fn count(&self, Sizes { asked, usable, .. }: Sizes, recycled: usize) -> Result<(), AllocError> {
         let mut state = self.state.lock();
         let live = state.counts.blocks as usize + 1;
         state.blocks.try_reserve(live).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
@@ -130,10 +126,12 @@ impl UpstreamPool {
         loop {
             let mut state = self.state.lock();
             let is_old = state.blocks.front().is_some_and(|oldest| more(oldest.epoch, state.idle));
-            let Some(Idle { address, made, .. }) = (if is_old { state.remove(0) } else { None }) else { return gone };
+            let Some(IdleBlock { address, sizes, .. }) = (if is_old { state.remove(0) } else { None }) else {
+                return gone;
+            };
             drop(state);
-            self.meter.purged.fetch_add(made.usable as u64, Relaxed);
-            gone += made.usable;
+            self.meter.purged.fetch_add(sizes.usable as u64, Relaxed);
+            gone += sizes.usable;
             // SAFETY: it was freed, and is in no list.
             unsafe { self.upstream.deallocate(address) };
         }
@@ -169,16 +167,15 @@ unsafe impl Allocator for UpstreamPool {
         };
         request.check().map_err(refused)?;
         let idle = self.state.lock().take(request);
-        let (block, size) = match &idle {
-            Some(Idle { address, made, .. }) => {
-                (Block { address: *address, size: made.usable, zeroed: false }, made.size)
+        let (block, requested, recycled) = match idle {
+            Some(IdleBlock { address, sizes: Sizes { requested, usable, .. }, .. }) => {
+                (Block { address, size: usable, zeroed: false }, requested, usable)
             }
-            None => (self.fresh(request).map_err(refused)?, asked),
+            None => (self.fresh(request).map_err(refused)?, asked, 0),
         };
-        let made = Made { size, usable: block.size };
-        let recycled = if idle.is_some() { made.usable } else { 0 };
-        let entered = self.ledger.enter(block.address, asked, (asked, made));
-        entered.and_then(|()| self.count(asked, made.usable, recycled)).map_err(|error| {
+        let sizes = Sizes { asked, requested, usable: block.size };
+        let entered = self.ledger.enter(block.address, asked, sizes);
+        entered.and_then(|()| self.count(sizes, recycled)).map_err(|error| {
             self.ledger.leave(block.address);
             // SAFETY: it was just allocated, or taken out of the list, and nobody else knows of it.
             unsafe { self.upstream.deallocate(block.address) };
@@ -188,7 +185,7 @@ unsafe impl Allocator for UpstreamPool {
             // SAFETY: the block was just allocated and is not in use yet.
             unsafe { block.address.write_bytes(0, asked) };
         }
-        if idle.is_none() && self.options.is_automatic() {
+        if recycled == 0 && self.options.is_automatic() {
             self.give_back_while(|_, idle| self.meter.active() + idle > allowed(self.meter.most_active()));
         }
         if !(self.is_purged && purger::ensure()) && self.clock.is_due() {
@@ -198,20 +195,20 @@ unsafe impl Allocator for UpstreamPool {
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        let Some((asked, made)) = self.ledger.leave(address) else {
+        let Some(sizes) = self.ledger.leave(address) else {
             // SAFETY: as demanded; a block that is not listed was the upstream's own.
             return unsafe { self.upstream.deallocate(address) };
         };
         let mut state = self.state.lock();
         state.counts.blocks -= 1;
-        self.meter.note(&mut state.counts, -(asked as isize), -(made.usable as isize));
-        state.idle += made.usable;
-        state.blocks.push_back(Idle { address, made, epoch: self.clock.epoch() });
+        self.meter.note(&mut state.counts, -(sizes.asked as isize), -(sizes.usable as isize));
+        state.idle += sizes.usable;
+        state.blocks.push_back(IdleBlock { address, sizes, epoch: self.clock.epoch() });
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         // SAFETY: as above.
-        self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |(_, made)| made.usable)
+        self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |sizes| sizes.usable)
     }
 
     fn trim(&self) -> usize {

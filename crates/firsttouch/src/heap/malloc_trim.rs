@@ -10,21 +10,13 @@
 
 use crate::heap::purger;
 use crate::os;
+use crate::policy::{TRIM_AFTER, TRIM_LITTLE, TRIM_SHARE, WORTH_A_TRIM};
 use crate::sync::OnceBox;
 use crate::sync::lock::Lock;
 use std::ffi::{c_int, c_void};
 use std::mem::{replace, transmute};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-
-/// Bytes that are worth a trim, or a line in a report.
-pub(crate) const WORTH: usize = 8 << 20;
-/// What is free at every look during such a time is idle.
-const IDLE: Duration = Duration::from_millis(500);
-/// Who holds less than this of glibc's heaps needs no thread that waits until it is freed.
-const LITTLE: usize = 64 << 20;
-/// Looking and trimming take at most one part in so many of the time.
-const PARTS: u32 = 100;
 
 /// glibc's functions, where they can be had: `mallinfo2` is of version 2.33.
 struct Functions {
@@ -44,9 +36,6 @@ struct Info {
 fn functions() -> Option<&'static Functions> {
     static FOUND: OnceBox<Option<Functions>> = OnceBox::new();
     let find = || {
-        if !cfg!(all(target_os = "linux", target_env = "gnu")) {
-            return None;
-        }
         let (mallinfo2, trim) = (os::symbol(c"mallinfo2")?.as_ptr(), os::symbol(c"malloc_trim")?.as_ptr());
         // SAFETY: glibc's functions of these names have had these types since they exist.
         Some(unsafe {
@@ -76,7 +65,7 @@ pub(super) struct Watch {
 
 /// What a look leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Action {
     Trim,
     Wait,
     /// There is little to return, now or later.
@@ -96,24 +85,26 @@ impl Watch {
         now: Duration,
         used_and_free: impl FnOnce() -> (usize, usize),
         resident: impl FnOnce() -> usize,
-    ) -> Verdict {
+    ) -> Action {
         if now < self.next {
-            return Verdict::Wait;
+            return Action::Wait;
         }
         let (used, free) = used_and_free();
         self.left = self.left.min(free);
         self.least = self.least.min(free);
-        if now - self.since < IDLE {
-            return Verdict::Wait;
+        if now - self.since < TRIM_AFTER {
+            return Action::Wait;
         }
         let least = replace(&mut self.least, free);
         self.since = now;
-        if least - self.left >= WORTH || (least >= WORTH && resident().saturating_sub(self.resident) >= WORTH) {
-            Verdict::Trim
-        } else if used < LITTLE && free - self.left < WORTH {
-            Verdict::Rest
+        if least - self.left >= WORTH_A_TRIM
+            || (least >= WORTH_A_TRIM && resident().saturating_sub(self.resident) >= WORTH_A_TRIM)
+        {
+            Action::Trim
+        } else if used < TRIM_LITTLE && free - self.left < WORTH_A_TRIM {
+            Action::Rest
         } else {
-            Verdict::Wait
+            Action::Wait
         }
     }
 
@@ -124,7 +115,7 @@ impl Watch {
 
     /// Looking, and perhaps trimming, took from `began` to `ended`.
     pub(super) fn took(&mut self, began: Duration, ended: Duration) {
-        self.next = self.next.max(ended + (ended - began) * PARTS);
+        self.next = self.next.max(ended + (ended - began) * TRIM_SHARE);
     }
 }
 
@@ -146,13 +137,13 @@ pub(super) fn tick() -> bool {
     let start = *watch.start.get_or_insert_with(Instant::now);
     let began = start.elapsed();
     let verdict = watch.look(began, look, os::resident);
-    if verdict == Verdict::Trim {
+    if verdict == Action::Trim {
         trim();
         watch.trimmed(free(), os::resident());
     }
     watch.took(began, start.elapsed());
-    RESTS.store(verdict == Verdict::Rest, Relaxed);
-    verdict == Verdict::Rest
+    RESTS.store(verdict == Action::Rest, Relaxed);
+    verdict == Action::Rest
 }
 
 /// The same, as of the last tick.

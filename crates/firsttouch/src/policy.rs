@@ -1,0 +1,238 @@
+//! Every number that decides what a pool and its heaps do, beside the argument for it. How a pool learns what a program does with
+//! its memory, and chooses pages by that, is in `adaptors/pool/evidence.rs`.
+
+use crate::os;
+use std::time::Duration;
+
+// ---- Pages
+
+/// Blocks from this size on lie in units of 64 KiB and may have huge pages of their own: rounding wastes at most an eighth,
+/// and several share a huge page.
+const HUGE_MIN: usize = 512 << 10;
+/// The same for zeroed requests, which may be sparse. NumPy's threshold is the same.
+const HUGE_MIN_ZEROED: usize = 4 << 20;
+/// From this size on NumPy asks for huge pages.
+pub const NUMPYS_HUGE: usize = 4 << 20;
+/// The largest huge page that several blocks share.
+const SHARED_MAX: usize = 2 << 20;
+/// Bytes of a unit of memory on huge pages, so small that arrays share these.
+pub(crate) const HUGE_UNIT: usize = 64 << 10;
+/// Idle memory on huge pages serves smaller blocks from so many units on: rounding then wastes at most a quarter.
+pub(crate) const SMALL_ON_HUGE: usize = 4;
+
+/// Fresh bytes on base pages before the first look: what is left of a huge page is then less than what is in use.
+pub(crate) const FIRST_LOOK: usize = 2 << 20;
+/// The same before a look after a good one. A look costs some microseconds, as do 64 KiB of base pages; a program that is
+/// filled pays for base pages here.
+pub(crate) const NEXT_LOOK: usize = 512 << 10;
+/// The most before any look: after each that finds nothing filled, twice as much comes on base pages before the next.
+pub(crate) const LAST_LOOK: usize = 64 << 20;
+/// Bytes that a good look allows on huge pages.
+pub(crate) const CREDIT: usize = 32 << 20;
+/// Blocks that are remembered for a look, the fewest that a first look is worth, and pages of each that it asks about.
+pub(crate) const SAMPLES: usize = 16;
+pub(crate) const FEWEST_SAMPLES: usize = 3;
+pub(crate) const SAMPLE_PAGES: usize = 16;
+/// Of so many pages nearly all: a block that has them is filled.
+pub(crate) const FILLED: usize = SAMPLE_PAGES * 7 / 8;
+
+/// Whether several blocks share a huge page.
+pub(crate) fn shares_huge_pages() -> bool {
+    os::huge_page_size().is_some_and(|page| page <= SHARED_MAX)
+}
+
+/// The least size of requests that may have huge pages of their own; where huge pages are larger, half of one. (With base
+/// pages of 16 KiB a huge page has 32 MiB, with 64 KiB it has 512: one small array would take all of it.) Zeroed requests
+/// never have them where a huge page is larger than their threshold: two sparse arrays of 200 MiB took 443 MB, NumPy's 7.
+/// Where there are no huge pages, no request has them.
+#[inline]
+pub fn huge_min(zeroed: bool) -> usize {
+    match (os::huge_page_size(), zeroed) {
+        (None, _) => usize::MAX,
+        (Some(..=SHARED_MAX), false) => HUGE_MIN,
+        (Some(page), false) => page / 2,
+        (Some(page), true) if page > HUGE_MIN_ZEROED => usize::MAX,
+        (Some(_), true) => HUGE_MIN_ZEROED,
+    }
+}
+
+// ---- Zeroed requests that get dirty memory
+
+/// From this size on it is discarded instead of cleared: the kernel then zeroes what is used, and only that.
+pub const RENEW_MIN: usize = 32 << 20;
+/// From this size on it is discarded if it was hardly used. Below, `memset` is always faster. Up to 1 MiB that is faster where the
+/// block is in the cache (300 KiB: 2.9 us, with the question 5.8), but of 400 sparse arrays of 300 KiB twice as much was resident
+/// as plainly.
+pub(crate) const DISCARD_MIN: usize = 256 << 10;
+/// A block was hardly used if fewer of [`SAMPLE_PAGES`] were.
+pub(crate) const HALF_FILLED: usize = SAMPLE_PAGES / 2;
+
+// ---- What stays idle, and how long
+
+/// The idle memory that a pool with default options keeps: what is held stays below the peak of what was in use, an eighth
+/// of it, and this. Over the demonstration and the nine programs of `benchmarks/programs`, in one to three runs of each, peaks
+/// of resident memory beside a quarter's were 0.87 for the demonstration, 0.97 for image_pyramid and 0.95 for
+/// particle_in_cell, and at most 1.03, for multigrid. A quarter faulted in 0.1 GiB again of some 60, an eighth 0.4, a tenth
+/// 0.65.
+const KEPT_PART: usize = 8;
+const SLACK: usize = 2 << 20;
+/// Where more is held, so much of what may be held goes at a time, because searching for victims is expensive.
+const PURGED_PART: usize = 32;
+/// Idle bytes beyond those that could not be purged from which on it is worth while to look for more.
+pub(crate) const WORTH_A_SEARCH: usize = SLACK / 8;
+/// How many ticks the memory was idle that goes first, next and last.
+pub(crate) const PURGE_ORDER: [u8; 3] = [5, 1, 0];
+
+/// How long memory stays idle by default: longer than most pauses between two steps of a computation.
+pub const DECAY: Duration = Duration::from_secs(1);
+/// Epochs until idle memory has decayed, if the time is at least that many ticks.
+pub(crate) const DECAY_EPOCHS: u32 = 10;
+/// Time between two ticks of the background purger. Bounds on idle memory may be exceeded for so long (law 5).
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// Epochs that a span stays on its shard, where nobody joins it with its neighbors.
+pub(crate) const SHARD_EPOCHS: u8 = 2;
+
+/// With less idle memory than this, the memory available on the machine is not queried.
+pub(crate) const ASK_MIN: usize = 16 << 20;
+/// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
+/// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
+pub(crate) const IDLE_SPACE: usize = 16;
+
+/// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
+/// holes would cost mappings, so the pages are discarded and the mapping stays.
+const UNMAP_MIN: usize = 1 << 20;
+/// The same where the process has a bound on its address space.
+const UNMAP_MIN_BOUNDED: usize = 64 << 10;
+
+/// Bytes that may be held if `active` was the most in use.
+pub(crate) fn allowed(active: usize) -> usize {
+    active + active / KEPT_PART + SLACK
+}
+
+/// Bytes to purge where `excess` too many are held.
+pub(crate) fn purged_at_a_time(excess: usize, active: usize) -> usize {
+    excess + allowed(active) / PURGED_PART
+}
+
+/// Bytes that may be idle at all: by default a quarter of the memory of the machine or container.
+pub(crate) fn max_idle(chosen: Option<usize>) -> usize {
+    chosen.unwrap_or(os::memory_total() / 4)
+}
+
+/// Bytes that may be idle now: at most what the machine or the container have left.
+pub(crate) fn idle_limit(max_idle: usize, idle: usize) -> usize {
+    if idle < ASK_MIN { max_idle } else { max_idle.min(os::headroom()) }
+}
+
+/// Epochs after which idle parts of huge pages go, later than all else, because the rest of a split one stays on base pages.
+pub(crate) fn epochs_of_parts(decay_epochs: u8) -> u8 {
+    decay_epochs.saturating_add(decay_epochs / 2)
+}
+
+/// Bytes from which on idle memory is unmapped.
+pub(crate) fn unmap_min() -> usize {
+    if os::address_space_limit().is_some() { UNMAP_MIN_BOUNDED } else { UNMAP_MIN }
+}
+
+// ---- What glibc keeps (`heap/malloc_trim.rs`)
+
+/// Bytes that are worth a trim, or a line in a report.
+pub(crate) const WORTH_A_TRIM: usize = 8 << 20;
+/// What is free at every look during such a time is idle.
+pub(crate) const TRIM_AFTER: Duration = Duration::from_millis(500);
+/// Who holds less than this of glibc's heaps needs no thread that waits until it is freed.
+pub(crate) const TRIM_LITTLE: usize = 64 << 20;
+/// Looking and trimming take at most one part in so many of the time.
+pub(crate) const TRIM_SHARE: u32 = 100;
+
+// ---- Which free memory serves a request
+
+/// The most shards of a pool.
+pub(crate) const SHARDS: usize = 64;
+/// The number of spans that a shard remembers.
+pub(crate) const SHARD_SPANS: usize = 8;
+/// The largest span that a shard remembers: that of a block of 512 KiB, with the unit more in which it begins at different
+/// places. If larger ones were missing in the heap, that would take more memory (a sixth for random sizes up to 16 MiB).
+pub(crate) const SHARD_MAX: usize = (512 + 64) << 10;
+/// A span of a shard is not split, so it may be larger than a request by so small a part of that, and a unit.
+pub(crate) const SHARD_WASTE: usize = 16;
+/// Free spans of a class that are examined for the best fit.
+pub(crate) const BEST_FIT: usize = 64;
+/// Units of a free span that are examined for the first dirty one: what lies before a block on huge pages is less.
+pub(crate) const FIRST_DIRTY: u32 = 64;
+/// Idle blocks of a pool over an upstream that a request tries. To try this many costs less than a page fault.
+pub(crate) const UPSTREAM_TRIES: usize = 256;
+/// Such a block may be larger than a request by so small a part of that.
+pub(crate) const UPSTREAM_WASTE: usize = 8;
+/// Changes of this size are reported to the meter.
+pub(crate) const METER_STEP: usize = 1 << 20;
+
+// ---- Fresh memory
+
+/// Bytes that are mapped at a time on base pages.
+pub(crate) const BASE_EXTENT: usize = 1 << 20;
+/// From this many bytes on the system is asked first whether it has the memory.
+pub(crate) const PROBE_MIN: usize = 1 << 30;
+/// Segments of a region. Each is at least as large as all that was mapped before.
+pub(crate) const MAX_SEGMENTS: usize = 256;
+
+// ---- Blocks that change their size
+
+/// A block that has to move as it grows gets room for so small a part more, or it would move at every step.
+const GROWTH_PART: usize = 8;
+/// A shrinking block returns its end if that is at least this large, and such a part of it.
+const CUT_MIN: usize = 64 << 10;
+const CUT_PART: usize = 8;
+
+/// The size with which a block moves that is to have `size` bytes.
+pub(crate) fn with_growth(size: usize) -> usize {
+    size.saturating_add(size / GROWTH_PART)
+}
+
+/// Whether a block of so many bytes returns those that it no longer needs.
+pub(crate) fn cuts(bytes: usize, unneeded: usize) -> bool {
+    unneeded >= CUT_MIN.max(bytes / CUT_PART)
+}
+
+/// How often a block of so many bytes may take its pages along before it is copied once. Each time they lie in one mapping more, of
+/// which a process may have 65,530.
+pub(crate) fn moves(bytes: usize) -> usize {
+    bytes >> 21
+}
+
+// ---- Where in its span a block begins
+//
+// If every block began at a page, element `i` of all arrays would lie at the same offset in a page. A program that writes
+// `out[i + 1]` and then reads `x[i]` then meets an address whose low 12 bits are those of a store that is still under way, and the
+// processor waits; `rep movsb`, with which the C library copies, is ten times slower on some AMD processors if it writes a few bytes
+// ahead of where it reads. So blocks begin at different offsets, as slab allocators color their objects.
+
+/// Bytes between two colors, and the largest alignment that all of them keep: a cache line.
+pub(crate) const LINE: usize = 64;
+/// The number of colors: within any page, and without a divisor in common with the stride.
+pub(crate) const COLORS: usize = 56;
+/// Colors from one block to the next: blocks that are allocated one after another should be far from each other.
+const STRIDE: u64 = 33;
+/// The largest offset of a block in its span.
+pub(crate) const MAX_OFFSET: usize = LINE * (COLORS - 1);
+
+/// Bytes that a span of units of `unit` bytes needs for a block of `size` bytes: in any color where a unit more costs
+/// little, in one of two where it costs up to an eighth, and else just `size`.
+pub(crate) fn span_size(unit: usize, size: usize, align: usize) -> usize {
+    size + match size / unit {
+        _ if align > LINE => 0,
+        0..8 => 0,
+        8..32 => LINE,
+        _ => MAX_OFFSET,
+    }
+}
+
+/// The offset of the `turn`-th block in a span with `spare` bytes more than it needs.
+pub(crate) fn offset(turn: u64, spare: usize, align: usize) -> usize {
+    if align > LINE {
+        return 0;
+    }
+    let color = (turn.wrapping_mul(STRIDE) % COLORS as u64) as usize;
+    let colors = (spare / LINE + 1).min(COLORS);
+    color * colors / COLORS * LINE
+}
