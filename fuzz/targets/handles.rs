@@ -24,7 +24,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         process: or(1, good.process as usize) as u32,
         file: or(2, good.file as usize) as i32,
         size: or(3, good.size),
-        ticket: or(4, good.ticket as usize) as u32,
     };
     if let Ok(opened) = Shared::open(&handle, which & 256 == 0) {
         assert!(opened.size() <= 4 << 20, "{} bytes of a file of 3 MiB were mapped", opened.size());

@@ -113,11 +113,11 @@ def shared(
     arrives read-only. A forked child shares the memory, and holds it until it ends. The memory is released when the
     last process releases it or dies, however it dies.
 
-    A handle can be opened any number of times while its sender holds the array. After the sender has released it, a
-    handle that nobody has opened can be opened once, within 60 seconds. Such arrays may take a quarter of the sender's
-    file descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest array, a quarter of the free memory; the
-    oldest goes first, and 4,092 unopened handles of each array are remembered. A process that ends waits up to 2
-    seconds for handles in flight. Opening a handle in vain raises :exc:`firsttouch.sharing.SharedArrayError`.
+    A handle can be opened any number of times while its sender holds the array. After the sender has released it, each
+    handle can be opened once, within 60 seconds: the array stays until it was opened as often as it was pickled. Such
+    arrays may take a quarter of the sender's file descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest
+    array, a quarter of the free memory; the oldest goes first. A process that ends waits up to 2 seconds for handles
+    in flight. Opening a handle in vain raises :exc:`firsttouch.sharing.SharedArrayError`.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def arrive(words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write:
             raise SharedArrayError(why_not)
         mapping = _mapped.setdefault((token, write), mapping)  # another thread may have opened it meanwhile
     else:
-        mapping.arrived(words[4])
+        mapping.arrived()
     array = _on(mapping, offset, shape, strides, dtype)
     array.flags.writeable = write
     return array.view(SharedArray) if process == os.getpid() else array

@@ -32,7 +32,7 @@ def test_what_is_spilled_is_data(tmp_path: Path, wrap: Callable[[np.ndarray], An
     before = memory_files()
     buffer["key"] = wrap(ft.sharing.share(np.arange(10_000)))
     assert len(buffer.slow) == 1
-    assert memory_files() == before  # no ticket is out, and nothing waits for one
+    assert memory_files() == before  # no handle is under way, and nothing waits for one
     found = buffer["key"]
     array = {list: lambda: found[0], dict: lambda: found["a"], Holder: lambda: found.array}.get(
         type(found), lambda: found

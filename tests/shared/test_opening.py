@@ -14,27 +14,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:De
 _NO_GRACE = "from firsttouch import sharing; sharing._left = 0.0"
 
 
-def test_file_descriptors_are_left_for_the_rest_of_the_process() -> None:
-    said = ask(f"""
-        import json, os, pickle, resource
-        from tests.shared.work import memory_files
-        {_NO_GRACE}
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-        handles, most = [], 0
-        for i in range(5_000):
-            handles.append(pickle.dumps(ft.shared(100)))
-            most = max(most, memory_files()) if i % 50 == 0 else most
-        open("/dev/null").close()
-        newest = pickle.loads(handles[-1])
-        messages = [probe.message(ft.sharing.SharedArrayError, lambda: pickle.loads(handles[0]))]
-        print(json.dumps([most, len(newest), messages]))
-    """)
-    most, size, messages = said
-    assert most <= 256 // 4 + 1
-    assert size == 100
-    assert "RLIMIT_NOFILE" in messages[0], messages
-
-
 def test_memory_is_left_for_others() -> None:
     held, size, message = ask(f"""
         import json, os, pickle

@@ -1,14 +1,11 @@
 """Shared arrays on sections, which other processes find by their names."""
 
 import multiprocessing
-import pickle
 import sys
 
-import numpy as np
 import pytest
 
 import firsttouch as ft
-from tests.probe import wait_until
 from tests.shared import work
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="of Windows")
@@ -27,17 +24,3 @@ def test_spawned_processes_map_the_same_memory() -> None:
             pool.apply(work.write, (read_only, 1.0))
         made = pool.apply(work.made, (1000,))  # who made it has let it go by now
     assert made.sum() == 499_500
-
-
-def is_lost(handle: bytes) -> bool:
-    try:
-        pickle.loads(handle)
-    except ft.sharing.SharedArrayError:
-        return True
-    return False
-
-
-def test_a_handle_ends_with_the_memory() -> None:
-    handle = pickle.dumps(ft.sharing.share(np.arange(10)))
-    assert pickle.loads(handle).sum() == 45  # once, since nobody holds it
-    assert wait_until(lambda: is_lost(handle))

@@ -14,8 +14,8 @@ use std::time::Duration;
 #[pyclass(module = "firsttouch._firsttouch", frozen, weakref)]
 pub struct SharedMapping(Shared);
 
-/// Name, process, file, bytes, and the ticket.
-type HandleFields = (String, u32, i32, usize, u32);
+/// Name, process, file, and bytes.
+type HandleFields = (String, u32, i32, usize);
 
 #[pymethods]
 impl SharedMapping {
@@ -30,8 +30,8 @@ impl SharedMapping {
     #[staticmethod]
     fn open(py: Python<'_>, words: HandleFields, write: bool) -> PyResult<(Option<Py<Self>>, String)> {
         ensure_memory(py)?;
-        let (token, process, file, size, ticket) = words;
-        let handle = Handle { token, process, file, size, ticket };
+        let (token, process, file, size) = words;
+        let handle = Handle { token, process, file, size };
         match Shared::open(&handle, write) {
             Ok(shared) => Ok((Some(Py::new(py, Self(shared))?), String::new())),
             Err(Errno::NO_MEMORY) => Err(PyMemoryError::new_err(message(Errno::NO_MEMORY, &handle))),
@@ -42,14 +42,14 @@ impl SharedMapping {
     /// The fields by which another process opens it.
     fn handle(&self) -> PyResult<HandleFields> {
         let made = self.0.handle();
-        let Handle { token, process, file, size, ticket } =
+        let Handle { token, process, file, size } =
             made.map_err(|error| PyOSError::new_err((error.0, format!("no handle can be made: {}", words(error.0)))))?;
-        Ok((token, process, file, size, ticket))
+        Ok((token, process, file, size))
     }
 
-    /// Tells the sender of a handle of this memory, by its ticket, that it arrived. If that fails, it waits a minute.
-    fn arrived(&self, ticket: u32) {
-        let _ = self.0.settle(ticket);
+    /// Tells the sender of a handle of this memory that it arrived. If that fails, it waits a minute.
+    fn arrived(&self) {
+        let _ = self.0.arrived();
     }
 
     #[getter]

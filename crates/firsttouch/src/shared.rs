@@ -5,10 +5,9 @@
 //! guessed. Linux finds it by the first two and compares the name, so a descriptor that has been reused is noticed; Windows
 //! finds it by the name.
 //!
-//! Each handle has a *ticket*, a number. Behind the memory the file has tickets, in which who opens a handle settles its
-//! ticket. Memory whose owner was dropped is *in flight* until all tickets are settled: its file stays open, for at most a
-//! minute. That costs descriptors and memory; both are bounded, and the oldest is closed first. The background purger looks
-//! which tickets are settled.
+//! The file begins with a count of the handles that nobody has opened yet. Memory whose owner was dropped is *in flight* until
+//! the count is zero: its file stays open, for at most a minute. That costs descriptors and memory; both are bounded, and the
+//! oldest is closed first. The background purger reads the counts.
 
 #![allow(unsafe_code)] // Safety: a mapping exists from its creation here until its owner is dropped.
 
@@ -20,8 +19,9 @@ use crate::os::{self, Errno};
 use crate::reason::Reason;
 use crate::size::Bytes;
 use crate::sync::lock::{Lock, RawLock};
+use std::cell::LazyCell;
 use std::fs::File;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// The prefix of the names of memory files.
@@ -38,8 +38,6 @@ pub struct Handle {
     pub file: i32,
     /// The number of bytes to map.
     pub size: usize,
-    /// The ticket, which is settled when the handle is opened.
-    pub ticket: u32,
 }
 
 impl Handle {
@@ -94,12 +92,9 @@ impl Shared {
         enter();
         let token: String = os::random().iter().map(|byte| format!("{byte:02x}")).collect();
         let make = || {
-            let size = round_up(size.max(1), os::page_size()).ok_or(Errno::NO_MEMORY)?;
-            let file = os::memory_file(
-                &format!("{NAME}{token}"),
-                round_up(size, BOUNDARY).ok_or(Errno::NO_MEMORY)? + TICKETS,
-            )?;
-            Ok((os::map_file(&file, 0, size, true)?, size, file))
+            let whole = round_up(size.max(1).saturating_add(START), os::page_size()).ok_or(Errno::NO_MEMORY)?;
+            let file = os::memory_file(&format!("{NAME}{token}"), whole)?;
+            Ok((os::map_file(&file, START, whole - START, true)?, whole - START, file))
         };
         let (address, size, file) = make().inspect_err(|&error| {
             if error == Errno::NO_MEMORY {
@@ -116,27 +111,20 @@ impl Shared {
     pub fn open(handle: &Handle, write: bool) -> Result<Self, Errno> {
         enter();
         let file = handle.find()?;
-        // The file ends with its tickets, so a size that leads to them is right. Another would settle a ticket in the memory, or
-        // map tickets as memory.
-        let behind = round_up(handle.size, BOUNDARY).ok_or(Errno::INVALID)? + BOUNDARY;
-        if let Ok(address) = os::map_file(&file, behind, 1, false) {
-            // SAFETY: it was just mapped and is not in use.
-            let _ = unsafe { os::unmap(address, 1) };
-            return Err(Errno::INVALID);
-        }
-        let address = os::map_file(&file, 0, handle.size, write)?;
+        let address = os::map_file(&file, START, handle.size, write)?;
         let opened = Self { file: Some(file), token: handle.token.clone(), address, size: handle.size, write };
-        opened.settle(handle.ticket)?;
+        opened.arrived()?;
         Ok(opened)
     }
 
-    /// Settles the ticket of a handle of this memory, which has arrived.
+    /// Notes that a handle of this memory was opened here.
     ///
     /// # Errors
-    /// If the tickets cannot be mapped. The sender then waits until the ticket expires.
-    pub fn settle(&self, ticket: u32) -> Result<(), Errno> {
+    /// If the count cannot be mapped. The sender then waits until the handle expires.
+    pub fn arrived(&self) -> Result<(), Errno> {
         if let Some(file) = &self.file {
-            Tickets::of(file, self.size)?.place(ticket).store(1, Relaxed);
+            // A handle may be opened again while its memory is held, and was counted once.
+            let _ = Unopened::of(file)?.count().fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
         }
         Ok(())
     }
@@ -145,12 +133,12 @@ impl Shared {
     /// limited time.
     ///
     /// # Errors
-    /// If there is no memory for its ticket.
+    /// If there is no memory to count it.
     pub fn handle(&self) -> Result<Handle, Errno> {
         let file = self.file.as_ref().ok_or(Errno::UNSUPPORTED)?;
-        let ticket = issue(file, self.size)?;
+        count_handle(file, self.size)?;
         let (token, process) = (self.token.clone(), std::process::id());
-        Ok(Handle { token, process, file: os::file_number(file), size: self.size, ticket })
+        Ok(Handle { token, process, file: os::file_number(file), size: self.size })
     }
 
     /// The address of the mapping.
@@ -179,54 +167,34 @@ impl Drop for Shared {
         // SAFETY: all users of the mapping hold its owner, which is being dropped.
         let _ = unsafe { os::unmap(self.address, self.size) };
         if let Some(file) = self.file.take() {
-            keep(file); // until its receiver has opened it
+            keep_in_flight(file); // until its receiver has opened it
         }
     }
 }
 
-// ---- Tickets ---------------------------------------------------------------------------------------------------------
+// ---- Handles under way -----------------------------------------------------------------------------------------------
 
-/// The tickets of a memory file, mapped: how many were issued by any process, and a byte for each of the last ones, which is
-/// not zero once the ticket is settled.
-struct Tickets(usize);
+/// Where the memory begins in its file, behind the count: Windows maps parts of a file from multiples of this on only.
+const START: usize = 64 << 10;
 
-/// They lie behind the memory, from the next multiple of this on: Windows maps parts of a file from there only.
-const BOUNDARY: usize = 64 << 10;
-const TICKETS: usize = 4096;
-const PLACES: u32 = 4092;
+/// The number of handles that nobody has opened yet, mapped.
+struct Unopened(usize);
 
-impl Tickets {
-    fn of(file: &File, size: usize) -> Result<Self, Errno> {
-        os::map_file(file, round_up(size, BOUNDARY).ok_or(Errno::INVALID)?, TICKETS, true).map(Self)
+impl Unopened {
+    fn of(file: &File) -> Result<Self, Errno> {
+        os::map_file(file, 0, size_of::<AtomicU32>(), true).map(Self)
     }
 
-    fn issued(&self) -> &AtomicU32 {
-        // SAFETY: it lies in the mapping, which all access by atomic operations.
+    fn count(&self) -> &AtomicU32 {
+        // SAFETY: the mapping begins with it, and all processes access it by atomic operations.
         unsafe { AtomicU32::from_ptr(std::ptr::with_exposed_provenance_mut(self.0)) }
-    }
-
-    fn place(&self, ticket: u32) -> &AtomicU8 {
-        let places = std::ptr::with_exposed_provenance_mut::<u8>(self.0 + size_of::<AtomicU32>());
-        // SAFETY: as above.
-        unsafe { AtomicU8::from_ptr(places.add((ticket % PLACES) as usize)) }
-    }
-
-    fn issue(&self) -> u32 {
-        let ticket = self.issued().fetch_add(1, Relaxed);
-        self.place(ticket).store(0, Relaxed);
-        ticket
-    }
-
-    /// Whether any handle may still be opened.
-    fn is_any_out(&self) -> bool {
-        (0..self.issued().load(Relaxed).min(PLACES)).any(|ticket| self.place(ticket).load(Relaxed) == 0)
     }
 }
 
-impl Drop for Tickets {
+impl Drop for Unopened {
     fn drop(&mut self) {
-        // SAFETY: no place is referred to any more.
-        let _ = unsafe { os::unmap(self.0, TICKETS) };
+        // SAFETY: the count is not referred to any more.
+        let _ = unsafe { os::unmap(self.0, size_of::<AtomicU32>()) };
     }
 }
 
@@ -246,7 +214,7 @@ const FREE_BYTES: usize = 64 << 20;
 struct Sent {
     /// The number of its file.
     number: i32,
-    tickets: Tickets,
+    unopened: Unopened,
     bytes: usize,
     /// When the last handle was made or, since its owner was dropped, when that was.
     at: Instant,
@@ -254,7 +222,14 @@ struct Sent {
     file: Option<File>,
 }
 
-/// What was dropped stands in its order.
+impl Sent {
+    /// Whether a handle may still be opened.
+    fn is_under_way(&self) -> bool {
+        self.at.elapsed() < GOOD_FOR && self.unopened.count().load(Relaxed) > 0
+    }
+}
+
+/// What was dropped last stands first.
 struct State {
     process: u32,
     sent: Vec<Sent>,
@@ -265,7 +240,7 @@ static STATE: Lock<State> = Lock::new(State { process: 0, sent: Vec::new() });
 /// Lets forks hold the state's lock from now on. Whoever makes or opens shared memory will drop it, which allocates nothing.
 fn enter() {
     static ENTERED: AtomicBool = AtomicBool::new(false);
-    purger::enter_once(&Keeper, &ENTERED);
+    purger::enter_once(&InFlight, &ENTERED);
 }
 
 /// Calls `body` with the state of this process. What its parent has in flight is the parent's to keep.
@@ -283,55 +258,53 @@ impl State {
         self.sent.iter().position(|sent| sent.number == os::file_number(file))
     }
 
-    fn dropped(&self) -> impl Iterator<Item = &Sent> {
-        self.sent.iter().filter(|sent| sent.file.is_some())
+    fn has_dropped(&self) -> bool {
+        self.sent.iter().any(|sent| sent.file.is_some())
     }
 
-    /// Closes files that wait for no ticket any more, have waited too long, or exceed a bound. Neither allocates nor frees
-    /// memory.
+    /// Closes files of which no handle is under way any more, or that exceed a bound. Neither allocates nor frees memory.
     fn close(&mut self) {
-        self.sent.retain(|sent| sent.file.is_none() || sent.at.elapsed() < GOOD_FOR && sent.tickets.is_any_out());
         let most_files = os::file_limit().map_or(MOST_FILES, |limit| (limit / PART_OF_FILES).clamp(1, MOST_FILES));
-        let (mut files, mut bytes) =
-            self.dropped().fold((0, 0), |(files, bytes), sent| (files + 1, bytes + sent.bytes));
-        let most_bytes = if bytes > FREE_BYTES { FREE_BYTES.max(os::headroom() / PART_OF_MEMORY) } else { FREE_BYTES };
+        let most_bytes = LazyCell::new(|| os::headroom() / PART_OF_MEMORY);
+        let (mut files, mut bytes) = (0, 0);
         self.sent.retain(|sent| {
-            let is_too_much = files > most_files || bytes > most_bytes && files > 1; // the newest may be of any size
-            if sent.file.is_some() && is_too_much {
-                (files, bytes) = (files - 1, bytes - sent.bytes);
-                return false;
+            if sent.file.is_none() || !sent.is_under_way() {
+                return sent.file.is_none();
             }
-            true
+            (files, bytes) = (files + 1, bytes + sent.bytes);
+            let is_newest = files == 1; // which may be of any size
+            files <= most_files && (is_newest || bytes <= FREE_BYTES || bytes <= *most_bytes)
         });
     }
 }
 
-/// Issues a ticket for a handle of a memory file.
-fn issue(file: &File, bytes: usize) -> Result<u32, Errno> {
+/// Counts a handle of a memory file.
+fn count_handle(file: &File, bytes: usize) -> Result<(), Errno> {
     with_state(|state| {
         let at = match state.find(file) {
             Some(at) => at,
             None => {
                 state.sent.try_reserve(1).map_err(|_| Errno::NO_MEMORY)?;
-                let (number, tickets) = (os::file_number(file), Tickets::of(file, bytes)?);
-                state.sent.push(Sent { number, tickets, bytes, at: Instant::now(), file: None });
+                let (number, unopened) = (os::file_number(file), Unopened::of(file)?);
+                state.sent.push(Sent { number, unopened, bytes, at: Instant::now(), file: None });
                 state.sent.len() - 1
             }
         };
         state.sent[at].at = Instant::now();
-        Ok(state.sent[at].tickets.issue())
+        state.sent[at].unopened.count().fetch_add(1, Relaxed);
+        Ok(())
     })
 }
 
 /// Keeps a file that its owner dropped, as long as handles of it are in flight.
-fn keep(file: File) {
+fn keep_in_flight(file: File) {
     let waits = with_state(|state| {
         if let Some(at) = state.find(&file) {
             let sent = state.sent.remove(at);
-            state.sent.push(Sent { at: Instant::now(), file: Some(file), ..sent });
+            state.sent.insert(0, Sent { at: Instant::now(), file: Some(file), ..sent });
         }
         state.close();
-        state.dropped().next().is_some()
+        state.has_dropped()
     });
     if waits {
         purger::ensure();
@@ -342,8 +315,7 @@ fn keep(file: File) {
 pub fn wait_until_opened(most: Duration) -> bool {
     let end = Instant::now() + most;
     loop {
-        let is_out = |sent: &Sent| sent.at.elapsed() < GOOD_FOR && sent.tickets.is_any_out();
-        let is_waiting = with_state(|state| state.sent.iter().any(is_out));
+        let is_waiting = with_state(|state| state.sent.iter().any(Sent::is_under_way));
         if !is_waiting || Instant::now() >= end {
             return !is_waiting;
         }
@@ -351,15 +323,15 @@ pub fn wait_until_opened(most: Duration) -> bool {
     }
 }
 
-struct Keeper;
+struct InFlight;
 
-impl Purgeable for Keeper {
+impl Purgeable for InFlight {
     fn tick(&self) {
         with_state(State::close);
     }
 
     fn is_idle(&self) -> bool {
-        with_state(|state| state.dropped().next().is_none())
+        with_state(|state| !state.has_dropped())
     }
 
     fn locks(&self, each: &mut dyn FnMut(&RawLock)) {

@@ -1,10 +1,13 @@
 //! Shared memory: handles are checked before they are mapped, and memory dropped in flight is bounded.
 
+#![allow(unsafe_code)] // Safety: memory is read while it is mapped.
+
 mod common;
 
 use common::process::within;
 use firsttouch::os::{self, Errno};
 use firsttouch::shared::{Handle, Shared};
+use std::slice::from_raw_parts;
 
 fn new(size: usize) -> Shared {
     Shared::new(size).expect("memory")
@@ -16,23 +19,28 @@ fn refused(handle: &Handle) -> Errno {
 
 #[test]
 fn a_handle_has_to_fit_its_file() {
-    let shared = new(10_000);
-    let handle = shared.handle().expect("a handle");
-    for size in [0, 1 << 20, 1 << 40, usize::MAX] {
-        assert_eq!(refused(&Handle { size, ..handle.clone() }), Errno::INVALID, "{size}");
+    for asked in [10_000, 64 << 10] {
+        let shared = new(asked);
+        let handle = shared.handle().expect("a handle");
+        for size in [shared.size() + 4096, 1 << 20, 1 << 40, usize::MAX] {
+            assert_eq!(refused(&Handle { size, ..handle.clone() }), Errno::INVALID, "{size}");
+        }
+        for size in [4096, shared.size()] {
+            let opened = Shared::open(&Handle { size, ..handle.clone() }, true).expect("the memory");
+            // SAFETY: nobody writes to it.
+            let bytes = unsafe { from_raw_parts(opened.address() as *const u8, opened.size()) };
+            assert_eq!((bytes.len(), bytes.iter().position(|&byte| byte != 0)), (size, None), "no count is in it");
+        }
     }
-    assert_eq!(Shared::open(&handle, true).map(|opened| opened.size()), Ok(shared.size()));
-    let handle = new(200_000).handle().expect("a handle");
-    assert_eq!(refused(&Handle { size: 4096, ..handle }), Errno::INVALID, "its ticket would lie within the memory");
-    let shared = new(64 << 10);
-    let handle = shared.handle().expect("a handle");
-    let size = handle.size + 4096;
-    assert_eq!(refused(&Handle { size, ..handle }), Errno::INVALID, "tickets would be memory");
 }
 
 #[test]
 fn memory_in_flight_is_kept_for_one_opener_and_bounded() {
-    let opened = new(100).handle().expect("a handle");
+    let shared = new(100);
+    let opened = shared.handle().expect("a handle");
+    assert!([(); 3].iter().all(|()| Shared::open(&opened, true).is_ok()), "as often as it is held");
+    let opened = shared.handle().expect("a handle");
+    drop(shared);
     assert!(Shared::open(&opened, true).is_ok());
     let again = || Shared::open(&opened, true).err() == Some(Errno::NOTHING_THERE);
     within("it is nobody's", again);
