@@ -48,7 +48,7 @@ fn claim(first_slots: &mut [usize; 2], bytes: usize) -> Result<(&'static Segment
         None => address_map::is_empty(slot, count),
     };
     let mut refused = Errno::NO_MEMORY;
-    for (first, range) in first_slots.iter_mut().zip(RANGES).skip(os::first_place()) {
+    for (first, range) in first_slots.iter_mut().zip(RANGES).skip(os::first_range()) {
         let (from, to) = (range.0 >> SLOT_SHIFT, range.1 >> SLOT_SHIFT);
         if *first == 0 {
             *first = from + u128::from_ne_bytes(os::random()) as usize % (to - from);

@@ -179,7 +179,7 @@ macro_rules! call {
             #[allow(unused_unsafe)]
             pub $(unsafe $($never)?)? fn $name($($argument: $type),*) -> $output {
                 $(if injected(Call::$call) {
-                    return Err(Call::$call.error());
+                    return Err(Errno::NO_MEMORY);
                 })?
                 // SAFETY: the caller's promise, as the platform demands the same.
                 unsafe { platform::$name($($argument),*) }

@@ -1,6 +1,5 @@
 //! For tests: makes calls of the contract fail.
 
-use super::types::Errno;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// A call that can be made to fail.
@@ -33,18 +32,6 @@ pub enum Call {
     OnlyNode = 1 << 25,
 }
 
-impl Call {
-    /// The error that stands for its failure.
-    pub(super) fn error(self) -> Errno {
-        match self {
-            Self::Spawn => Errno::AGAIN,
-            Self::Discard | Self::AdviseHuge | Self::Resident => Errno::INVALID,
-            Self::NodesOfPages => Errno::NOT_PERMITTED,
-            _ => Errno::NO_MEMORY,
-        }
-    }
-}
-
 static CALLS: AtomicU32 = AtomicU32::new(0);
 static PASS: AtomicI64 = AtomicI64::new(0);
 static FAIL: AtomicI64 = AtomicI64::new(0);
@@ -56,16 +43,16 @@ pub fn fail_after(calls: &[Call], pass: i64, fail: i64) {
     CALLS.store(calls.iter().fold(0, |set, &call| set | call as u32), Relaxed);
 }
 
-static FIRST_PLACE: AtomicUsize = AtomicUsize::new(0);
+static FIRST_RANGE: AtomicUsize = AtomicUsize::new(0);
 
 /// From now on segments are claimed where an address space of 39 bits has room for them, or (`false`) of 47.
 pub fn shrink_address_space(to_39_bits: bool) {
-    FIRST_PLACE.store(to_39_bits.into(), Relaxed);
+    FIRST_RANGE.store(to_39_bits.into(), Relaxed);
 }
 
-/// Returns the first place where segments may be claimed.
-pub fn first_place() -> usize {
-    FIRST_PLACE.load(Relaxed)
+/// Returns the first range in which segments may be claimed.
+pub fn first_range() -> usize {
+    FIRST_RANGE.load(Relaxed)
 }
 
 /// Returns whether `call` must fail now.

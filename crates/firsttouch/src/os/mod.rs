@@ -1,12 +1,10 @@
 //! The operating system: the only place that names a system call.
 //!
-//! `contract.rs` lists what every platform implements, each in a module of its own. For programs that Miri
-//! interprets all of it is unsupported.
+//! `contract.rs` lists what every platform implements, each in a module of its own. Under Miri, all of it is
+//! unsupported.
 
 #![allow(unsafe_code)] // Safety: each system call states which promise it relies on.
 
-#[cfg(unix)]
-mod c_library;
 mod contract;
 mod inject;
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -20,13 +18,13 @@ use linux as platform;
 #[cfg(windows)]
 use windows as platform;
 
-#[cfg(unix)]
-pub use c_library::{c_calloc, c_free, c_malloc, c_usable};
 use contract::unsupported;
 #[cfg(miri)]
 use contract::unsupported as platform;
 pub use contract::*;
-pub use inject::{Call, fail_after, first_place, injected, shrink_address_space};
+pub use inject::{Call, fail_after, first_range, injected, shrink_address_space};
+#[cfg(unix)]
+pub use libc::{calloc as c_calloc, free as c_free, malloc as c_malloc, malloc_usable_size as c_usable};
 #[cfg(all(target_os = "linux", not(miri)))]
 pub use linux::kernel_texts; // for its fuzz target
 #[cfg(not(miri))]
@@ -34,4 +32,4 @@ pub use platform::PageTable;
 pub use platform::Thread;
 #[cfg(windows)]
 pub use platform::{c_calloc, c_free, c_malloc, c_usable};
-pub use types::{Bits, Bound, Errno, Fault, MemoryBound, Mode, Nodes, PageState, Processors, Usage};
+pub use types::{BitSet, Bound, Errno, Fault, MemoryBound, Mode, Nodes, PageState, Processors, Usage};

@@ -197,18 +197,18 @@ impl From<std::io::Error> for Errno {
 
 /// A set of numbers below `64 * WORDS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bits<const WORDS: usize>(pub [u64; WORDS]);
+pub struct BitSet<const WORDS: usize>(pub [u64; WORDS]);
 
 /// A set of NUMA nodes; Linux has at most 1024.
-pub type Nodes = Bits<16>;
+pub type Nodes = BitSet<16>;
 /// A set of processors; Linux has at most 8192.
-pub type Processors = Bits<128>;
+pub type Processors = BitSet<128>;
 
-impl<const WORDS: usize> Bits<WORDS> {
+impl<const WORDS: usize> BitSet<WORDS> {
     /// The empty set.
     pub const EMPTY: Self = Self([0; WORDS]);
     /// The capacity of the set.
-    pub const ROOM: usize = 64 * WORDS;
+    pub const CAPACITY: usize = 64 * WORDS;
 
     /// Inserts a number; does nothing if it is too large.
     pub fn insert(&mut self, number: usize) {
@@ -240,16 +240,17 @@ impl<const WORDS: usize> Bits<WORDS> {
 
     /// Iterates over the elements in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..Self::ROOM).filter(|&number| self.contains(number))
+        (0..Self::CAPACITY).filter(|&number| self.contains(number))
     }
 
     /// Parses a list in the kernel's format, like `0-3,8`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut set = Self::EMPTY;
+        let number = |text: &str| text.trim().parse::<usize>().ok().filter(|_| !text.contains('+'));
         for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (first, last) = (digits(first)?, digits(last)?);
-            if first > last || last >= Self::ROOM {
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last || last >= Self::CAPACITY {
                 return None;
             }
             (first..=last).for_each(|number| set.insert(number));
@@ -258,13 +259,7 @@ impl<const WORDS: usize> Bits<WORDS> {
     }
 }
 
-/// Parses a number without a sign, which `parse` would accept.
-fn digits(text: &str) -> Option<usize> {
-    let text = text.trim();
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
-}
-
-impl<const WORDS: usize> fmt::Display for Bits<WORDS> {
+impl<const WORDS: usize> fmt::Display for BitSet<WORDS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut numbers = self.iter().peekable();
         let mut separator = "";
@@ -283,7 +278,7 @@ impl<const WORDS: usize> fmt::Display for Bits<WORDS> {
     }
 }
 
-impl<const WORDS: usize> FromIterator<usize> for Bits<WORDS> {
+impl<const WORDS: usize> FromIterator<usize> for BitSet<WORDS> {
     fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> Self {
         let mut set = Self::EMPTY;
         numbers.into_iter().for_each(|number| set.insert(number));

@@ -108,7 +108,8 @@ unsafe impl<const ZEROED: bool> Library for CLibrary<ZEROED> {
     }
 
     fn take(&self, request: Request) -> (*mut u8, bool) {
-        let raw = if ZEROED { os::c_calloc(request.size()) } else { os::c_malloc(request.size()) };
+        // SAFETY: they may be called with any size.
+        let raw = unsafe { if ZEROED { os::c_calloc(1, request.size()) } else { os::c_malloc(request.size()) } };
         (raw.cast(), ZEROED)
     }
 

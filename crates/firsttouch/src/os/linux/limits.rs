@@ -191,8 +191,8 @@ pub fn resident() -> usize {
 
 /// The peak is that since its exec.
 pub fn resident_and_peak() -> Option<(usize, usize)> {
-    let mut room = [0; 4096];
-    let text = read_always(c"/proc/self/status", &mut room)?;
+    let mut buffer = [0; 4096];
+    let text = read_always(c"/proc/self/status", &mut buffer)?;
     Some((kib(text, "VmRSS")?, kib(text, "VmHWM")?))
 }
 

@@ -144,8 +144,8 @@ pub fn map_huge(size: usize, page: usize, _node: Option<usize>) -> Result<usize,
 }
 
 pub fn transparent_huge_pages() -> bool {
-    let mut room = [0; 64]; // memory of the heap may be out
-    read_always(c"/sys/kernel/mm/transparent_hugepage/enabled", &mut room).is_some_and(|text| !text.contains("[never]"))
+    let path = c"/sys/kernel/mm/transparent_hugepage/enabled";
+    read_always(path, &mut [0; 64]).is_some_and(|text| !text.contains("[never]")) // memory of the heap may be out
 }
 
 /// madvise(2) with `MADV_POPULATE_WRITE` or `MADV_POPULATE_READ`, from Linux 5.14 on.
@@ -179,7 +179,7 @@ const MODE_FLAGS: c_int = libc::MPOL_F_NUMA_BALANCING | libc::MPOL_F_RELATIVE_NO
 const MPOL_PREFERRED_MANY: c_int = 5;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 const MPOL_MF_MOVE: c_ulong = 2;
-const MAX_NODE: c_ulong = Nodes::ROOM as c_ulong + 1; // the kernel ignores the last bit
+const MAX_NODE: c_ulong = Nodes::CAPACITY as c_ulong + 1; // the kernel ignores the last bit
 
 fn number(mode: Mode) -> c_int {
     match mode {

@@ -180,35 +180,30 @@ pub fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> {
     if REPORT.set(Box::new(report)).is_err() {
         return Ok(());
     }
-    let mut before = [const { MaybeUninit::<libc::sigaction>::uninit() }; 2];
-    for (signal, old) in SIGNALS.into_iter().zip(&mut before) {
-        // SAFETY: the call fills `old`.
-        if unsafe { libc::sigaction(signal, null(), old.as_mut_ptr()) } != 0 {
-            return Err(Errno::last());
-        }
-    }
-    // SAFETY: both were filled.
-    let _ = BEFORE.set(Box::new(before.map(|old| unsafe { old.assume_init() })));
+    let _ = BEFORE.set(Box::new(SIGNALS.map(|signal| exchange(signal, None))));
     // SAFETY: an action of zero bytes is valid.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_fault as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-    for signal in SIGNALS {
-        // SAFETY: the handler is async-signal-safe.
-        if unsafe { libc::sigaction(signal, &action, null_mut()) } != 0 {
-            return Err(Errno::last());
-        }
-    }
+    let _ = SIGNALS.map(|signal| exchange(signal, Some(&action)));
     Ok(())
+}
+
+/// Returns the action of a signal, and sets another.
+fn exchange(signal: i32, action: Option<&libc::sigaction>) -> libc::sigaction {
+    // SAFETY: an action of zero bytes is valid, and the kernel writes one; those that are set are the previous ones and
+    // `on_fault`, which is async-signal-safe. So is this call.
+    unsafe {
+        let mut old = std::mem::zeroed();
+        libc::sigaction(signal, action.map_or(null(), std::ptr::from_ref), &mut old);
+        old
+    }
 }
 
 /// Restores the previous actions. When it returns, the instruction runs and faults again.
 extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let before = BEFORE.get();
-    for (at, signal) in SIGNALS.into_iter().enumerate() {
-        let old = before.map_or(null(), |before| &raw const before[at]);
-        // SAFETY: these are the previous actions; sigaction is async-signal-safe.
-        unsafe { libc::sigaction(signal, old, null_mut()) };
+    for (signal, old) in SIGNALS.into_iter().zip(BEFORE.get().into_iter().flatten()) {
+        exchange(signal, Some(old));
     }
     // SAFETY: the kernel passed it, valid while the handler runs.
     if unsafe { (*info).si_code } <= 0 {
