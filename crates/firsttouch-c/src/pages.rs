@@ -8,7 +8,7 @@ use firsttouch::os;
 use firsttouch::owners;
 use firsttouch::pages::migration::{migrate, whole_pages};
 use firsttouch::pages::placement::{Reason, page_bytes};
-use firsttouch::pages::touch::{lacking, make_real};
+use firsttouch::pages::touch::{lacking, prefault};
 use firsttouch::residency::{query, summarize};
 use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
@@ -39,9 +39,9 @@ unsafe extern "C" fn firsttouch_touch(address: *mut c_void, size: usize, write: 
         if let Some((_, why)) = lacking((address, bytes), None).filter(|_| write) {
             return Err(fail(Status::NoMemory, format_args!("cannot touch {}: {why}", Bytes(size))));
         }
-        let threads = usize::try_from(threads).ok().filter(|&threads| threads > 0);
+        let threads = usize::try_from(threads).unwrap_or(0);
         // SAFETY: memory of the caller's, writable where `write` says so (header).
-        let made = unsafe { make_real((address, bytes), os::page_size(), write, threads) };
+        let made = unsafe { prefault((address, bytes), os::page_size(), write, threads) };
         let refused = |error| fail(Status::System, format_args!("cannot touch {}: {}", Bytes(size), Reason::of(error)));
         made.map(|_| ()).map_err(refused)
     })
@@ -72,8 +72,8 @@ unsafe extern "C" fn firsttouch_migrate(
         let refused = |reason| fail(Status::System, format_args!("cannot move the pages to {numa}: {reason}"));
         let policy = Policy::parse(numa).map_err(invalid)?;
         policy.check(&Topology::read()).map_err(invalid)?;
-        let orders = policy.orders().map_err(refused)?;
-        let sum = migrate((address.addr(), size), &orders).map_err(|error| refused(Reason::of(error)))?;
+        let binding = policy.binding().map_err(refused)?;
+        let sum = migrate((address.addr(), size), &binding).map_err(|error| refused(Reason::of(error)))?;
         if out.is_null() {
             return Ok(());
         }
@@ -110,7 +110,7 @@ unsafe extern "C" fn firsttouch_get_receipt(block: *const c_void, out: *mut Rece
             mapped: receipt.bytes as u64,
             page_size: page_bytes(receipt.page) as u64,
             // `firsttouch_outcome`
-            numa: match (receipt.nodes, receipt.nodes_refused) {
+            numa: match (receipt.policy, receipt.policy_refused) {
                 (None, None) => 0,
                 (Some(_), None) => 1,
                 (Some(_), Some(_)) => 2,

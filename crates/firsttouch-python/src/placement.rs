@@ -11,7 +11,7 @@ use firsttouch::numa::{Policy, Topology};
 use firsttouch::os;
 use firsttouch::pages::migration::{self, migrate};
 use firsttouch::pages::placement::{Page, Placement, Reason, Receipt};
-use firsttouch::pages::touch::{lacking, make_real};
+use firsttouch::pages::touch::{lacking, prefault};
 use firsttouch::size::Bytes;
 use firsttouch::sources::Pages;
 use firsttouch::why::why;
@@ -30,10 +30,7 @@ type ReceiptFields<'py> =
     (usize, usize, String, Option<String>, Option<String>, bool, usize, bool, Bound<'py, PyTuple>, String);
 
 fn of_pages<'py>(py: Python<'py>, asked: &Placement, got: &Receipt) -> PyResult<ReceiptFields<'py>> {
-    let nodes = got.nodes.map(|(mode, nodes)| {
-        let name = format!("{mode:?}").to_ascii_lowercase();
-        if mode == os::Mode::Local { name } else { format!("{name}:{nodes}") }
-    });
+    let nodes = got.policy.map(|policy| policy.to_string());
     let (locked, asked, origin) = (asked.lock, asked.to_string(), "pages that were mapped as asked".to_owned());
     let (huge, why_not) = (page_name(got.page), PyTuple::new(py, got.why_not())?);
     Ok((got.asked, got.bytes, asked, huge, nodes, got.threads > 0, got.threads, locked, why_not, origin))
@@ -70,7 +67,7 @@ pub fn touch_range(py: Python<'_>, address: usize, nbytes: usize, write: bool, t
     }
     #[allow(unsafe_code)]
     // SAFETY: the caller's array keeps its memory, and can be written where `write` says so.
-    let done = py.detach(|| unsafe { make_real((address, size), os::page_size(), write, threads) });
+    let done = py.detach(|| unsafe { prefault((address, size), os::page_size(), write, threads.unwrap_or(0)) });
     done.map(drop).map_err(|error| match Reason::of(error) {
         Reason::Errno(code) if code == os::Errno::BAD_ADDRESS.0 => PyMemoryError::new_err(format!(
             "cannot touch {}: a mapped file is shorter now than it was, or its file system or the pool of huge pages \
@@ -96,8 +93,8 @@ pub fn migrate_range(py: Python<'_>, address: usize, nbytes: usize, numa: &Bound
         return Ok((0, 0, 0, 0, None));
     }
     let refused = |reason: Reason| PyOSError::new_err(format!("cannot move the pages to {numa}: {reason}"));
-    let orders = Policy::parse(&numa).map_err(PyValueError::new_err)?.orders().map_err(refused)?;
-    let done = py.detach(|| migrate((address, nbytes), &orders));
+    let binding = Policy::parse(&numa).map_err(PyValueError::new_err)?.binding().map_err(refused)?;
+    let done = py.detach(|| migrate((address, nbytes), &binding));
     let sum = done.map_err(|error| refused(Reason::of(error)))?;
     Ok((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string())))
 }

@@ -72,7 +72,7 @@ impl Topology {
             let memory = Some(NodeMemory { total: free, free, available: free }); // the total is not told
             Some(Node { number, processors, memory, distances: Vec::new() })
         };
-        let nodes: Vec<Node> = (0..Nodes::ROOM).filter_map(node).collect();
+        let nodes: Vec<Node> = (0..Nodes::CAPACITY).filter_map(node).collect();
         if !nodes.is_empty() {
             return Self { nodes };
         }
@@ -197,12 +197,12 @@ impl Policy {
     ///
     /// # Errors
     /// The reason, if nothing of it is allowed.
-    pub fn orders(&self) -> Result<Orders, Reason> {
+    pub fn binding(&self) -> Result<Binding, Reason> {
         let there = with_memory();
         self.within(os::allowed_nodes().map_or(there, |allowed| allowed.and(&there)), os::policy_bounds())
     }
 
-    fn within(&self, allowed: Nodes, bounds: Option<Nodes>) -> Result<Orders, Reason> {
+    fn within(&self, allowed: Nodes, bounds: Option<Nodes>) -> Result<Binding, Reason> {
         let may = bounds.map_or(allowed, |bounds| bounds.and(&allowed));
         let mode = match self.mode {
             // When the node is full, the kernel would go beyond the outer policy.
@@ -214,7 +214,7 @@ impl Policy {
         let wanted = self.nodes.unwrap_or(may);
         let nodes = wanted.and(&may);
         if !nodes.is_empty() {
-            return Ok(Orders { mode, nodes, clipped: nodes != wanted });
+            return Ok(Binding { mode, nodes, clipped: nodes != wanted });
         }
         let is_allowed = !self.nodes.unwrap_or(allowed).and(&allowed).is_empty();
         Err(if is_allowed { Reason::OuterPolicy } else { Reason::Cpuset })
@@ -238,7 +238,7 @@ impl fmt::Display for Policy {
 
 /// A policy within the limits of the cpuset and the outer policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Orders {
+pub struct Binding {
     /// How nodes are chosen.
     pub mode: Mode,
     /// The nodes to choose from.
@@ -247,7 +247,7 @@ pub struct Orders {
     pub clipped: bool,
 }
 
-impl Orders {
+impl Binding {
     /// Returns the node of all pages, if there is one.
     pub fn one_node(&self) -> Option<usize> {
         self.nodes.iter().next().filter(|_| self.nodes.len() == 1)
@@ -336,7 +336,7 @@ mod tests {
         ] {
             let nodes = |text| Nodes::parse(text).unwrap();
             let found = Policy::parse(policy).unwrap().within(nodes(allowed), bounds.map(nodes));
-            let expected = expected.map(|(mode, list, clipped)| Orders { mode, nodes: nodes(list), clipped });
+            let expected = expected.map(|(mode, list, clipped)| Binding { mode, nodes: nodes(list), clipped });
             assert_eq!(found, expected, "{policy} within {allowed} and {bounds:?}");
         }
     }

@@ -10,7 +10,7 @@ use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::failure::last_reason;
 use firsttouch::os::{Call, fail_after, headroom, huge_page_size};
-use firsttouch::pages::placement::{Page, Placement, Populate, Reason};
+use firsttouch::pages::placement::{Page, Placement, Reason};
 use firsttouch::scratch::Buffer;
 use firsttouch::sources::Pages;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn advice_that_is_refused_is_on_the_receipt() {
 
 #[test]
 fn more_than_is_available_is_an_error_before_anything_is_touched() {
-    let pages = Pages::placed(Placement { populate: Populate::Threads(2), ..Placement::default() });
+    let pages = Pages::placed(Placement { populate: Some(2), ..Placement::default() });
     let error = pages.allocate(Request::bytes(headroom() + (1 << 30))).unwrap_err();
     // Where the kernel reckons more strictly, it speaks first.
     assert!(matches!(error.limit, Limit::Available(_) | Limit::Memory(_) | Limit::Bound(_)), "{error}");
@@ -61,7 +61,7 @@ fn more_than_is_available_is_an_error_before_anything_is_touched() {
 #[test]
 fn who_stands_on_it_keeps_the_reason() {
     alone("who_stands_on_it_keeps_the_reason", || {
-        let pages = || Pages::placed(Placement { populate: Populate::Best, ..Placement::default() });
+        let pages = || Pages::placed(Placement { populate: Some(0), ..Placement::default() });
         let buffer = Buffer::growing(pages(), Buffer::CHUNK);
         let above: [Arc<dyn Allocator>; 2] = [Pool::over(pages(), Options::default()), buffer];
         for allocator in above {

@@ -6,7 +6,7 @@ use common::alone::alone;
 use common::held::{Held, check_apart};
 use firsttouch::adaptors::{Options, Origin, Pool};
 use firsttouch::os::{Call, fail_after};
-use firsttouch::pages::placement::{Page, Placement, Populate};
+use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::sources::{Calloc, Pages};
 use firsttouch::why::why;
 use firsttouch::{Allocator, Request};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 const MIB: usize = 1 << 20;
 
 fn placed(page: Page) -> Arc<Pages> {
-    Pages::placed(Placement { page, populate: Populate::Best, ..Placement::default() })
+    Pages::placed(Placement { page, populate: Some(0), ..Placement::default() })
 }
 
 #[test]

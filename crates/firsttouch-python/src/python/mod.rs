@@ -50,7 +50,7 @@ struct Here<'a>(&'a mut dyn FnMut());
 unsafe impl Send for Here<'_> {}
 
 /// Lets other threads of the interpreter run during long work.
-fn around(work: &mut dyn FnMut()) {
+fn detach(work: &mut dyn FnMut()) {
     let work = Here(work);
     Python::try_attach(|py| {
         py.detach(|| {
@@ -61,7 +61,7 @@ fn around(work: &mut dyn FnMut()) {
 }
 
 pub fn begin(py: Python<'_>) -> PyResult<()> {
-    touch::set_around(around);
+    touch::set_detach(detach);
     values::begin(py)?;
     gil::look_up(py)
 }

@@ -1,6 +1,6 @@
 //! Resident pages: their nodes, and migration to others.
 
-use crate::numa::Orders;
+use crate::numa::Binding;
 use crate::os::{self, Errno, Mode};
 use crate::reason::Reason;
 
@@ -35,37 +35,32 @@ pub fn whole_pages(address: usize, size: usize) -> (usize, usize) {
 /// # Errors
 /// If the kernel or the container does not permit the query.
 pub fn nodes_of(address: usize, size: usize) -> Result<Vec<i32>, Errno> {
-    let page = os::page_size();
-    let mut nodes = Vec::new();
-    nodes.try_reserve_exact(size.div_ceil(page)).map_err(|_| Errno::NO_MEMORY)?;
-    nodes.resize(size.div_ceil(page), 0);
-    for (at, part) in nodes.chunks_mut(BATCH).enumerate() {
-        let pages: Vec<usize> = (0..part.len()).map(|n| address + (at * BATCH + n) * page).collect();
-        os::move_pages(&pages, None, part)?;
-    }
+    let pages: Vec<usize> = (address..address + size).step_by(os::page_size()).collect();
+    let mut nodes = vec![0; pages.len()];
+    os::move_pages(&pages, None, &mut nodes)?;
     Ok(nodes)
 }
 
-/// Migrates the pages of a range according to `orders`.
+/// Migrates the pages of a range according to `binding`.
 ///
 /// # Errors
 /// If the kernel or the container does not permit migration.
-pub fn migrate(range: (usize, usize), orders: &Orders) -> Result<Migration, Errno> {
+pub fn migrate(range: (usize, usize), binding: &Binding) -> Result<Migration, Errno> {
     let page = os::page_size();
     let (start, size) = whole_pages(range.0, range.1);
-    let targets: Vec<usize> = match orders.mode {
+    let targets: Vec<usize> = match binding.mode {
         Mode::Local => vec![os::current_node()],
-        _ => orders.nodes.iter().collect(),
+        _ => binding.nodes.iter().collect(),
     };
-    let exactly = matches!(orders.mode, Mode::Interleave | Mode::Local);
+    let exactly = matches!(binding.mode, Mode::Interleave | Mode::Local);
     // A huge page is moved as a whole; page by page it would move back and forth.
     let has_huge = || os::sizes_of_pages(&(start..start + size)).is_some_and(|[huge, ..]| huge > 0);
-    let huge = orders.mode == Mode::Interleave && has_huge();
+    let huge = binding.mode == Mode::Interleave && has_huge();
     let unit = os::huge_page_size().filter(|_| huge).unwrap_or(page);
     // The page at an address that is on another node than it should be, and that.
     let astray = |(address, node): (usize, i32)| {
         let target = targets[address / unit % targets.len()] as i32;
-        let wrong = if exactly { node != target } else { !orders.nodes.contains(node as usize) };
+        let wrong = if exactly { node != target } else { !binding.nodes.contains(node as usize) };
         (node >= 0 && wrong).then_some((address, target))
     };
     let mut sum = Migration::default();

@@ -6,8 +6,8 @@ use crate::description::{Description, Value, separated};
 use crate::error::{AllocError, Limit};
 use crate::expression::did_you_mean;
 use crate::layout::round_up;
-use crate::numa::{Orders, Policy, with_memory};
-use crate::os::{Errno, Mode, Nodes};
+use crate::numa::{Binding, Policy, with_memory};
+use crate::os::{Errno, Mode};
 use crate::pages::touch;
 pub use crate::reason::Reason;
 use crate::size::{self, Bytes};
@@ -69,25 +69,13 @@ pub fn page_bytes(page: Page) -> usize {
     }
 }
 
-/// Whether pages are prefaulted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Populate {
-    /// Pages are faulted in on first touch.
-    #[default]
-    No,
-    /// Prefault, with a suitable number of threads.
-    Best,
-    /// Prefault, with this number of threads.
-    Threads(usize),
-}
-
 /// The requested placement; see the module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placement {
     /// The page size. Where it is not to be had, transparent huge pages take its place, and then base pages.
     pub page: Page,
-    /// Prefault.
-    pub populate: Populate,
+    /// The number of threads that prefault pages, 0 for as many as suit; `None` if the first touch faults them in.
+    pub populate: Option<usize>,
     /// Whether the memory is locked (mlock).
     pub lock: bool,
     /// The NUMA policy.
@@ -105,9 +93,9 @@ impl Placement {
     /// The placement as `pages` with its options.
     pub fn describe(&self) -> Description {
         let populate = match self.populate {
-            Populate::No => Value::Flag(false),
-            Populate::Best => Value::Flag(true),
-            Populate::Threads(threads) => Value::from(threads),
+            None => Value::Flag(false),
+            Some(0) => Value::Flag(true),
+            Some(threads) => Value::from(threads),
         };
         Description::of("pages")
             .named("huge", self.page.value())
@@ -137,10 +125,10 @@ pub struct Receipt {
     pub page: Page,
     /// The page size that was asked for, where it is not that one, and why it was not available.
     pub refused: Option<(Page, Reason)>,
-    /// The mode of the policy granted, and its nodes.
-    pub nodes: Option<(Mode, Nodes)>,
-    /// Why the policy was not granted or, where there are nodes, only in part.
-    pub nodes_refused: Option<Reason>,
+    /// The policy granted.
+    pub policy: Option<Policy>,
+    /// Why none was granted, or only a part.
+    pub policy_refused: Option<Reason>,
     /// The number of threads that prefaulted its pages; zero if they were not.
     pub threads: usize,
 }
@@ -149,7 +137,7 @@ impl Receipt {
     /// Why options were not granted, one sentence for each.
     pub fn why_not(&self) -> Vec<String> {
         let pages = self.refused.map(|(page, reason)| format!("huge={page}: {reason}"));
-        pages.into_iter().chain(self.nodes_refused.map(|reason| format!("numa: {reason}"))).collect()
+        pages.into_iter().chain(self.policy_refused.map(|reason| format!("numa: {reason}"))).collect()
     }
 }
 
@@ -166,30 +154,29 @@ impl Placement {
     /// `strict`, if any other option is not granted.
     pub fn map(&self, size: usize, align: usize) -> Result<(usize, Receipt), AllocError> {
         let mut receipt = Receipt { asked: size, ..Receipt::default() };
-        let orders = self.orders(&mut receipt);
-        let mapping = self.map_pages(align, orders.as_ref(), &mut receipt)?;
-        self.finish(mapping, orders.as_ref(), &mut receipt).inspect_err(|_| discard(mapping))?;
+        let binding = self.policy.map(|policy| policy.binding());
+        receipt.policy_refused = match binding {
+            Some(Ok(binding)) => binding.clipped.then_some(Reason::Cpuset),
+            Some(Err(reason)) => Some(reason),
+            None => None,
+        };
+        let binding = binding.and_then(Result::ok);
+        let mapping = self.map_pages(align, binding.as_ref(), &mut receipt)?;
+        self.finish(mapping, binding.as_ref(), &mut receipt).inspect_err(|_| discard(mapping))?;
         Ok((mapping.0, receipt))
     }
 
-    /// The instructions for the kernel.
-    fn orders(&self, receipt: &mut Receipt) -> Option<Orders> {
-        let orders = self.policy?.orders();
-        receipt.nodes_refused = orders.map_or_else(Some, |orders| orders.clipped.then_some(Reason::Cpuset));
-        orders.ok()
-    }
-
     /// Creates a mapping on the pages asked for, or else on transparent huge pages, or on base pages.
-    fn map_pages(&self, align: usize, orders: Option<&Orders>, receipt: &mut Receipt) -> Result<Mapping, AllocError> {
-        let (size, wishes) = (receipt.asked, [self.page, Page::Transparent]);
-        let first = match self.page {
-            Page::Explicit(_) => 0,
-            Page::Transparent => 1,
-            Page::Base => 2,
+    fn map_pages(&self, align: usize, binding: Option<&Binding>, receipt: &mut Receipt) -> Result<Mapping, AllocError> {
+        let size = receipt.asked;
+        let wishes: &[Page] = match self.page {
+            Page::Base => &[],
+            Page::Transparent => &[Page::Transparent],
+            Page::Explicit(_) => &[self.page, Page::Transparent],
         };
-        for &page in &wishes[first..] {
+        for &page in wishes {
             let found = match page {
-                Page::Explicit(bytes) => map_explicit(size, align, bytes, orders),
+                Page::Explicit(bytes) => map_explicit(size, align, bytes, binding),
                 _ => map_transparent(size, align),
             };
             match found {
@@ -201,15 +188,15 @@ impl Placement {
             }
         }
         receipt.bytes = round_up(size, os::page_size()).unwrap_or(size);
-        let address = os::map_aligned(receipt.bytes, align.max(os::page_size()), orders.and_then(Orders::one_node));
+        let address = os::map_aligned(receipt.bytes, align.max(os::page_size()), binding.and_then(Binding::one_node));
         let address = address.map_err(|error| AllocError::new(size, os::why_refused(size, error)));
         Ok((address.inspect_err(|&error| failure::remember(error))?, receipt.bytes))
     }
 
     /// Applies policy, prefault and lock to a mapping.
-    fn finish(&self, map: Mapping, orders: Option<&Orders>, receipt: &mut Receipt) -> Result<(), AllocError> {
-        if let Some(orders) = orders {
-            bind_mapping(map, orders, receipt);
+    fn finish(&self, map: Mapping, binding: Option<&Binding>, receipt: &mut Receipt) -> Result<(), AllocError> {
+        if let Some(binding) = binding {
+            bind_mapping(map, binding, receipt);
         }
         if self.strict {
             let is_small = matches!(receipt.refused, Some((_, Reason::Small))); // not refused, but of no use
@@ -220,25 +207,13 @@ impl Placement {
                 ));
             }
         }
-        if self.populate != Populate::No {
-            enough(map, orders, receipt.asked, "populate")?;
-            self.make_real(map, receipt)?;
+        if let Some(threads) = self.populate {
+            enough(map, binding, receipt.asked, "populate")?;
+            populate(map, threads, receipt)?;
         } else if self.lock {
-            enough(map, orders, receipt.asked, "lock")?;
+            enough(map, binding, receipt.asked, "lock")?;
         }
         if self.lock { lock(map, receipt.asked) } else { Ok(()) }
-    }
-
-    /// Faults in pages.
-    fn make_real(&self, map: Mapping, receipt: &mut Receipt) -> Result<(), AllocError> {
-        let threads = if let Populate::Threads(threads) = self.populate { Some(threads) } else { None };
-        // SAFETY: the range was just mapped, and is not unmapped before this returns.
-        let done = touch::around(|| unsafe { touch::make_real(map, page_bytes(receipt.page), true, threads) });
-        receipt.threads = done.map_err(|error| {
-            let why = format!("cannot populate {} (populate=): {}", Bytes(map.1), Reason::of(error));
-            explained(AllocError::new(receipt.asked, Limit::Errno(error.0)), why)
-        })?;
-        Ok(())
     }
 }
 
@@ -269,7 +244,7 @@ fn map_transparent(size: usize, align: usize) -> Result<Mapping, Reason> {
 }
 
 /// Creates a mapping of explicit huge pages of `page` bytes, if the block has at least one.
-fn map_explicit(size: usize, align: usize, page: usize, orders: Option<&Orders>) -> Result<Mapping, Reason> {
+fn map_explicit(size: usize, align: usize, page: usize, binding: Option<&Binding>) -> Result<Mapping, Reason> {
     let whole = round_up(size, page).filter(|_| size >= page).ok_or(Reason::Small)?;
     if align > page {
         return Err(Reason::Alignment);
@@ -279,10 +254,10 @@ fn map_explicit(size: usize, align: usize, page: usize, orders: Option<&Orders>)
         Errno::INVALID => Reason::Unsupported, // the machine has no pages of this size
         error => Reason::of(error),
     };
-    let address = os::map_huge(whole, page, orders.and_then(Orders::one_node)).map_err(pool)?;
+    let address = os::map_huge(whole, page, binding.and_then(Binding::one_node)).map_err(pool)?;
     // The kernel's pool guarantees pages of the machine, not of a node: a page that a node lacks would be a SIGBUS at
     // its first touch. So bound pages are faulted in here. Where a node can only be given when mapping, they are there.
-    let real = orders.is_none_or(|orders| match os::bind(address, whole, orders.mode, &orders.nodes) {
+    let real = binding.is_none_or(|binding| match os::bind(address, whole, binding.mode, &binding.nodes) {
         Err(Errno::UNSUPPORTED) => true,
         bound => bound.is_ok() && os::populate(address, whole, true).is_ok(),
     });
@@ -294,26 +269,37 @@ fn map_explicit(size: usize, align: usize, page: usize, orders: Option<&Orders>)
 }
 
 /// Binds the pages of a mapping to their nodes, and writes the receipt.
-fn bind_mapping((address, size): Mapping, orders: &Orders, receipt: &mut Receipt) {
-    receipt.nodes = Some((orders.mode, orders.nodes));
-    match os::bind(address, size, orders.mode, &orders.nodes) {
+fn bind_mapping((address, size): Mapping, binding: &Binding, receipt: &mut Receipt) {
+    receipt.policy = Some(Policy { mode: binding.mode, nodes: Some(binding.nodes) });
+    match os::bind(address, size, binding.mode, &binding.nodes) {
         Ok(()) => {}
         // Where there are no policies of pages, it was given when mapping, and is preferred.
-        Err(Errno::UNSUPPORTED) if orders.one_node().is_some() => {
-            if orders.mode != Mode::Preferred && with_memory().len() > 1 {
-                receipt.nodes_refused = Some(Reason::Preferred);
+        Err(Errno::UNSUPPORTED) if binding.one_node().is_some() => {
+            if binding.mode != Mode::Preferred && with_memory().len() > 1 {
+                receipt.policy_refused = Some(Reason::Preferred);
             }
         }
-        Err(error) => (receipt.nodes, receipt.nodes_refused) = (None, Some(Reason::of(error))),
+        Err(error) => (receipt.policy, receipt.policy_refused) = (None, Some(Reason::of(error))),
     }
 }
 
 /// Fails if less is available than `what` makes resident.
-fn enough(map: Mapping, orders: Option<&Orders>, asked: usize, what: &str) -> Result<(), AllocError> {
-    let bound = orders.filter(|orders| orders.mode == Mode::Bind);
-    let Some((available, why)) = touch::lacking(map, bound.map(|orders| &orders.nodes)) else { return Ok(()) };
+fn enough(map: Mapping, binding: Option<&Binding>, asked: usize, what: &str) -> Result<(), AllocError> {
+    let bound = binding.filter(|binding| binding.mode == Mode::Bind);
+    let Some((available, why)) = touch::lacking(map, bound.map(|binding| &binding.nodes)) else { return Ok(()) };
     let error = AllocError::new(asked, Limit::Available(available));
     Err(explained(error, format!("cannot allocate {} ({what}): {why}", Bytes(asked))))
+}
+
+/// Faults in the pages of a mapping.
+fn populate(map: Mapping, threads: usize, receipt: &mut Receipt) -> Result<(), AllocError> {
+    // SAFETY: the range was just mapped, and is not unmapped before this returns.
+    let done = touch::detached(|| unsafe { touch::prefault(map, page_bytes(receipt.page), true, threads) });
+    receipt.threads = done.map_err(|error| {
+        let why = format!("cannot populate {} (populate=): {}", Bytes(map.1), Reason::of(error));
+        explained(AllocError::new(receipt.asked, Limit::Errno(error.0)), why)
+    })?;
+    Ok(())
 }
 
 /// Locks a mapping.

@@ -18,21 +18,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicUsize};
 use std::thread::available_parallelism;
 
-/// Runs long work without blocking other threads of a front.
-pub type Around = fn(&mut dyn FnMut());
+static DETACH: OnceBox<fn(&mut dyn FnMut())> = OnceBox::new();
 
-static AROUND: OnceBox<Around> = OnceBox::new();
-
-/// Sets how long work is run: a front releases its interpreter meanwhile.
-pub fn set_around(around: Around) {
-    let _ = AROUND.set(Box::new(around));
+/// Sets how a front detaches long work from its interpreter, so that other threads run meanwhile.
+pub fn set_detach(detach: fn(&mut dyn FnMut())) {
+    let _ = DETACH.set(Box::new(detach));
 }
 
 /// Runs `work` in that way.
-pub fn around<T>(mut work: impl FnMut() -> T) -> T {
+pub fn detached<T>(mut work: impl FnMut() -> T) -> T {
     let mut result = None;
-    if let Some(around) = AROUND.get() {
-        around(&mut || result = Some(work()));
+    if let Some(detach) = DETACH.get() {
+        detach(&mut || result = Some(work()));
     }
     result.unwrap_or_else(work)
 }
@@ -67,23 +64,23 @@ pub fn lacking((address, size): (usize, usize), nodes: Option<&Nodes>) -> Option
 const PIECE: usize = 16 << 20;
 
 /// Faults in the pages of a range, which are `page` bytes large and whole: by a write, which changes nothing, or by a read,
-/// after which memory that was never written may be the shared zero page. Without a number of threads, takes what suits the
-/// size and the processors; continues with fewer if some cannot be started. Returns how many worked.
+/// after which memory that was never written may be the shared zero page. Zero threads stand for as many as suit the size and
+/// the processors; it continues with fewer if some cannot be started. Returns how many worked.
 ///
 /// # Errors
 /// The kernel's error if it has no memory.
 ///
 /// # Safety
 /// The range is mapped while this runs, and can be written if `write`.
-pub unsafe fn make_real(
+pub unsafe fn prefault(
     (address, size): (usize, usize),
     page: usize,
     write: bool,
-    threads: Option<usize>,
+    threads: usize,
 ) -> Result<usize, Errno> {
     static UNNAMED: AtomicU32 = AtomicU32::new(0);
     let suits = || available_parallelism().map_or(1, NonZero::get).min(size / PIECE);
-    let threads = threads.unwrap_or_else(suits).clamp(1, 1024).min((size / page).max(1));
+    let threads = if threads == 0 { suits() } else { threads }.clamp(1, 1024).min((size / page).max(1));
     let work = Work {
         range: address..address + size,
         page,
@@ -109,7 +106,7 @@ pub unsafe fn make_real(
 
 /// What a helper does; it needs no memory (`os::spawn`).
 extern "C" fn help(work: *mut c_void) -> *mut c_void {
-    // SAFETY: `make_real` passes this, and it outlives the helpers there.
+    // SAFETY: `prefault` passes this, and it outlives the helpers there.
     let work: &Work = unsafe { &*work.cast_const().cast() };
     work.run();
     null_mut()
@@ -158,7 +155,7 @@ impl Work {
             }
         }
         for at in (address..address + len).step_by(self.page) {
-            // SAFETY: the range is mapped (the caller of `make_real`); adding zero changes nothing, even if other
+            // SAFETY: the range is mapped (the caller of `prefault`); adding zero changes nothing, even if other
             // threads write meanwhile, and reading a byte is harmless.
             unsafe {
                 let byte = AtomicU8::from_ptr(with_exposed_provenance_mut(at));

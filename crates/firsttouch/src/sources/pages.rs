@@ -10,7 +10,7 @@ use crate::failure;
 use crate::ledger::Ledger;
 use crate::numa::Policy;
 use crate::os;
-use crate::pages::placement::{Page, Placement, Populate, Receipt};
+use crate::pages::placement::{Page, Placement, Receipt};
 use crate::sources::listed::Counts;
 use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
 use crate::stats::Stats;
@@ -75,9 +75,9 @@ pub fn make(arguments: &Arguments) -> Made {
 
 fn placement_of(arguments: &Arguments) -> Result<Placement, Error> {
     let populate = match arguments.value("populate") {
-        Value::Flag(true) => Populate::Best,
-        Value::Integer(threads) => Populate::Threads(*threads as usize),
-        _ => Populate::No,
+        Value::Flag(true) => Some(0),
+        Value::Integer(threads) => Some(*threads as usize),
+        _ => None,
     };
     let page = match arguments.value("huge") {
         Value::Text(text) => Page::parse(text).map_err(Error::Value)?,

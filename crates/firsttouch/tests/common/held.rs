@@ -25,12 +25,18 @@ unsafe impl Send for Held<'_> {}
 impl<'a> Held<'a> {
     /// Asks for a block and checks what was given: law 1, and law 2 wherever the block is said to be zero.
     pub fn new(allocator: &'a dyn Allocator, request: Request) -> Result<Self, AllocError> {
+        let held = Self::untouched(allocator, request)?;
+        if held.zeroed {
+            held.check_zero();
+        }
+        Ok(held)
+    }
+
+    /// The same, of which nothing is read.
+    pub fn untouched(allocator: &'a dyn Allocator, request: Request) -> Result<Self, AllocError> {
         let block = allocator.allocate(request)?;
         let held = Self { allocator, address: block.address, asked: request.size(), seed: None, zeroed: block.zeroed };
         held.check_block(block, request);
-        if block.zeroed {
-            held.check_zero();
-        }
         Ok(held)
     }
 

@@ -20,7 +20,7 @@ use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool};
 use firsttouch::numa::Policy;
 use firsttouch::os::Mode;
-use firsttouch::pages::placement::{Page, Placement, Populate};
+use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::scratch::Buffer;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn keeping() -> Arc<dyn Allocator> {
 }
 
 /// Bound to whatever nodes there are, so that every call of placement is made.
-fn placed(page: Page, populate: Populate) -> Arc<dyn Allocator> {
+fn placed(page: Page, populate: Option<usize>) -> Arc<dyn Allocator> {
     let policy = Some(Policy { mode: Mode::Bind, nodes: None });
     Pages::placed(Placement { page, populate, policy, ..Placement::default() })
 }
@@ -99,7 +99,7 @@ macro_rules! contract {
     )*};
     (@common $how:ident $name:ident) => {
         contract!(@$how $name
-            programs::random, programs::a_long_walk, zero::after_everything_was_dirty, zero::recycled_one_by_one,
+            programs::random, zero::after_everything_was_dirty, zero::recycled_one_by_one,
             shared::a_storm, shared::a_thread_that_ends_leaves_nothing_behind,
             refused::impossible_sizes, refused::nothing_is_lost, requests::every_request,
             accounts::add_up, accounts::the_expression_names_it,
@@ -142,10 +142,10 @@ contract! {
     functions_two: super::c_functions::two();
     pages: Pages::new(false);
     pages_thp: Pages::new(true);
-    pages_placed: placed(Page::Base, Populate::No);
-    pages_populated: placed(Page::Base, Populate::Best);
-    pages_fallen_back: placed(Page::Explicit(1 << 30), Populate::Threads(3));
-    pool_pages_placed: over(placed(Page::Transparent, Populate::No));
+    pages_placed: placed(Page::Base, None);
+    pages_populated: placed(Page::Base, Some(0));
+    pages_fallen_back: placed(Page::Explicit(1 << 30), Some(3));
+    pool_pages_placed: over(placed(Page::Transparent, None));
     pool: Pool::new(Options::default());
     pool_small_pages: Pool::new(Options { huge: false, ..Options::default() });
     pool_forever: Pool::new(Options { decay: None, ..Options::default() });

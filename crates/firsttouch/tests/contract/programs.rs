@@ -44,7 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
         12 => (size(), align, any::<bool>()).prop_map(|(size, align, zeroed)| Step::Allocate { size, align, zeroed }),
         8 => any::<usize>().prop_map(Step::Free),
         1 => any::<usize>().prop_map(Step::FreeHalf),
-        3 => (any::<usize>(), size()).prop_map(|(at, size)| Step::Resize(at, size)),
+        6 => (any::<usize>(), size()).prop_map(|(at, size)| Step::Resize(at, size)),
         1 => Just(Step::Trim),
         1 => (0u64..30).prop_map(Step::Wait),
     ]
@@ -122,16 +122,4 @@ pub fn random(make: Make) {
         Ok(())
     };
     TestRunner::new(config).run(&programs, body).unwrap();
-}
-
-/// As `ndarray.resize` in a loop does: up byte by byte in all orders of magnitude, and down again.
-pub fn a_long_walk(make: Make) {
-    let allocator = make();
-    let mut block = Held::filled(&*allocator, 1, 5);
-    let up: Vec<usize> =
-        std::iter::successors(Some(1usize), |n| Some(n + n / 3 + 1)).take_while(|&n| n < 12 << 20).collect();
-    for &size in up.iter().chain(up.iter().rev()) {
-        block.resize(size).unwrap();
-    }
-    block.give_back();
 }

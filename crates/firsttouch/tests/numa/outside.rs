@@ -1,6 +1,6 @@
 //! Restrictions from outside, and nodes that are not available.
 
-use super::view::{Held, SIZE, all_on, in_a_thread, nodes, numbers, on_node, policy, source};
+use super::view::{SIZE, all_on, in_a_thread, nodes, numbers, on_node, page_nodes, policy, source, touched};
 use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::numa::{Policy, Topology};
 use firsttouch::pages::placement::{Placement, Reason};
@@ -29,7 +29,7 @@ pub fn without_memory() {
         assert!(complaint(&node.to_string()).contains("has no memory"));
         on_node(node, || {
             let pages = source("local"); // the nearest that has some
-            assert!(Held::new(&*pages, SIZE).touched().pages().iter().all(|&page| nodes().contains(page as usize)));
+            assert!(page_nodes(&touched(&*pages, SIZE)).iter().all(|&page| nodes().contains(page as usize)));
         });
     }
 }
@@ -37,9 +37,9 @@ pub fn without_memory() {
 /// Whether a policy is granted, why not or only in part, and the node of each page.
 fn outcome(text: &str) -> ((bool, Option<Reason>), Vec<i32>) {
     let pages = source(text);
-    let held = Held::new(&*pages, SIZE).touched();
+    let held = touched(&*pages, SIZE);
     let (_, receipt) = pages.receipt(held.address()).unwrap();
-    ((receipt.nodes.is_some(), receipt.nodes_refused), held.pages())
+    ((receipt.policy.is_some(), receipt.policy_refused), page_nodes(&held))
 }
 
 fn policy_from(bound: usize, other: usize, reason: Reason) {
@@ -105,7 +105,7 @@ pub fn refused() {
         refuse_policies();
         assert_eq!(outcome(&numbers()[0].to_string()).0, (false, Some(Reason::NotPermitted)));
     });
-    all_on(&Held::new(&*source(&numbers()[0].to_string()), SIZE).touched(), numbers()[0]); // other threads may
+    all_on(&touched(&*source(&numbers()[0].to_string()), SIZE), numbers()[0]); // other threads may
 }
 
 pub fn strict() {

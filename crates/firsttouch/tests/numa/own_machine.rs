@@ -1,6 +1,6 @@
 //! Tests that need a machine of their own: huge pages reserved at boot, swap.
 
-use super::view::{Held, free_huge_pages, policy, write};
+use super::view::{free_huge_pages, policy, touched, untouched, write};
 use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::pages::placement::{Page, Placement, Reason};
 use firsttouch::residency;
@@ -15,11 +15,11 @@ pub fn huge_pages_from_the_pool() {
     std::fs::write("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "4").unwrap();
     let pages = |page, strict| Pages::placed(Placement { page, strict, ..Placement::default() });
     let source = pages(Page::Explicit(small), false);
-    let held = Held::new(&*source, 3 * small).touched();
+    let held = touched(&*source, 3 * small);
     let (_, receipt) = source.receipt(held.address()).unwrap();
     assert_eq!((receipt.page, receipt.bytes), (Page::Explicit(small), 3 * small));
     assert_eq!(free_huge_pages(small, None), Some(1));
-    let next = Held::new(&*source, 2 * small).touched();
+    let next = touched(&*source, 2 * small);
     let (_, receipt) = source.receipt(next.address()).unwrap();
     let refused = Some((Page::Explicit(small), Reason::Pool));
     assert_eq!((receipt.page, receipt.refused), (Page::Transparent, refused));
@@ -33,7 +33,7 @@ pub fn huge_pages_from_the_pool() {
         return println!("  no pages of 1 GiB here: reserve them at boot");
     }
     let source = pages(Page::Explicit(giant), true);
-    let held = Held::new(&*source, giant);
+    let held = untouched(&*source, giant);
     let (_, receipt) = source.receipt(held.address()).unwrap();
     assert_eq!((receipt.page, receipt.bytes, held.address() % giant), (Page::Explicit(giant), giant, 0));
     assert_eq!(free_huge_pages(giant, None), Some(1), "it is made real by its first touch");
@@ -60,7 +60,7 @@ pub fn swapped() {
     assert_eq!(unsafe { libc::swapon(path.as_ptr(), 0) }, 0, "{}", std::io::Error::last_os_error());
 
     let pages = Pages::placed(Placement { policy: policy("local"), ..Placement::default() });
-    let held = Held::new(&*pages, BYTES);
+    let held = untouched(&*pages, BYTES);
     write(held.address(), BYTES / 2, 7);
     // SAFETY: the advice lets pages leave memory and come back as they are.
     assert_eq!(unsafe { libc::madvise(held.address() as *mut _, BYTES, 21) }, 0, "MADV_PAGEOUT");

@@ -1,9 +1,11 @@
 //! Where pages come from.
 
-use super::view::{Held, SIZE, all_on, free_huge_pages, homes, numbers, on_node, policy, source};
+use super::view::{
+    SIZE, all_on, free_huge_pages, homes, numbers, on_node, page_nodes, policy, source, touched, untouched,
+};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{Allocator, Limit, Request};
-use firsttouch::pages::placement::{Page, Placement, Populate, Reason};
+use firsttouch::pages::placement::{Page, Placement, Reason};
 use firsttouch::sources::Pages;
 
 const HUGE: usize = 2 << 20;
@@ -11,21 +13,21 @@ const HUGE: usize = 2 << 20;
 pub fn bind_each() {
     for node in numbers() {
         let pages = source(&node.to_string());
-        all_on(&Held::new(&*pages, SIZE).touched(), node);
+        all_on(&touched(&*pages, SIZE), node);
     }
 }
 
 pub fn preferred() {
     for node in numbers() {
         let pages = source(&format!("preferred:{node}"));
-        all_on(&Held::new(&*pages, SIZE).touched(), node);
+        all_on(&touched(&*pages, SIZE), node);
     }
 }
 
 pub fn interleave() {
     let all = numbers();
     let pages = source("interleave:all");
-    let found = Held::new(&*pages, SIZE).touched().pages();
+    let found = page_nodes(&touched(&*pages, SIZE));
     let first = all.iter().position(|&node| node as i32 == found[0]).unwrap();
     for (at, &page) in found.iter().enumerate() {
         assert_eq!(page, all[(first + at) % all.len()] as i32, "page {at}");
@@ -35,7 +37,7 @@ pub fn interleave() {
 pub fn local() {
     let pages = source("local");
     for node in homes() {
-        on_node(node, || all_on(&Held::new(&*pages, SIZE).touched(), node));
+        on_node(node, || all_on(&touched(&*pages, SIZE), node));
     }
 }
 
@@ -54,11 +56,11 @@ pub fn explicit() {
     let node = numbers()[1];
     reserve(node, 4);
     let pages = huge_on(node, true);
-    let held = Held::new(&*pages, 4 * HUGE - 5);
+    let held = untouched(&*pages, 4 * HUGE - 5);
     assert_eq!(free_huge_pages(HUGE, Some(node)), Some(0), "the pages are real from the start");
     let (_, receipt) = pages.receipt(held.address()).unwrap();
-    assert_eq!((receipt.page, receipt.nodes_refused), (Page::Explicit(HUGE), None));
-    assert_eq!(held.pages()[0], node as i32);
+    assert_eq!((receipt.page, receipt.policy_refused), (Page::Explicit(HUGE), None));
+    assert_eq!(page_nodes(&held)[0], node as i32);
     drop(held);
     assert_eq!(free_huge_pages(HUGE, Some(node)), Some(4));
     reserve(node, 0);
@@ -69,7 +71,7 @@ pub fn explicit_lacking() {
     let (has, lacks) = (numbers()[1], numbers()[0]);
     reserve(has, 4);
     let pages = huge_on(lacks, false);
-    let held = Held::new(&*pages, 2 * HUGE).touched();
+    let held = touched(&*pages, 2 * HUGE);
     let (_, receipt) = pages.receipt(held.address()).unwrap();
     assert_eq!((receipt.page, receipt.refused), (Page::Transparent, Some((Page::Explicit(HUGE), Reason::Node))));
     all_on(&held, lacks);
@@ -82,16 +84,16 @@ pub fn transparent() {
     for node in numbers() {
         let policy = policy(&node.to_string());
         let pages = Pages::placed(Placement { page: Page::Transparent, policy, ..Placement::default() });
-        let held = Held::new(&*pages, SIZE).touched();
+        let held = touched(&*pages, SIZE);
         assert_eq!(held.address() % HUGE, 0);
         all_on(&held, node);
     }
 }
 
 pub fn populated() {
-    for (node, populate) in numbers().into_iter().zip([Populate::Best, Populate::Threads(3)].into_iter().cycle()) {
+    for (node, populate) in numbers().into_iter().zip([Some(0), Some(3)].into_iter().cycle()) {
         let pages = Pages::placed(Placement { populate, policy: policy(&node.to_string()), ..Placement::default() });
-        let held = Held::new(&*pages, SIZE);
+        let held = untouched(&*pages, SIZE);
         all_on(&held, node); // nobody has touched it
         assert!(pages.receipt(held.address()).unwrap().1.threads > 0);
     }
@@ -99,7 +101,7 @@ pub fn populated() {
 
 pub fn more_than_a_node_has() {
     let node = numbers()[1];
-    let placement = Placement { populate: Populate::Best, policy: policy(&node.to_string()), ..Placement::default() };
+    let placement = Placement { populate: Some(0), policy: policy(&node.to_string()), ..Placement::default() };
     let error = Pages::placed(placement).allocate(Request::bytes(400 << 20)).unwrap_err();
     assert!(matches!(error.limit, Limit::Available(_)), "{error:?}");
     let reason = firsttouch::failure::last_reason().unwrap();
@@ -112,7 +114,7 @@ pub fn pool_on_a_node() {
     let pool = Pool::over(source(&node.to_string()), Options::default());
     for at in numbers().into_iter().cycle().take(6) {
         on_node(at, || {
-            let held: Vec<_> = (0..4).map(|_| Held::new(&*pool, SIZE).touched()).collect();
+            let held: Vec<_> = (0..4).map(|_| touched(&*pool, SIZE)).collect();
             held.iter().for_each(|held| all_on(held, node));
         });
     }

@@ -1,6 +1,7 @@
 //! Helpers: nodes, and the node of every page.
 
-use firsttouch::allocator::{Allocator, Block, Request};
+use super::common::held::Held;
+use firsttouch::allocator::{Allocator, Request};
 use firsttouch::numa::{Policy, Topology};
 use firsttouch::os::{self, Nodes, Processors};
 use firsttouch::pages::migration::nodes_of;
@@ -35,38 +36,21 @@ pub fn source(text: &str) -> Arc<Pages> {
     Pages::placed(Placement { policy: policy(text), ..Placement::default() })
 }
 
-/// A block that goes back by itself.
-pub struct Held<'a> {
-    pub block: Block,
-    allocator: &'a dyn Allocator,
+/// A block of which nothing is read or written.
+pub fn untouched(allocator: &dyn Allocator, size: usize) -> Held<'_> {
+    Held::untouched(allocator, Request::bytes(size)).unwrap()
 }
 
-impl<'a> Held<'a> {
-    pub fn new(allocator: &'a dyn Allocator, size: usize) -> Self {
-        let block = allocator.allocate(Request::bytes(size)).unwrap();
-        Self { block, allocator }
-    }
-
-    pub fn address(&self) -> usize {
-        self.block.address.as_ptr() as usize
-    }
-
-    pub fn touched(self) -> Self {
-        write(self.address(), self.block.size, 1);
-        self
-    }
-
-    /// The node of each of its pages.
-    pub fn pages(&self) -> Vec<i32> {
-        nodes_of(self.address(), self.block.size).unwrap()
-    }
+/// A block of which each page is written.
+pub fn touched(allocator: &dyn Allocator, size: usize) -> Held<'_> {
+    let held = untouched(allocator, size);
+    write(held.address(), held.usable(), 1);
+    held
 }
 
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        // SAFETY: it came from there, and goes back once.
-        unsafe { self.allocator.deallocate(self.block.address) }
-    }
+/// The node of each page of a block.
+pub fn page_nodes(held: &Held<'_>) -> Vec<i32> {
+    nodes_of(held.address(), held.usable()).unwrap()
 }
 
 /// How many explicit huge pages of a size are free, on one node or on all.
@@ -87,7 +71,7 @@ pub fn write(address: usize, size: usize, value: u8) {
 /// All pages of a block are on `node`.
 #[track_caller]
 pub fn all_on(held: &Held<'_>, node: usize) {
-    let pages = held.pages();
+    let pages = page_nodes(held);
     let there = pages.iter().filter(|&&page| page == node as i32).count();
     assert_eq!(there, pages.len(), "pages on node {node}: {pages:?}");
 }
