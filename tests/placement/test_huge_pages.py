@@ -11,7 +11,7 @@ from tests.limits.cgroups import group
 from tests.placement import granted
 from tests.programs import quiet, start
 
-MIB, GIB = 1 << 20, 1 << 30
+MIB = 1 << 20
 POOLS = Path("/sys/kernel/mm/hugepages")
 
 
@@ -97,14 +97,3 @@ def test_on_a_node_they_are_real_at_once_and_pools_keep_them() -> None:
     del array
     assert pool.zeros(4 * MIB, np.uint8).ctypes.data == address
     assert free(2048) == left
-
-
-def test_without_any_the_receipt_says_so() -> None:
-    if not pool(1 << 20).exists() or free(1 << 20):
-        pytest.skip("this machine has no huge pages of 1 GiB, or has free ones")
-    array = ft.pages("1G").zeros(GIB, np.uint8)
-    receipt = granted(array)
-    assert (receipt.huge, len(receipt.why_not)) == ("thp", 1)
-    assert receipt.why_not[0].startswith("huge='1G': the kernel's pool has too few")
-    with pytest.raises(MemoryError, match="as a strict placement requires: huge='1G': the kernel's pool has too few"):
-        ft.pages("1G", strict=True).zeros(GIB, np.uint8)

@@ -98,6 +98,15 @@ def test_receipts_of_pools_say_what_was_recycled_and_what_is_fresh() -> None:
     assert again.origin.startswith("recycled, ")
 
 
+def test_a_scratch_buffer_over_a_pool_over_placed_pages() -> None:
+    buffer = ft.ScratchBuffer("64 KiB", ft.pool(ft.numa(0)))
+    assert repr(eval(repr(buffer), vars(ft))) == repr(buffer)
+    with ft.scratch(buffer) as s:
+        assert not s.zeros(1000).any()
+    receipt = granted(np.frombuffer(buffer.zeros(1 << 20), np.uint8))
+    assert "numa='bind:0'" in receipt.asked  # large ones are the pool's
+
+
 def test_nodes_by_their_number() -> None:
     assert repr(ft.numa(0)) == repr(ft.pages(numa="bind:0")) == repr(ft.pages(numa=0))
     with pytest.raises(TypeError, match=r"did you mean firsttouch.numa\(\)"):

@@ -19,13 +19,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:De
 
 
 @pytest.fixture(params=["fork", "spawn", "forkserver"])
-def method(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def context(method: str) -> Any:
-    return multiprocessing.get_context(method)
+def context(request: pytest.FixtureRequest) -> Any:
+    return multiprocessing.get_context(request.param)
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,12 @@
-"""Small programs of different kinds, and the address space that each needs without firsttouch."""
+"""Programs that fit plainly into an address space or a container, with a fifth to spare, do so with firsttouch."""
 
+import functools
 import textwrap
 from typing import Any
 
+import pytest
+
+from tests.limits.cgroups import group
 from tests.programs import quiet, start
 
 #: Every one ends by printing a number, the same whoever serves its arrays.
@@ -65,3 +69,28 @@ def pooled(program: str, before: str = "", after: str = "", **options: Any) -> s
     """What it prints with us; `before` runs before NumPy is imported, `after` after install()."""
     prologue = textwrap.dedent(before) + _POOLED
     return quiet(start(textwrap.dedent(after) + textwrap.dedent(program), prologue=prologue, **options)).rstrip()
+
+
+_plainly = functools.cache(plainly)
+
+
+@pytest.mark.parametrize(
+    ("name", "when"), [*((name, "before") for name in PROGRAMS), *((name, "after") for name in list(PROGRAMS)[::3])]
+)
+def test_an_address_space(name: str, when: str) -> None:
+    said, peak = _plainly(PROGRAMS[name])
+    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({int(peak * 1.2)},) * 2)\n"
+    assert pooled(PROGRAMS[name], **{when: limit}) == said
+
+
+#: A bound on idle memory is enforced within a tenth of a second; a program that asks elsewhere sooner may meet it.
+FITTING = {name: text.replace("text =", "import time; time.sleep(0.3); text =") for name, text in PROGRAMS.items()}
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_a_container(name: str) -> None:
+    with group() as place:
+        said, _ = plainly(FITTING[name], preexec_fn=place.enter)
+        peak = place.peak()
+    with group(limit=int(peak * 1.2) + (8 << 20)) as place:
+        assert pooled(FITTING[name], preexec_fn=place.enter) == said
