@@ -143,10 +143,7 @@ def shared(
     mapping = SharedMapping(nbytes)
     _mapped[mapping.token, True] = mapping
     register_with_dask()
-    array = _on(mapping, 0, dims, None, kind)
-    if order == "F":
-        array = array.reshape(dims[::-1]).T
-    return array.view(SharedArray)
+    return _on(mapping, 0, dims, None, kind, order).view(SharedArray)
 
 
 def share(a: npt.ArrayLike) -> np.ndarray:
@@ -209,9 +206,11 @@ def _dims(shape: Any) -> tuple[int, ...]:
 _mapped: weakref.WeakValueDictionary[tuple[str, bool], SharedMapping] = weakref.WeakValueDictionary()
 
 
-def _on(mapping: SharedMapping, offset: int, shape: Any, strides: Any, dtype: Any) -> np.ndarray:
+def _on(
+    mapping: SharedMapping, offset: int, shape: Any, strides: Any, dtype: Any, order: Literal["C", "F"] = "C"
+) -> np.ndarray:
     """Return an ordinary array on shared memory, which it keeps alive."""
-    return np.ndarray(shape, dtype, np.asarray(mapping), offset, strides)
+    return np.ndarray(shape, dtype, np.asarray(mapping), offset, strides, order)
 
 
 def _mapping_of(a: np.ndarray) -> SharedMapping | None:

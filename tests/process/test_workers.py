@@ -46,12 +46,6 @@ def through(way):
         with joblib.parallel_config("loky", n_jobs=2, initializer=ft.install):
             check(joblib.Parallel()(joblib.delayed(work)(number) for number in range(6)))
         get_reusable_executor().shutdown(wait=True)
-    elif way == "dask":
-        import dask
-        tasks = [dask.delayed(work)(number) for number in range(6)]
-        check(dask.compute(*tasks, scheduler="threads", num_workers=2))
-        with ProcessPoolExecutor(2, initializer=ft.install) as executor:
-            check(dask.compute(*tasks, scheduler="processes", pool=executor))
     else:
         context = multiprocessing.get_context(way)
         for initializer in (None, ft.install):
@@ -80,10 +74,10 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("way", ["fork", "spawn", "forkserver", "subprocess", "loky", "dask"])
+@pytest.mark.parametrize("way", ["fork", "spawn", "forkserver", "subprocess", "loky"])
 def test_every_way_to_start_a_process(way: str, tmp_path: Path) -> None:
-    if way in ("loky", "dask"):
-        pytest.importorskip("joblib" if way == "loky" else "dask")
+    if way == "loky":
+        pytest.importorskip("joblib")
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     # With threads of its own the program gets Python's warning about fork.

@@ -66,8 +66,8 @@ fn short<'py>(
     let py = allocator.py();
     let numpy = NumPy::get(py)?;
     let Some((shape, (dtype, item_size))) = plain(numpy, by_place, by_name) else { return Ok(None) };
-    let capsule = capsules::named(py, allocator.get())?;
-    let (Some(handler), Some(bytes)) = (capsules::handler(capsule)?, bytes(&shape, item_size)) else {
+    let capsule = capsules::of_allocator(py, allocator.get())?;
+    let (Some(handler), Some(bytes)) = (capsules::serving_handler(capsule)?, bytes(&shape, item_size)) else {
         return Ok(None);
     };
     let ctx = handler.ctx();

@@ -10,7 +10,6 @@ use crate::numpy::{CAPSULE, NumPy, handler_in};
 use crate::python::values::{PyTypeError, ensure_memory};
 use crate::scratch::scope;
 use firsttouch::owners;
-use firsttouch::sync::OnceBox;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ptr::NonNull;
@@ -35,7 +34,7 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
     }
 }
 
-fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
+fn new_capsule(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
     ensure_front(py);
     let handler = Box::into_raw(handler);
     // SAFETY: the handler's first field is what NumPy expects; the destructor frees the box.
@@ -48,71 +47,57 @@ fn around(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// A capsule of NumPy's own handler, as it was before anything was installed, but for one thing: an array may get another's
-/// data, so each block is freed by its owner, as by the front. Nobody else's handler can be had again.
-fn numpys(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    static ONE: OnceBox<Handler> = OnceBox::new();
-    ensure_front(py);
-    let &(_, next) = NumPy::get(py)?.own_handler(py)?;
-    let handler = ONE.get_or_init(|| Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next));
-    // SAFETY: this handler lives for ever, so the capsule needs no destructor.
-    unsafe {
-        let raw = handler.raw().cast_mut();
-        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(raw.cast(), CAPSULE.as_ptr(), None))
-    }
-}
-
-/// For a context, or for constructors that name the allocator.
-pub fn named<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
+/// The capsule by which a context, or constructors that name the allocator, use it.
+pub fn of_allocator<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
     allocator.ensure_open()?;
     let made = allocator.capsule().get_or_try_init(|| {
         ensure_memory(py)?;
-        let made = match allocator.native() {
-            None => numpys(py),
-            Some(native) => {
-                let &(_, next) = NumPy::get(py)?.own_handler(py)?;
-                around(py, Handler::new(Kind::Context, native.clone(), native.small_limit(), next))
-            }
+        let &(_, next) = NumPy::get(py)?.own_handler(py)?;
+        let handler = match allocator.native() {
+            // As NumPy's own was before anything was installed, but for one thing: each block is freed by its owner, as an array
+            // may get another's data.
+            None => Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next),
+            Some(native) => Handler::new(Kind::Context, native.clone(), native.small_limit(), next),
         };
-        made.map(|made| Box::new(made.unbind()))
+        PyResult::Ok(Box::new(new_capsule(py, handler)?.unbind()))
     })?;
     Ok(made.bind(py))
 }
 
-/// For the context of a scope with a number; without scopes it is served by who is behind it.
+/// A capsule for the context of a scope with a number. What no scope serves is served by the handler of the capsule `behind`.
 pub fn of_scope<'py>(scope: u64, behind: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: the capsule holds a handler, whose first fields have not changed since NumPy 1.22, and the new one keeps it.
     let next = unsafe { (*handler_in(&behind)?).allocator };
-    around(behind.py(), Handler::of_scope(scope, next, behind.unbind()))
+    new_capsule(behind.py(), Handler::of_scope(scope, next, behind.unbind()))
 }
 
 /// The handler in a capsule, if it is one of ours.
-pub fn ours<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
+pub fn handler_of<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
     // SAFETY: the capsule lives as long as the reference and keeps its handler.
     Ok(unsafe { Handler::from_raw(handler_in(capsule)?) })
 }
 
 /// The handler in a capsule, if it is one of ours and serves from an allocator.
-pub fn handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
-    Ok(ours(capsule)?.filter(|handler| handler.kind != Kind::NumPy))
+pub fn serving_handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Handler>> {
+    Ok(handler_of(capsule)?.filter(|handler| handler.kind != Kind::NumPy))
 }
 
 /// Who serves a context where no scope does.
 pub fn behind_scopes(capsule: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    let behind = ours(&capsule)?.and_then(|handler| Some(handler.behind()?.bind(capsule.py()).clone()));
+    let behind = handler_of(&capsule)?.and_then(|handler| Some(handler.behind()?.bind(capsule.py()).clone()));
     Ok(behind.unwrap_or(capsule))
 }
 
 /// The same, unless a scope is open that serves the context.
 pub fn nearest_open(capsule: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    let scope = ours(&capsule)?.map_or(scope::NONE, Handler::scope);
+    let scope = handler_of(&capsule)?.map_or(scope::NONE, Handler::scope);
     if scope::is_open(scope) { Ok(capsule) } else { behind_scopes(capsule) }
 }
 
 /// Lets `allocator` serve the current context; what served it before, to be put back.
 #[pyfunction]
 pub fn enter<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
-    NumPy::get(py)?.set_current(named(py, allocator)?)
+    NumPy::get(py)?.set_current(of_allocator(py, allocator)?)
 }
 
 /// Puts back what `enter` returned; where that was a scope that ended meanwhile, what is around it.
@@ -126,7 +111,7 @@ pub fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
 pub fn current(py: Python<'_>) -> PyResult<Option<PyAllocator>> {
     let numpy = NumPy::get(py)?;
     let capsule = numpy.current(py)?;
-    let scope = ours(&capsule)?.map_or(scope::NONE, Handler::scope);
+    let scope = handler_of(&capsule)?.map_or(scope::NONE, Handler::scope);
     if let Some(buffer) = scope::serving(scope, NUMPYS_SMALL) {
         return Ok(Some(PyAllocator::ours(buffer)));
     }
@@ -201,7 +186,7 @@ fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>
     if let Some(made) = block.and_then(|block| unsafe { owners::shared(block) }) {
         return Ok(Some(PyAllocator::ours(made)));
     }
-    let is_ours = handler(capsule)?.is_some() || capsule.is(numpy.default_capsule(capsule.py()));
+    let is_ours = serving_handler(capsule)?.is_some() || capsule.is(numpy.default_capsule(capsule.py()));
     if is_ours { Ok(Some(PyAllocator::numpy())) } else { behind_capsule(capsule) }
 }
 

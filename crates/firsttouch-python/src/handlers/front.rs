@@ -33,12 +33,12 @@ static ARRAYS_ONLY: Lock<Option<&'static str>> = Lock::new(None);
 /// an allocator is installed all requests go on to NumPy. Where another library's handler stands there, nothing changes.
 pub fn ensure_front(py: Python<'_>) {
     if FRONT.get().is_none() {
-        let _ = stand(py);
+        let _ = put(py);
     }
 }
 
 /// The front, which leaves all requests to NumPy where nothing was installed.
-fn stand(py: Python<'_>) -> PyResult<&'static Handler> {
+fn put(py: Python<'_>) -> PyResult<&'static Handler> {
     if let Some(front) = FRONT.get() {
         return Ok(front);
     }
@@ -95,13 +95,13 @@ fn for_ever(allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
 
 /// Lets `allocator` serve the process; requests below its small limit stay with NumPy and CPython.
 fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, arrays_only: bool) -> PyResult<()> {
-    let (front, small) = (stand(py)?, allocator.small_limit());
+    let (front, small) = (put(py)?, allocator.small_limit());
     let _lock = WATCHERS.lock();
     NumPy::get(py)?.default_handler(py, front.raw())?; // another library may have replaced it since
     let raw = match small {
         _ if arrays_only => Err("install(arrays_only=True) asked for it"),
         0 => Err("the installed allocator serves requests of every size, of which CPython makes too many"),
-        _ => raw::stand(py),
+        _ => raw::put(py),
     };
     close_raw();
     let allocator = for_ever(allocator);
@@ -133,7 +133,7 @@ pub fn installed() -> Option<Arc<dyn Allocator>> {
 /// Tells profiles and traces of every block of the process's arrays, until each call was undone by `unwatch`. Where nothing
 /// was ever installed, the front that does it leaves all requests to NumPy.
 pub fn watch(py: Python<'_>) -> PyResult<()> {
-    let front = stand(py)?;
+    let front = put(py)?;
     let mut watchers = WATCHERS.lock();
     *watchers += 1;
     front.set_observed(true);
@@ -143,7 +143,7 @@ pub fn watch(py: Python<'_>) -> PyResult<()> {
 /// Stands before CPython's allocator of the raw domain, too, for traces; or says why not. Nothing is served there by it.
 pub fn watch_buffers(py: Python<'_>) -> Result<(), &'static str> {
     let _lock = WATCHERS.lock();
-    raw::stand(py).map(drop)
+    raw::put(py).map(drop)
 }
 
 /// Undoes one call of `watch`.

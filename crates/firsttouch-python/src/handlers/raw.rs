@@ -75,7 +75,7 @@ pub fn front() -> Option<&'static Handler> {
 
 /// Puts the handler there, or says why not. It serves nothing until an allocator replaces its own. The caller sees to it
 /// that this is not called twice at a time.
-pub fn stand(py: Python<'_>) -> Result<&'static Handler, &'static str> {
+pub fn put(py: Python<'_>) -> Result<&'static Handler, &'static str> {
     if let Some(front) = front() {
         return Ok(front);
     }

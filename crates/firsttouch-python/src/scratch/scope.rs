@@ -218,11 +218,11 @@ impl Entered {
         ensure_front(py);
         let numpy = NumPy::get(py)?;
         let before = numpy.current(py)?;
-        let handler = capsules::ours(&before)?;
+        let handler = capsules::handler_of(&before)?;
         // The buffer's large blocks are its upstream's: they need not come by the buffer where that serves anyway.
         let is_same = |server: &&Handler| buffer.upstream().is_some_and(|up| Arc::ptr_eq(up, server.allocator()));
         let server = match handler.and_then(Handler::behind) {
-            Some(behind) => capsules::ours(behind.bind(py))?,
+            Some(behind) => capsules::handler_of(behind.bind(py))?,
             None => handler,
         };
         let server = server.filter(|server| server.kind != Kind::NumPy).filter(is_same);
@@ -258,7 +258,7 @@ impl Entered {
         });
         let around = around.unwrap_or(self.around);
         let (capsule, before) = (capsule.into_bound(py), before.into_bound(py));
-        if let Some(handler) = capsules::ours(&capsule)? {
+        if let Some(handler) = capsules::handler_of(&capsule)? {
             handler.set_scope(around); // contexts may keep it
         }
         // Where somebody else serves by now, or this is another context, nothing changes.
@@ -314,7 +314,7 @@ impl Scopes {
         let entered = Entered::new(py, buffer.get().buffer(), true)?;
         let opening = entered.opening.clone();
         let allocator = PyAllocator::of_scope(buffer.get().buffer().clone(), opening.clone());
-        let capsule = capsules::named(py, buffer.as_super().get())?;
+        let capsule = capsules::of_allocator(py, buffer.as_super().get())?;
         let _ = allocator.capsule().set(Box::new(capsule.clone().unbind()));
         let scope = PyScope { opening, buffer: buffer.clone().unbind() };
         let object = Py::new(py, PyClassInitializer::from(allocator).add_subclass(scope))?;
