@@ -7,15 +7,17 @@ use crate::allocators::allocator::{PyAllocator, process_pool, register_owner};
 use crate::allocators::factories::{self, bytes};
 use crate::numba::cursor::Cursor;
 use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
-use firsttouch::allocator::{Allocator, Request};
+use firsttouch::allocator::Allocator;
+use firsttouch::layout::DEFAULT_ALIGN;
 use firsttouch::os;
 use firsttouch::owners;
-use firsttouch::scratch::Buffer;
+use firsttouch::scratch::{Arena, Buffer};
 use firsttouch::sync::lock::Lock;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyString};
 use pyo3::{exceptions, intern};
+use std::any::Any;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -198,22 +200,7 @@ pub struct FixedBuffer;
 struct Storage {
     start: NonNull<u8>,
     size: usize,
-    keep: Box<dyn std::any::Any + Send + Sync>,
-}
-
-/// A block that goes back when it is dropped.
-struct PoolBlock(Arc<dyn Allocator>, NonNull<u8>);
-
-// SAFETY: a block may be given back from any thread (law 6).
-unsafe impl Send for PoolBlock {}
-// SAFETY: as above.
-unsafe impl Sync for PoolBlock {}
-
-impl Drop for PoolBlock {
-    fn drop(&mut self) {
-        // SAFETY: the block came from this allocator, and the buffer on it is gone with all its arrays.
-        unsafe { self.0.deallocate(self.1) }
-    }
+    keep: Box<dyn Any + Send>,
 }
 
 fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
@@ -231,9 +218,10 @@ fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
     if size == 0 {
         return Err(PyValueError::new_err("FixedBuffer(0) has no room: give a number of bytes, or \"1 MiB\""));
     }
-    let pool = process_pool();
-    let block = pool.allocate(Request::bytes(size)).map_err(|error| PyMemoryError::new_err(error.to_string()))?;
-    Ok(Storage { start: block.address, size, keep: Box::new(PoolBlock(pool.clone(), block.address)) })
+    let arena = Arena::with(process_pool().clone(), size);
+    let block = arena.alloc_aligned::<u8>(size, DEFAULT_ALIGN).map(|block| NonNull::from_mut(block).cast());
+    let start = block.map_err(|error| PyMemoryError::new_err(error.to_string()))?;
+    Ok(Storage { start, size, keep: Box::new(arena) })
 }
 
 /// The memory of an array, a memory map, shared memory, a bytearray.

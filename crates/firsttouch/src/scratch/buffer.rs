@@ -21,16 +21,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(super) const GRANULE: usize = 64;
 /// Blocks of at least this fraction of a chunk are the upstream's.
 const LARGE: usize = 8;
-/// Chunks are aligned to pages, as those of most upstreams are anyway.
-const CHUNK_ALIGN: usize = 4096;
 /// Held are at most about so many times the bytes that live; more only where no gap of so many chunks is large enough.
 const WASTE: usize = 4;
 const LOOKS: usize = 16;
 /// Ticks of the background purger that a chunk may stay unused.
 const PATIENCE: u8 = 10;
 
-/// A block, by its offset in the chunk.
-struct Record {
+/// What is known of a block of a chunk.
+struct BlockRecord {
+    /// Where it begins in the chunk.
     start: usize,
     size: usize,
     live: bool,
@@ -38,19 +37,10 @@ struct Record {
     serial: u64,
 }
 
-impl Record {
+impl BlockRecord {
     fn end(&self) -> usize {
         self.start + self.size
     }
-}
-
-/// What a block is requested for.
-#[derive(Clone, Copy)]
-struct Cut {
-    /// A multiple of [`GRANULE`].
-    size: usize,
-    align: usize,
-    serial: u64,
 }
 
 /// A piece of a buffer's memory, and the blocks that were cut off it.
@@ -64,7 +54,7 @@ struct Chunk {
     /// The offset of the free memory behind the last block.
     top: usize,
     /// In the order of their addresses. Those of freed blocks are dropped once the top passes them.
-    records: Vec<Record>,
+    records: Vec<BlockRecord>,
     live: usize,
     /// Ticks of the background purger since it was last used.
     quiet: u8,
@@ -83,70 +73,58 @@ impl Chunk {
     }
 
     fn range(&self) -> Range<usize> {
-        self.address(0)..self.address(self.size)
-    }
-
-    /// Bytes above the last block.
-    fn room(&self) -> usize {
-        self.size - self.top
-    }
-
-    fn address(&self, offset: usize) -> usize {
-        self.start.addr().get() + offset
+        let start = self.start.addr().get();
+        start..start + self.size
     }
 
     /// The lowest offset from `from` on at which a block may begin.
     #[inline]
-    fn aligned(&self, from: usize, align: usize) -> usize {
-        let base = self.address(0);
-        ((base + from + align - 1) & !(align - 1)) - base
+    fn aligned(&self, from: usize, request: Request) -> usize {
+        let (start, align) = (self.start.addr().get(), request.align());
+        ((start + from + align - 1) & !(align - 1)) - start
     }
 
-    fn pointer(&self, offset: usize) -> NonNull<u8> {
-        // SAFETY: the offset of a record, which lies in the chunk.
-        unsafe { self.start.add(offset) }
-    }
-
-    /// Cuts a block off at the top. `None` if there is no room for it, or for its record.
+    /// Cuts a block off at the top. `None` if there is no space for it, or for its record.
     #[inline]
-    fn take(&mut self, cut: Cut) -> Option<NonNull<u8>> {
-        let start = self.aligned(self.top, cut.align);
-        if cut.size > self.size.checked_sub(start)? {
+    fn take(&mut self, request: Request, serial: u64) -> Option<Block> {
+        let (start, size) = (self.aligned(self.top, request), block_size(request));
+        if size > self.size.checked_sub(start)? {
             return None;
         }
-        self.insert(self.records.len(), start, cut)
-    }
-
-    #[inline]
-    fn insert(&mut self, at: usize, start: usize, cut: Cut) -> Option<NonNull<u8>> {
-        let Cut { size, serial, .. } = cut;
-        self.records.try_reserve(1).ok()?;
-        self.records.insert(at, Record { start, size, live: true, serial });
-        self.top = self.top.max(start + size);
-        self.live += 1;
-        self.quiet = 0;
-        Some(self.pointer(start))
+        self.insert(self.records.len(), BlockRecord { start, size, live: true, serial })
     }
 
     /// Cuts a block off in the first gap between live blocks that is large enough.
-    fn take_in_gap(&mut self, cut: Cut) -> Option<NonNull<u8>> {
+    fn take_in_gap(&mut self, request: Request, serial: u64) -> Option<Block> {
         self.records.retain(|record| record.live);
-        let mut from = 0;
+        let (mut from, size) = (0, block_size(request));
         for at in 0..=self.records.len() {
-            let start = self.aligned(from, cut.align);
+            let start = self.aligned(from, request);
             let end = self.records.get(at).map_or(self.size, |next| next.start);
-            if start <= end && end - start >= cut.size {
-                return self.insert(at, start, cut);
+            if start <= end && end - start >= size {
+                return self.insert(at, BlockRecord { start, size, live: true, serial });
             }
             from = self.records.get(at)?.end();
         }
         None
     }
 
+    #[inline]
+    fn insert(&mut self, at: usize, record: BlockRecord) -> Option<Block> {
+        self.records.try_reserve(1).ok()?;
+        // SAFETY: the callers' records lie in the chunk.
+        let block = Block { address: unsafe { self.start.add(record.start) }, size: record.size, zeroed: false };
+        self.top = self.top.max(record.end());
+        self.records.insert(at, record);
+        self.live += 1;
+        self.quiet = 0;
+        Some(block)
+    }
+
     /// The position of the record of the live block at `address`.
     #[inline]
     fn find(&self, address: usize) -> Option<usize> {
-        let start = address.wrapping_sub(self.address(0));
+        let start = address.wrapping_sub(self.start.addr().get());
         let last = self.records.len().checked_sub(1)?;
         // What was cut off last is freed first as a rule.
         let at = if self.records[last].start == start {
@@ -168,33 +146,20 @@ impl Chunk {
             self.records.clear();
             self.top = 0;
         } else if at + 1 == self.records.len() {
-            self.lower();
+            while self.records.pop_if(|record| !record.live).is_some() {}
+            self.top = self.records.last().map_or(0, BlockRecord::end);
         }
         Some(size)
     }
-
-    /// Drops the records of freed blocks at the top.
-    fn lower(&mut self) {
-        while self.records.pop_if(|record| !record.live).is_some() {}
-        self.top = self.records.last().map_or(0, Record::end);
-    }
-
-    /// The usable size of the live block at `address`, and the number of its request.
-    #[inline]
-    fn block(&self, address: usize) -> Option<(usize, u64)> {
-        self.find(address).map(|at| (self.records[at].size, self.records[at].serial))
-    }
 }
 
-/// Where the memory comes from.
-enum Source {
-    /// Chunks from an upstream.
-    Growing { upstream: Arc<dyn Allocator>, chunk: usize },
-    /// Storage of a fixed size, and what keeps it. `shared` is storage that forked children have, too: the number of forks when
-    /// the buffer was made.
-    Fixed { size: usize, shared: Option<u32>, keep: Option<Box<dyn Any + Send + Sync>> },
+/// The bytes of a block.
+#[inline]
+fn block_size(request: Request) -> usize {
+    request.size().next_multiple_of(GRANULE)
 }
 
+#[derive(Default)]
 struct State {
     /// In the order of their addresses.
     chunks: Vec<Chunk>,
@@ -203,6 +168,8 @@ struct State {
     /// Bytes of live blocks, and the most there were.
     used: usize,
     peak: usize,
+    /// What keeps storage of a fixed size.
+    keep: Option<Box<dyn Any + Send>>,
 }
 
 /// See the module.
@@ -210,9 +177,14 @@ pub struct Buffer {
     state: Lock<State>,
     /// The number of requests so far.
     serial: AtomicU64,
-    source: Source,
+    /// Where chunks come from. Without one, the only chunk is storage of a fixed size.
+    upstream: Option<Arc<dyn Allocator>>,
+    /// Bytes of a chunk.
+    chunk: usize,
     /// Requests of this size or alignment go to the upstream.
     large: usize,
+    /// Of storage that forked children have, too: the number of forks when the buffer was made.
+    shared: Option<u32>,
 }
 
 impl State {
@@ -223,25 +195,14 @@ impl State {
         self.chunks.get_mut(at).filter(|chunk| chunk.range().contains(&address))
     }
 
-    /// Cuts a block off the chunk at `at`, which is the current one from then on.
+    /// Lets the chunk at `at` cut a block off, in one of its two ways. It is the current one from then on.
     #[inline]
-    fn take(&mut self, at: usize, cut: Cut) -> Option<NonNull<u8>> {
-        let taken = self.chunks.get_mut(at)?.take(cut)?;
-        Some(self.note(at, cut.size, taken))
-    }
-
-    /// The same, where it fits between live blocks.
-    fn take_in_gap(&mut self, at: usize, cut: Cut) -> Option<NonNull<u8>> {
-        let taken = self.chunks.get_mut(at)?.take_in_gap(cut)?;
-        Some(self.note(at, cut.size, taken))
-    }
-
-    #[inline]
-    fn note(&mut self, at: usize, size: usize, taken: NonNull<u8>) -> NonNull<u8> {
+    fn take(&mut self, at: usize, cut: impl FnOnce(&mut Chunk) -> Option<Block>) -> Option<Block> {
+        let block = cut(self.chunks.get_mut(at)?)?;
         self.current = at;
-        self.used += size;
+        self.used += block.size;
         self.peak = self.peak.max(self.used);
-        taken
+        Some(block)
     }
 
     /// Bytes of chunks.
@@ -257,30 +218,34 @@ impl State {
         true
     }
 
-    /// Goes on in the next chunk that has room for the block. One that is half full of survivors is left to them.
-    fn advance(&mut self, cut: Cut) -> Option<NonNull<u8>> {
+    /// Goes on in the next chunk that has space for the block. One that is half full of survivors is left to them.
+    fn advance(&mut self, request: Request, serial: u64) -> Option<Block> {
         let count = self.chunks.len();
         for step in 1..=count {
             let at = (self.current + step) % count;
             let chunk = &self.chunks[at];
-            if chunk.room() >= chunk.size / 2
-                && let Some(taken) = self.take(at, cut)
+            if chunk.top <= chunk.size / 2
+                && let Some(block) = self.take(at, |chunk| chunk.take(request, serial))
             {
-                return Some(taken);
+                return Some(block);
             }
         }
         // Before more is held of which little lives, gaps between survivors are used.
         let is_wasteful = self.held() > WASTE * (self.used + self.chunks.last()?.size);
         let looks = if is_wasteful { count.min(LOOKS) } else { 0 };
-        (0..looks).find_map(|step| self.take_in_gap((self.current + step) % count, cut))
+        (0..looks).find_map(|step| self.take((self.current + step) % count, |chunk| chunk.take_in_gap(request, serial)))
     }
 
-    fn insert(&mut self, chunk: Chunk) {
-        let at = self.chunks.partition_point(|other| other.start < chunk.start);
+    /// Adds a chunk, which is the current one from then on; returns whether there was memory to list it.
+    fn insert(&mut self, chunk: Chunk) -> bool {
+        if self.chunks.try_reserve(1).is_err() {
+            return false;
+        }
         address_map::note_outside_all(chunk.range());
-        heap::mark_listed(chunk.address(0));
-        self.chunks.insert(at, chunk);
-        self.current = at;
+        heap::mark_listed(chunk.range().start);
+        self.current = self.chunks.partition_point(|other| other.start < chunk.start);
+        self.chunks.insert(self.current, chunk);
+        true
     }
 
     /// Removes a chunk without live blocks that was unused for `patience` ticks.
@@ -303,7 +268,14 @@ impl Buffer {
     /// Makes a buffer that grows by chunks of about so many bytes from `upstream`, which recognizes its blocks.
     pub fn growing(upstream: Arc<dyn Allocator>, chunk_size: usize) -> Arc<Self> {
         let chunk = chunk_size.clamp(1, Self::LARGEST_CHUNK).next_multiple_of(GRANULE * LARGE);
-        Self::enter(None, Source::Growing { upstream, chunk }, chunk / LARGE)
+        Self::enter(Self {
+            state: Lock::new(State::default()),
+            serial: AtomicU64::new(0),
+            upstream: Some(upstream),
+            chunk,
+            large: chunk / LARGE,
+            shared: None,
+        })
     }
 
     /// Makes a buffer in `size` bytes of storage that `keep` keeps. If forked children share it, the buffer is closed in
@@ -311,25 +283,22 @@ impl Buffer {
     ///
     /// # Safety
     /// Until `keep` is dropped, the storage is readable and writable, and used only by this buffer.
-    pub unsafe fn fixed(
-        storage: NonNull<u8>,
-        size: usize,
-        shared: bool,
-        keep: Box<dyn Any + Send + Sync>,
-    ) -> Arc<Self> {
+    pub unsafe fn fixed(storage: NonNull<u8>, size: usize, shared: bool, keep: Box<dyn Any + Send>) -> Arc<Self> {
+        let mut state = State { keep: Some(keep), ..State::default() };
         // SAFETY: the storage is this buffer's alone until `keep` is dropped, which it is not while blocks live.
-        let chunk = unsafe { Chunk::new(storage, size) };
-        let source = Source::Fixed { size, shared: shared.then(forks), keep: Some(keep) };
-        Self::enter(Some(chunk), source, usize::MAX)
+        state.insert(unsafe { Chunk::new(storage, size) });
+        Self::enter(Self {
+            state: Lock::new(state),
+            serial: AtomicU64::new(0),
+            upstream: None,
+            chunk: size,
+            large: usize::MAX,
+            shared: shared.then(forks),
+        })
     }
 
-    fn enter(chunk: Option<Chunk>, source: Source, large: usize) -> Arc<Self> {
-        let mut state = State { chunks: Vec::new(), current: 0, used: 0, peak: 0 };
-        if let Some(chunk) = chunk.filter(|_| state.chunks.try_reserve(1).is_ok()) {
-            state.insert(chunk);
-        }
-        let (state, serial) = (Lock::new(state), AtomicU64::new(0));
-        let buffer = Arc::new(Self { state, serial, source, large });
+    fn enter(buffer: Self) -> Arc<Self> {
+        let buffer = Arc::new(buffer);
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
@@ -338,68 +307,62 @@ impl Buffer {
 
     /// Whether the purger may call the upstream.
     fn may_be_purged(&self) -> bool {
-        matches!(&self.source, Source::Growing { upstream, .. } if !upstream.calls_out())
+        self.upstream.as_ref().is_some_and(|upstream| !upstream.calls_out())
     }
 
     /// Whether this is a forked child and the storage is its parent's.
     #[inline]
     fn is_closed(&self) -> bool {
-        matches!(self.source, Source::Fixed { shared: Some(made), .. } if made != forks())
+        self.shared.is_some_and(|made| made != forks())
     }
 
-    /// Serves a request for which the current chunk has no room.
+    /// Serves a request for which there is no space at the top of the current chunk.
     #[cold]
-    fn take_slowly(&self, cut: Cut, request: Request) -> Result<Block, AllocError> {
-        let asked = request.size();
-        let block = |address| Ok(Block { address, size: cut.size, zeroed: false });
+    fn take_slowly(&self, request: Request, serial: u64) -> Result<Block, AllocError> {
+        let refused = |limit| Err(AllocError::new(request.size(), limit));
         let mut state = self.state.lock();
-        let Source::Growing { upstream, chunk, .. } = &self.source else {
+        let Some(upstream) = &self.upstream else {
             if self.is_closed() {
-                return Err(AllocError::new(asked, Limit::Forked));
+                return refused(Limit::Forked);
             }
-            if let Some(taken) = state.take_in_gap(0, cut) {
-                return block(taken);
+            if let Some(block) = state.take(0, |chunk| chunk.take_in_gap(request, serial)) {
+                return Ok(block);
             }
             let blocks = state.chunks.first().map_or(0, |chunk| chunk.live as u32);
-            return Err(AllocError::new(asked, Limit::Full { capacity: state.held(), used: state.used, blocks }));
+            return refused(Limit::Full { capacity: state.held(), used: state.used, blocks });
         };
-        if let Some(taken) = state.advance(cut) {
-            return block(taken);
+        if let Some(block) = state.advance(request, serial) {
+            return Ok(block);
         }
         drop(state);
-        let whole = Request::bytes(*chunk).aligned(CHUNK_ALIGN).unwrap_or(Request::bytes(*chunk));
-        let memory = match upstream.allocate(whole) {
+        let memory = match upstream.allocate(Request::bytes(self.chunk)) {
             Ok(memory) => memory,
             Err(error) => {
                 failure::retract(error);
-                // Where there is no room for a chunk there may be some for a single block.
+                // Where there is no memory for a chunk there may be some for a single block.
                 return self.allocate_large(request);
             }
         };
-        // SAFETY: the block was just allocated with this size, and goes back only once no block lies in it.
-        let fresh = unsafe { Chunk::new(memory.address, *chunk) };
         let mut state = self.state.lock();
-        if state.chunks.try_reserve(1).is_ok() {
-            state.insert(fresh);
+        // SAFETY: the block was just allocated with this size, and goes back only once no block lies in it.
+        if state.insert(unsafe { Chunk::new(memory.address, self.chunk) }) {
             let at = state.current;
-            if let Some(taken) = state.take(at, cut) {
+            if let Some(block) = state.take(at, |chunk| chunk.take(request, serial)) {
                 drop(state);
                 purger::ensure();
-                return block(taken);
+                return Ok(block);
             }
         } else {
             drop(state);
             // SAFETY: it is not in use.
             unsafe { upstream.deallocate(memory.address) };
         }
-        Err(AllocError::new(asked, Limit::Upstream))
+        refused(Limit::Upstream)
     }
 
     /// A block of the upstream's. Before a request fails, idle chunks go back (law 7).
     fn allocate_large(&self, request: Request) -> Result<Block, AllocError> {
-        let Source::Growing { upstream, .. } = &self.source else {
-            return Err(AllocError::new(request.size(), Limit::Size));
-        };
+        let Some(upstream) = &self.upstream else { return Err(AllocError::new(request.size(), Limit::Size)) };
         upstream.allocate(request).or_else(|error| {
             if self.give_back(0) == 0 {
                 return Err(error);
@@ -411,7 +374,7 @@ impl Buffer {
 
     /// Returns chunks without live blocks to the upstream that were unused for `patience` ticks; how many bytes.
     fn give_back(&self, patience: u8) -> usize {
-        let Source::Growing { upstream, .. } = &self.source else { return 0 };
+        let Some(upstream) = &self.upstream else { return 0 };
         let mut bytes = 0;
         loop {
             let Some(chunk) = self.state.lock().remove(patience) else { return bytes };
@@ -421,14 +384,17 @@ impl Buffer {
         }
     }
 
+    /// Whether all chunks have live blocks.
+    fn is_in_use(&self) -> bool {
+        self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
+    }
+
     /// A scope on this buffer ended: the purger gives back what is empty after a while, or if it cannot, that goes now.
     pub fn settle(&self) {
-        if self.state.lock().chunks.iter().all(|chunk| chunk.live > 0) {
+        if self.is_in_use() || (self.may_be_purged() && purger::ensure()) {
             return;
         }
-        if !self.may_be_purged() || !purger::ensure() {
-            self.give_back(0);
-        }
+        self.give_back(0);
     }
 
     /// Returns the memory that no live block needs, and forgets the peak.
@@ -464,8 +430,10 @@ impl Buffer {
     /// memory.
     #[inline]
     pub fn block(&self, address: NonNull<u8>) -> Option<(usize, u64)> {
-        let address = address.addr().get();
-        self.state.lock().find(address)?.block(address)
+        let mut state = self.state.lock();
+        let chunk = state.find(address.addr().get())?;
+        let record = &chunk.records[chunk.find(address.addr().get())?];
+        Some((record.size, record.serial))
     }
 
     /// Requests of so many bytes and more are the upstream's.
@@ -489,11 +457,11 @@ impl Buffer {
 // requests are cleared (law 2); all else is the upstream's.
 unsafe impl Allocator for Buffer {
     fn describe(&self) -> Description {
-        match &self.source {
-            Source::Growing { upstream, chunk } => {
-                Description::of("ScratchBuffer").with(Value::size(*chunk)).named("upstream", upstream.describe())
-            }
-            Source::Fixed { size, .. } => Description::of("FixedBuffer").with(Value::size(*size)),
+        let name = if self.upstream.is_some() { "ScratchBuffer" } else { "FixedBuffer" };
+        let described = Description::of(name).with(Value::size(self.chunk));
+        match &self.upstream {
+            Some(upstream) => described.named("upstream", upstream.describe()),
+            None => described,
         }
     }
 
@@ -503,16 +471,14 @@ unsafe impl Allocator for Buffer {
         if request.size().max(request.align()) >= self.large {
             return self.allocate_large(request);
         }
-        let size = request.size().next_multiple_of(GRANULE);
         let serial = self.serial.fetch_add(1, Relaxed);
-        let cut = Cut { size, align: request.align(), serial };
         let mut state = self.state.lock();
         let at = state.current;
-        let taken = if self.is_closed() { None } else { state.take(at, cut) };
+        let taken = if self.is_closed() { None } else { state.take(at, |chunk| chunk.take(request, serial)) };
         drop(state);
         let block = match taken {
-            Some(address) => Block { address, size, zeroed: false },
-            None => self.take_slowly(cut, request).inspect_err(|&error| failure::pass_on(error))?,
+            Some(block) => block,
+            None => self.take_slowly(request, serial).inspect_err(|&error| failure::pass_on(error))?,
         };
         if request.is_zeroed() && !block.zeroed {
             // SAFETY: the block was just allocated and is not in use yet.
@@ -526,7 +492,7 @@ unsafe impl Allocator for Buffer {
         // SAFETY: the caller's promise; what does not lie in the buffer's own memory is a block of the upstream's.
         unsafe {
             if !self.try_deallocate(address)
-                && let Source::Growing { upstream, .. } = &self.source
+                && let Some(upstream) = &self.upstream
             {
                 upstream.deallocate(address);
             }
@@ -534,12 +500,9 @@ unsafe impl Allocator for Buffer {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        match (self.block(address), &self.source) {
-            (Some((size, _)), _) => size,
-            // SAFETY: as for `deallocate`.
-            (None, Source::Growing { upstream, .. }) => unsafe { upstream.usable_size(address) },
-            (None, Source::Fixed { .. }) => 0,
-        }
+        let own = self.block(address).map(|(size, _)| size);
+        // SAFETY: as for `deallocate`.
+        own.unwrap_or_else(|| self.upstream.as_ref().map_or(0, |upstream| unsafe { upstream.usable_size(address) }))
     }
 
     fn trim(&self) -> usize {
@@ -552,10 +515,7 @@ unsafe impl Allocator for Buffer {
     }
 
     fn upstream(&self) -> Option<&Arc<dyn Allocator>> {
-        match &self.source {
-            Source::Growing { upstream, .. } => Some(upstream),
-            Source::Fixed { .. } => None,
-        }
+        self.upstream.as_ref()
     }
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
@@ -563,7 +523,7 @@ unsafe impl Allocator for Buffer {
     }
 
     fn is_lent(&self) -> bool {
-        matches!(self.source, Source::Fixed { .. })
+        self.upstream.is_none()
     }
 
     fn must_stay(&self) -> bool {
@@ -587,7 +547,7 @@ impl Purgeable for Buffer {
     }
 
     fn is_idle(&self) -> bool {
-        !self.may_be_purged() || self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
+        !self.may_be_purged() || self.is_in_use()
     }
 
     fn trim_idle(&self) {
@@ -605,11 +565,9 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
         self.give_back(0);
-        let lives = self.state.lock().used > 0;
-        if let Source::Fixed { keep, .. } = &mut self.source
-            && lives
-        {
-            std::mem::forget(keep.take()); // law 8
+        let mut state = self.state.lock();
+        if state.used > 0 {
+            std::mem::forget(state.keep.take()); // law 8
         }
     }
 }
