@@ -247,25 +247,10 @@ pub struct Mark {
 // SAFETY: it is an address in the arena's memory, which is bound to no thread.
 unsafe impl Send for Mark {}
 
-/// A piece of memory, used from its end downwards.
-#[derive(Clone, Copy)]
-struct Chunk {
-    start: NonNull<u8>,
-    size: usize,
-}
-
-impl Chunk {
-    /// At least `size` bytes of an allocator's, at a multiple of `align`.
-    fn of(upstream: &Arc<dyn Allocator>, size: usize, align: usize) -> Result<Self, AllocError> {
-        let refused = AllocError::new(size, Limit::Size);
-        let request = Request::bytes(size).aligned(align).map_err(|_| refused)?;
-        Ok(Self { start: upstream.allocate(request)?.address, size })
-    }
-
-    fn end(&self) -> NonNull<u8> {
-        // SAFETY: one past the end of the chunk's block.
-        unsafe { self.start.add(self.size) }
-    }
+/// A chunk of `size` bytes of an allocator's at a multiple of `align`.
+fn chunk_of(upstream: &Arc<dyn Allocator>, size: usize, align: usize) -> Result<NonNull<[u8]>, AllocError> {
+    let request = Request::bytes(size).aligned(align).map_err(|_| AllocError::new(size, Limit::Size))?;
+    Ok(NonNull::slice_from_raw_parts(upstream.allocate(request)?.address, size))
 }
 
 /// A bump allocator, rewound to marks by those who promise. An arena can move to another thread, but cannot be shared:
@@ -294,8 +279,8 @@ pub struct Arena<'a> {
     floor: Cell<usize>,
     /// The number of chunks in use, the current one included.
     depth: Cell<u64>,
-    /// In the order of their use; those beyond the depth are idle.
-    chunks: RefCell<Vec<Chunk>>,
+    /// In the order of their use, each used from its end downwards; those beyond the depth are idle.
+    chunks: RefCell<Vec<NonNull<[u8]>>>,
     /// Size of the first chunk.
     first_chunk: usize,
     /// `None` for an arena of a fixed size, which has one chunk.
@@ -366,7 +351,7 @@ impl<'a> Arena<'a> {
     pub fn over(storage: &'a mut [MaybeUninit<u8>]) -> Self {
         let (size, start) = (storage.len(), NonNull::from_mut(storage).cast());
         let arena = Self::make(None, size, false);
-        arena.chunks.borrow_mut().push(Chunk { start, size });
+        arena.chunks.borrow_mut().push(NonNull::slice_from_raw_parts(start, size));
         arena.enter(&arena.chunks.borrow(), 0);
         arena
     }
@@ -394,8 +379,8 @@ impl<'a> Arena<'a> {
         if size == 0 && align <= MAX_ALIGN {
             return Ok(NonZero::new(align).map_or(NonNull::dangling(), NonNull::without_provenance));
         }
-        let grown = if align > MAX_ALIGN { Err(AllocError::new(size, Limit::Size)) } else { self.serve(size, align) };
-        grown.map_err(|error| AllocError { asked: size, ..error }).inspect_err(|&error| failure::remember(error))
+        let served = self.serve(size, align).map_err(|error| AllocError { asked: size, ..error });
+        served.inspect_err(|&error| failure::remember(error))
     }
 
     fn serve(&self, size: usize, align: usize) -> Result<NonNull<u8>, AllocError> {
@@ -404,25 +389,26 @@ impl<'a> Arena<'a> {
         };
         // Chunks begin at multiples of a granule.
         let need = round_up(size, GRANULE).and_then(|bytes| bytes.checked_add(align.max(GRANULE) - GRANULE));
-        let need = need.filter(|&need| need <= MAX_SIZE).ok_or(AllocError::new(size, Limit::Size))?;
+        let need = need.filter(|&need| need <= MAX_SIZE && align <= MAX_ALIGN);
+        let need = need.ok_or(AllocError::new(size, Limit::Size))?;
         let (chunks, at) = (&mut *self.chunks.borrow_mut(), self.depth.get() as usize);
         chunks.try_reserve(1).map_err(|_| AllocError::new(size, Limit::Upstream))?;
         if self.checked {
-            let block = Chunk::of(upstream, size, align)?;
+            let block = chunk_of(upstream, size, align)?;
             chunks.push(block);
             self.depth.set(self.depth.get() + 1);
-            return Ok(block.start);
+            return Ok(block.cast());
         }
-        if let Some(found) = (at..chunks.len()).find(|&found| chunks[found].size >= need) {
+        if let Some(found) = (at..chunks.len()).find(|&found| chunks[found].len() >= need) {
             chunks.swap(at, found);
         } else {
             let doubled = self.first_chunk.saturating_mul(1 << chunks.len().min(16));
             let size = doubled.min(LARGEST_CHUNK.max(self.first_chunk)).max(need);
-            let chunk = Chunk::of(upstream, size, GRANULE).or_else(|error| {
+            let chunk = chunk_of(upstream, size, GRANULE).or_else(|error| {
                 // Before a request fails, idle chunks go back (law 7), and the smallest that serves is requested.
                 failure::retract(error);
                 self.give_back(chunks, 0);
-                Chunk::of(upstream, need, GRANULE)
+                chunk_of(upstream, need, GRANULE)
             })?;
             chunks.insert(at, chunk);
         }
@@ -430,11 +416,16 @@ impl<'a> Arena<'a> {
         self.bump(size, align).ok_or(AllocError::new(size, Limit::Size))
     }
 
-    /// Makes the chunk at `at`, all of it free, current.
-    fn enter(&self, chunks: &[Chunk], at: usize) {
-        self.top.set(chunks[at].end());
-        self.floor.set(chunks[at].start.addr().get());
-        self.depth.set(at as u64 + 1);
+    /// Makes the chunk at `at`, all of it free, current. If there is none, nothing fits.
+    fn enter(&self, chunks: &[NonNull<[u8]>], at: usize) {
+        let (top, floor) = match chunks.get(at) {
+            // SAFETY: one past the end of the chunk's block.
+            Some(chunk) => (unsafe { chunk.cast::<u8>().add(chunk.len()) }, chunk.addr().get()),
+            None => (NonNull::dangling(), usize::MAX),
+        };
+        self.top.set(top);
+        self.floor.set(floor);
+        self.depth.set(chunks.len().min(at + 1) as u64);
     }
 
     /// Rewinds into an earlier chunk.
@@ -446,41 +437,27 @@ impl<'a> Arena<'a> {
         if self.checked {
             return self.give_back(chunks, 0);
         }
-        let Some(at) = (mark.depth as usize).checked_sub(1) else { return self.begin(chunks) };
-        let Chunk { start, size } = chunks[at];
-        if mark.top.addr().get() - start.addr().get() <= size / ABANDONED_FRACTION {
+        let Some(at) = (mark.depth as usize).checked_sub(1) else { return self.enter(chunks, 0) };
+        let (floor, size) = (chunks[at].addr().get(), chunks[at].len());
+        if mark.top.addr().get() - floor <= size / ABANDONED_FRACTION {
             return self.enter(chunks, at + 1);
         }
-        self.floor.set(start.addr().get());
+        self.floor.set(floor);
         self.top.set(mark.top);
     }
 
-    /// Begins anew in the first chunk, if there is one.
-    fn begin(&self, chunks: &[Chunk]) {
-        if !chunks.is_empty() {
-            return self.enter(chunks, 0);
-        }
-        self.top.set(NonNull::dangling());
-        self.floor.set(usize::MAX);
-    }
-
     /// Returns idle chunks, except for up to `keep` bytes, to the upstream.
-    fn give_back(&self, chunks: &mut Vec<Chunk>, mut keep: usize) {
+    fn give_back(&self, chunks: &mut Vec<NonNull<[u8]>>, mut keep: usize) {
         let Some(upstream) = &self.upstream else { return };
-        let mut in_use = self.depth.get();
-        chunks.retain(|chunk| {
-            if in_use > 0 {
-                in_use -= 1;
-                return true;
-            }
-            let rest = keep.checked_sub(chunk.size);
+        let exceeds = |chunk: &mut NonNull<[u8]>| {
+            let rest = keep.checked_sub(chunk.len());
             keep = rest.unwrap_or(keep);
-            if rest.is_none() {
-                // SAFETY: the chunk came from the upstream, and nothing in it is in use.
-                unsafe { upstream.deallocate(chunk.start) };
-            }
-            rest.is_some()
-        });
+            rest.is_none()
+        };
+        for chunk in chunks.extract_if(self.depth.get() as usize.., exceeds) {
+            // SAFETY: the chunk came from the upstream, and nothing in it is in use.
+            unsafe { upstream.deallocate(chunk.cast()) };
+        }
     }
 
     /// Frees everything allocated, and returns what exceeds 64 MiB to the upstream.
@@ -488,7 +465,7 @@ impl<'a> Arena<'a> {
         self.depth.set(0);
         let chunks = &mut *self.chunks.borrow_mut();
         self.give_back(chunks, if self.checked { 0 } else { KEEP });
-        self.begin(chunks);
+        self.enter(chunks, 0);
     }
 
     /// Returns idle chunks to the upstream.
@@ -500,12 +477,12 @@ impl<'a> Arena<'a> {
     pub fn used(&self) -> usize {
         let chunks = &self.chunks.borrow()[..self.depth.get() as usize];
         let free = if self.checked || chunks.is_empty() { 0 } else { self.top.get().addr().get() - self.floor.get() };
-        chunks.iter().map(|chunk| chunk.size).sum::<usize>() - free
+        chunks.iter().map(|chunk| chunk.len()).sum::<usize>() - free
     }
 
     /// Returns the bytes held, in use or idle.
     pub fn capacity(&self) -> usize {
-        self.chunks.borrow().iter().map(|chunk| chunk.size).sum()
+        self.chunks.borrow().iter().map(|chunk| chunk.len()).sum()
     }
 }
 
