@@ -62,15 +62,10 @@ def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"firsttouch_numba_{name}"), arguments)
 
 
-def fail(context: Any, builder: Any) -> None:
-    """Raise the exception for the last call, and end the block."""
-    context.call_conv.return_user_exc(builder, LastError, ())
-
-
 def unless_null(context: Any, builder: Any, value: Any) -> None:
-    """Raise if a call returned null, or false."""
+    """Raise the exception for the last call if that returned null, or false."""
     with builder.if_then(builder.icmp_unsigned("==", value, value.type(None)), likely=False):
-        fail(context, builder)
+        context.call_conv.return_user_exc(builder, LastError, ())
 
 
 def rounded(builder: Any, size: Any) -> Any:
@@ -79,11 +74,17 @@ def rounded(builder: Any, size: Any) -> Any:
     return builder.add(builder.or_(builder.sub(size, some), WORD(63)), WORD(1))
 
 
-def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, Any]:
-    """Allocate memory for an array; return it and its shared reference count."""
+def allocate(context: Any, builder: Any, cursor: Any, lengths: list[Any], itemsize: Any) -> tuple[Any, Any, Any]:
+    """Allocate memory for an array; return it, its size in bytes, and its shared reference count."""
+    size, bad = itemsize, ir.IntType(1)(0)
+    for length in lengths:
+        product = builder.smul_with_overflow(size, length)
+        size = builder.extract_value(product, 0)
+        negative = builder.icmp_signed("<", length, WORD(0))
+        bad = builder.or_(bad, builder.or_(negative, builder.extract_value(product, 1)))
     taken, top = rounded(builder, size), get(builder, cursor, TOP)
     fits = builder.icmp_unsigned("<=", taken, builder.sub(top, get(builder, cursor, FLOOR)))
-    with builder.if_else(fits, likely=True) as (quick, slow):
+    with builder.if_else(builder.and_(fits, builder.not_(bad)), likely=True) as (quick, slow):
         with quick:
             start = builder.sub(top, taken)
             put(builder, cursor, TOP, start)
@@ -91,7 +92,9 @@ def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, A
             shared = get(builder, get(builder, cursor, FRAME, BYTES), FRAME_INFO, BYTES)
             quick_block = builder.block
         with slow:
-            given = call(builder, "allocate", BYTES, cursor, size)
+            shape = cgutils.alloca_once_value(builder, cgutils.pack_array(builder, lengths, ty=WORD))
+            at = builder.bitcast(shape, BYTES)
+            given = call(builder, "allocate", BYTES, cursor, at, WORD(len(lengths)), itemsize)
             unless_null(context, builder, given)
             own = get(builder, cursor, CURSOR_INFO, BYTES)
             slow_block = builder.block
@@ -100,7 +103,7 @@ def allocate(context: Any, builder: Any, cursor: Any, size: Any) -> tuple[Any, A
     data.add_incoming(given, slow_block)
     info.add_incoming(shared, quick_block)
     info.add_incoming(own, slow_block)
-    return data, info
+    return data, size, info
 
 
 class _Type(types.Type):  # type: ignore[misc]
@@ -259,33 +262,16 @@ class BuffersMethods(AttributeTemplate):  # type: ignore[misc]
 infer_getattr(BuffersMethods)
 
 
-def _sizes(context: Any, builder: Any, cursor: Any, kind: Any, shape: Any, itemsize: Any) -> tuple[list[Any], Any]:
-    """Return the validated shape of an array and its size in bytes."""
+def _array(context: Any, builder: Any, sig: Any, args: Any, zero: bool) -> Any:
+    kind, of_shape, shape = sig.return_type, sig.args[1], args[1]
+    itemsize = context.get_constant(types.intp, get_itemsize(context, kind))
     pairs = (
-        [(kind, shape)]
-        if isinstance(kind, types.Integer)
-        else list(zip(kind, cgutils.unpack_tuple(builder, shape, count=len(kind)), strict=True))
+        [(of_shape, shape)]
+        if isinstance(of_shape, types.Integer)
+        else zip(of_shape, cgutils.unpack_tuple(builder, shape, count=len(of_shape)), strict=True)
     )
     lengths = [context.cast(builder, value, each, types.intp) for each, value in pairs]
-    size, bad = itemsize, ir.IntType(1)(0)
-    for length in lengths:
-        product = builder.smul_with_overflow(size, length)
-        size = builder.extract_value(product, 0)
-        negative = builder.icmp_signed("<", length, WORD(0))
-        bad = builder.or_(bad, builder.or_(negative, builder.extract_value(product, 1)))
-    with builder.if_then(bad, likely=False):
-        dims = cgutils.pack_array(builder, lengths, ty=WORD)
-        at = builder.bitcast(cgutils.alloca_once_value(builder, dims), BYTES)
-        call(builder, "bad_shape", ir.VoidType(), cursor, at, WORD(len(lengths)), itemsize)
-        fail(context, builder)
-    return lengths, size
-
-
-def _array(context: Any, builder: Any, sig: Any, args: Any, zero: bool) -> Any:
-    kind = sig.return_type
-    itemsize = context.get_constant(types.intp, get_itemsize(context, kind))
-    lengths, size = _sizes(context, builder, args[0], sig.args[1], args[1], itemsize)
-    data, info = allocate(context, builder, args[0], size)
+    data, size, info = allocate(context, builder, args[0], lengths, itemsize)
     if zero:
         cgutils.memset(builder, data, size, 0)
     strides = [itemsize]

@@ -41,13 +41,33 @@ unsafe fn attempt<T>(cursor: *mut Cursor, run: impl FnOnce(&mut Cursor) -> Resul
     None
 }
 
-extern "C" fn allocate(cursor: *mut Cursor, size: usize) -> usize {
-    // SAFETY: the cursor is from `enter` or `local`, and its call lasts (head of the file).
-    unsafe { attempt(cursor, |cursor| cursor.allocate(size)) }.unwrap_or(0)
+/// Memory for an array of a shape, or a failure where there can be none.
+extern "C" fn allocate(cursor: *mut Cursor, lengths: *const isize, count: usize, itemsize: isize) -> usize {
+    // SAFETY: compiled code passes an array of that many lengths; its cursor is from `enter` or `local`, and its call lasts (head of
+    // the file).
+    unsafe {
+        let lengths = std::slice::from_raw_parts(lengths, count);
+        attempt(cursor, |cursor| cursor.allocate(bytes(lengths, itemsize)?)).unwrap_or(0)
+    }
+}
+
+fn bytes(lengths: &[isize], itemsize: isize) -> Result<usize, Failure> {
+    let is_negative = lengths.iter().any(|&length| length < 0);
+    let size = lengths.iter().try_fold(itemsize, |size, &length| size.checked_mul(length));
+    if let (Some(size), false) = (size, is_negative) {
+        return Ok(size as usize);
+    }
+    let shape: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+    let shape = format!("({}{})", shape.join(", "), if lengths.len() == 1 { "," } else { "" });
+    Err(Failure::Value(if is_negative {
+        format!("negative dimensions are not allowed: {shape}")
+    } else {
+        format!("no address space holds an array of shape {shape} with items of {itemsize} bytes")
+    }))
 }
 
 extern "C" fn mark(cursor: *mut Cursor) -> *mut MarkFrame {
-    // SAFETY: as above.
+    // SAFETY: the cursor is from `enter` or `local`, and its call lasts.
     unsafe { attempt(cursor, Cursor::open) }.unwrap_or(null_mut())
 }
 
@@ -55,21 +75,6 @@ extern "C" fn mark(cursor: *mut Cursor) -> *mut MarkFrame {
 extern "C" fn rewind(cursor: *mut Cursor, frame: *mut MarkFrame) -> bool {
     // SAFETY: as above.
     unsafe { attempt(cursor, |cursor| cursor.rewind(frame)) }.is_some()
-}
-
-/// Fails for a shape of which there can be no array.
-extern "C" fn bad_shape(cursor: *mut Cursor, lengths: *const isize, count: usize, itemsize: isize) {
-    // SAFETY: compiled code passes an array of that many lengths.
-    let lengths = unsafe { std::slice::from_raw_parts(lengths, count) };
-    let shape: Vec<String> = lengths.iter().map(ToString::to_string).collect();
-    let shape = format!("({}{})", shape.join(", "), if count == 1 { "," } else { "" });
-    let failure = Failure::Value(if lengths.iter().any(|&length| length < 0) {
-        format!("negative dimensions are not allowed: {shape}")
-    } else {
-        format!("no address space holds an array of shape {shape} with items of {itemsize} bytes")
-    });
-    // SAFETY: as above.
-    unsafe { attempt(cursor, |_| Err::<(), _>(failure)) };
 }
 
 /// A new reference to a cursor's buffer.
@@ -195,7 +200,7 @@ extern "C" fn local(cursors: *const Cursors, number: usize) -> *mut Cursor {
 
 /// Takes the address of Numba's `NRT_get_api`, and gives the addresses of the functions that compiled code calls.
 #[pyfunction]
-pub fn numba_setup(get_api: usize) -> [(&'static str, usize); 10] {
+pub fn numba_setup(get_api: usize) -> [(&'static str, usize); 9] {
     // SAFETY: Numba names the address as that of its function of this type.
     let get_api = unsafe { transmute::<*const c_void, extern "C" fn() -> *mut Api>(with_exposed_provenance(get_api)) };
     API.store(get_api(), Ordering::Release);
@@ -203,7 +208,6 @@ pub fn numba_setup(get_api: usize) -> [(&'static str, usize); 10] {
         ("firsttouch_numba_allocate", (allocate as *const ()).expose_provenance()),
         ("firsttouch_numba_mark", (mark as *const ()).expose_provenance()),
         ("firsttouch_numba_rewind", (rewind as *const ()).expose_provenance()),
-        ("firsttouch_numba_bad_shape", (bad_shape as *const ()).expose_provenance()),
         ("firsttouch_numba_object", (object as *const ()).expose_provenance()),
         ("firsttouch_numba_enter", (enter as *const ()).expose_provenance()),
         ("firsttouch_numba_leave", (leave as *const ()).expose_provenance()),
