@@ -169,13 +169,12 @@ mutable struct SlabBuffer{SlabSize}
     current::Ptr{Cvoid}
     slab_end::Ptr{Cvoid}
     slabs::Vector{Ptr{Cvoid}}
-    custom_slabs::Vector{Ptr{Cvoid}}
-    custom_sizes::Vector{Int}
+    custom_slabs::Vector{Tuple{Ptr{Cvoid},Int}}
 
     function SlabBuffer{SlabSize}(; finalize::Bool = true) where {SlabSize}
         size = slab_size(SlabSize)
         slab = take_slab(size)
-        buffer = new{size}(slab, slab + size, [slab], Ptr{Cvoid}[], Int[])
+        buffer = new{size}(slab, slab + size, [slab], [])
         return finalize ? finalizer(until_end(free), buffer) : buffer
     end
 end
@@ -215,10 +214,8 @@ const BLOCK_ALIGNMENT = 64
     n < 0 && throw(ArgumentError("cannot allocate $n bytes: the number is negative"))
     is_void(buffer) && return alloc_ptr!(reset_buffer!(buffer), n)
     if n >= SlabSize
-        block = take(C_NULL, n)
-        push!(buffer.custom_slabs, block)
-        push!(buffer.custom_sizes, n)
-        return block
+        push!(buffer.custom_slabs, (take(C_NULL, n), n))
+        return buffer.custom_slabs[end][1]
     end
     slab = take_slab(SlabSize)
     push!(buffer.slabs, slab)
@@ -269,26 +266,29 @@ end
 
 function allocated_since(checkpoint::SlabCheckpoint{SlabSize}, address::Ptr) where {SlabSize}
     buffer = checkpoint.buffer
-    within(start, bytes) = start <= address < start + bytes
     return checkpoint.current <= address < checkpoint.slab_end ||
-           any(i -> within(buffer.slabs[i], SlabSize), checkpoint.slabs+1:length(buffer.slabs)) ||
-           any(i -> within(buffer.custom_slabs[i], buffer.custom_sizes[i]),
-               checkpoint.custom_slabs+1:length(buffer.custom_slabs))
+           any(slab -> slab <= address < slab + SlabSize, @view buffer.slabs[checkpoint.slabs+1:end]) ||
+           any_holds(buffer.custom_slabs, checkpoint.custom_slabs, address)
+end
+
+# Blocks with their sizes: whether one behind the first few holds an address, and giving all but the first few back.
+any_holds(blocks, first, address) = any(((start, n),) -> start <= address < start + n, @view blocks[first+1:end])
+function give_all!(blocks, first, allocator)
+    while length(blocks) > first
+        give(allocator, pop!(blocks)...)
+    end
 end
 
 @noinline function shrink!(buffer::SlabBuffer{SlabSize}, slabs::Int, custom_slabs::Int) where {SlabSize}
     while length(buffer.slabs) > slabs
         give(C_NULL, pop!(buffer.slabs), Int(SlabSize))
     end
-    while length(buffer.custom_slabs) > custom_slabs
-        give(C_NULL, pop!(buffer.custom_slabs), pop!(buffer.custom_sizes))
-    end
-    return
+    give_all!(buffer.custom_slabs, custom_slabs, C_NULL)
 end
 
 function reset_buffer!(buffer::SlabBuffer{SlabSize}) where {SlabSize}
     if is_void(buffer)
-        foreach(empty!, (buffer.slabs, buffer.custom_slabs, buffer.custom_sizes))
+        foreach(empty!, (buffer.slabs, buffer.custom_slabs))
         push!(buffer.slabs, take_slab(SlabSize))
     else
         shrink!(buffer, 1, 0)
@@ -425,14 +425,9 @@ end
 aligned_ptr!(buffer::CheckedBuffer, n::Int, alignment::Int) =
     align_up(alloc_ptr!(buffer, n + max(alignment - BLOCK_ALIGNMENT, 0)), alignment)
 checkpoint_save(buffer::CheckedBuffer) = (buffer, length(buffer.blocks))
-function checkpoint_restore!((buffer, depth)::Tuple{CheckedBuffer,Int})
-    while length(buffer.blocks) > depth
-        give(buffer.allocator.handle.pointer, pop!(buffer.blocks)...)
-    end
-    return
-end
-allocated_since((buffer, depth)::Tuple{CheckedBuffer,Int}, address::Ptr) =
-    any(((start, bytes),) -> start <= address < start + bytes, buffer.blocks[depth+1:end])
+checkpoint_restore!((buffer, depth)::Tuple{CheckedBuffer,Int}) =
+    give_all!(buffer.blocks, depth, buffer.allocator.handle.pointer)
+allocated_since((buffer, depth)::Tuple{CheckedBuffer,Int}, address::Ptr) = any_holds(buffer.blocks, depth, address)
 reset_buffer!(buffer::CheckedBuffer) = checkpoint_restore!((buffer, 0))
 
 # An assignment between scratch arrays that overlap, such as `y .= y'`, is an error, as Base would have to copy one into an
@@ -457,9 +452,10 @@ end
 function Base.show(io::IO, buffer::SlabBuffer{SlabSize}) where {SlabSize}
     print(io, "SlabBuffer{", SlabSize, "}(")
     is_void(buffer) && return print(io, "no slab)")
-    used = (length(buffer.slabs) - 1) * SlabSize + Int(buffer.current - buffer.slabs[end]) + sum(buffer.custom_sizes)
+    custom = mapreduce(last, +, buffer.custom_slabs; init = 0)
+    used = (length(buffer.slabs) - 1) * SlabSize + Int(buffer.current - buffer.slabs[end]) + custom
     print(io, Base.format_bytes(used), " in use, slabs: ", length(buffer.slabs), ", blocks: ",
-          length(buffer.custom_sizes), ')')
+          length(buffer.custom_slabs), ')')
 end
 
 Base.show(io::IO, buffer::AllocBuffer) = print(io, "AllocBuffer{", nameof(typeof(buffer.buf)), "}(",

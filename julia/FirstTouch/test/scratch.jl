@@ -169,8 +169,7 @@ end
     before = FirstTouch.live[]
     # A copy from another process lists the slabs that it had there, as null pointers.
     push!(buffer.slabs, C_NULL)
-    push!(buffer.custom_slabs, C_NULL)
-    push!(buffer.custom_sizes, 10^6)
+    push!(buffer.custom_slabs, (C_NULL, 10^6))
     FirstTouch.free(FirstTouch.reset_buffer!(buffer))
     @test FirstTouch.live[] == before
     buffer = SlabBuffer()
