@@ -126,12 +126,12 @@ class ScratchFunction:
         cls,
         function: collections.abc.Callable[..., object],
         buffer: Buffer | None,
-        copied: collections.abc.Callable[[typing.Any, Made], typing.Any],
+        copied: collections.abc.Callable[[typing.Any, CallMark], typing.Any],
     ) -> typing.Self: ...
     def __call__(self, *args: object, **kwargs: object) -> typing.Any: ...
 
 @typing.final
-class Made:
+class CallMark:
     def pinned(self, array: np.ndarray) -> np.ndarray | None: ...
 
 def default_buffer() -> Buffer: ...

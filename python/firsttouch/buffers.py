@@ -121,7 +121,7 @@ def _items(value: Any) -> list[tuple[Any, Any]]:
     return list(enumerate(value)) if type(value) in (tuple, list) else []
 
 
-def _copied(value: Any, made: _firsttouch.Made) -> Any:
+def _copied(value: Any, mark: _firsttouch.CallMark) -> Any:
     """Return a result with copies of the arrays that a call made in chunks of its buffer, which they would keep.
 
     That is an array, or what stands in a tuple, a list or a dict: the latter two stay the same objects.
@@ -132,10 +132,10 @@ def _copied(value: Any, made: _firsttouch.Made) -> Any:
     if [part for part in inner if _items(part)]:
         return value  # views of the arrays may lie deeper than is looked
     arrays = {id(item): item for _, item in items if type(item) is np.ndarray}
-    owners = {number: made.pinned(array) for number, array in arrays.items()}
+    owners = {number: mark.pinned(array) for number, array in arrays.items()}
     # Those that share memory with one another stay, as they would not in their copies, and so do views that are larger
     # than their memory. (No generator: CPython 3.13.0 crashes if it has no memory for one.)
-    others = [made.pinned(part) for part in inner if type(part) is np.ndarray]
+    others = [mark.pinned(part) for part in inner if type(part) is np.ndarray]
     sharing = Counter([id(owner) for owner in (*owners.values(), *others)])
     copies: dict[int, np.ndarray] = {}
     for number, owner in owners.items():

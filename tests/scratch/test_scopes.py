@@ -1,5 +1,6 @@
 """A scope: NumPy uses a buffer here, until it ends, in whatever order, and wherever that is."""
 
+import contextlib
 import contextvars
 import gc
 import sys
@@ -175,6 +176,10 @@ def test_a_buffer_is_gone_with_its_last_array_whatever_was_nested() -> None:
         np.ones(MIDDLE // 8)
     gc.collect()
     storage.extend(b"it can move again")
+    with ft.scratch(ft.FixedBuffer(storage)) as scope:
+        pass
+    del scope
+    storage.extend(b"it can move again")
 
 
 def test_a_decorated_function_that_knows_itself_is_collected() -> None:
@@ -194,6 +199,35 @@ def test_a_decorated_function_that_knows_itself_is_collected() -> None:
     gone = make()
     gc.collect()
     assert gone() is None
+
+
+def test_each_block_ends_its_own_scope_of_those_that_one_object_opened() -> None:
+    """Also where another thread closes a generator, inside a block of its own."""
+    shared, kept = ft.scratch(ft.ScratchBuffer("1 MiB")), list[Any]()
+
+    def block() -> Any:
+        with shared as scope:
+            kept.append(scope)
+            yield
+
+    blocks = [block() for _ in range(3)]
+    for each in blocks:
+        next(each)
+    blocks[0].close()
+    assert [scope.is_open for scope in kept] == [False, True, True]
+
+    def elsewhere() -> None:
+        with shared as own:
+            blocks[1].close()
+            assert own.is_open
+
+    in_thread(elsewhere)
+    assert [scope.is_open for scope in kept] == [False, False, True]
+    with contextlib.ExitStack() as stack:
+        kept.append(stack.enter_context(shared))
+    assert [scope.is_open for scope in kept] == [False, False, True, False]
+    blocks[2].close()
+    assert not kept[2].is_open
 
 
 def started(*buffer: Any) -> Any:

@@ -71,7 +71,7 @@ mod _firsttouch {
         register_callbacks,
         report::{ReportStart, report},
         scratch::buffer::{FixedBuffer, PyBuffer, ScratchBuffer},
-        scratch::scope::{Made, PyScope, Scopes, ScratchFunction, default_buffer, home},
+        scratch::scope::{CallMark, PyScope, Scopes, ScratchFunction, default_buffer, home},
         sharing::{SharedMapping, shared_wait_until_opened},
         tools::machine::{budget_file, end_with, headroom, leave_budget, memory_bounds, share_budget},
         tools::profile::ProfileRegion,

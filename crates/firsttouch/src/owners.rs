@@ -65,11 +65,11 @@ impl Keepers {
     }
 }
 
-/// The first keeper behind a rank.
-fn next(behind: Option<Rank>) -> Option<(Rank, Arc<dyn Allocator>)> {
+/// The first keeper behind a rank, of all or of those that are referenced only here.
+fn next(behind: Option<Rank>, unreferenced: bool) -> Option<(Rank, Arc<dyn Allocator>)> {
     let keepers = KEEPERS.lock();
     let at = keepers.all.partition_point(|(rank, _)| Some(*rank) <= behind);
-    keepers.all.get(at).cloned()
+    keepers.all[at..].iter().find(|(_, keeper)| !unreferenced || Arc::strong_count(keeper) == 1).cloned()
 }
 
 /// Registers a keeper, until it is no longer referenced and [`sweep`] is called.
@@ -105,10 +105,10 @@ pub fn is_highest(keeper: &dyn Allocator) -> bool {
 pub fn sweep() {
     while COUNT.load(Acquire) > 0 {
         let (mut behind, mut any) = (None, false);
-        while let Some((rank, keeper)) = next(behind) {
+        while let Some((rank, keeper)) = next(behind, true) {
             behind = Some(rank);
             // The last reference goes at the end of this turn, under no lock.
-            any |= Arc::strong_count(&keeper) == 2 && !keeper.must_stay() && leave(rank, &keeper);
+            any |= !keeper.must_stay() && leave(rank, &keeper);
         }
         if !any {
             break;
@@ -119,12 +119,13 @@ pub fn sweep() {
 /// The owner of the live block at `address`.
 #[inline]
 pub fn find(address: NonNull<u8>) -> Owner {
-    if COUNT.load(Acquire) > 0
-        && !is_unlisted(address)
-        && let Some(keeper) = find_keeper(address)
-    {
-        return Owner::Keeper(keeper);
-    }
+    let keeper = if may_be_listed(address) { find_keeper(address) } else { None };
+    keeper.map_or_else(|| of_segment(address), Owner::Keeper)
+}
+
+/// The owner of a live block that no keeper lists.
+#[inline]
+pub fn of_segment(address: NonNull<u8>) -> Owner {
     match address_map::find(address.as_ptr() as usize) {
         Some((segment, _)) => segment.owner().map_or(Owner::Gone, Owner::Segment),
         None => Owner::Nobody,
@@ -147,17 +148,18 @@ pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
     }
 }
 
-/// Whether a live block of a segment begins at `address` that no keeper lists.
+/// Whether a keeper may list the block at `address`: it is marked in its segment, or lies in none.
 #[inline]
-pub fn is_unlisted(address: NonNull<u8>) -> bool {
-    heap::block_at(address.as_ptr() as usize).is_some_and(|(_, occupant)| !occupant.is_listed())
+pub fn may_be_listed(address: NonNull<u8>) -> bool {
+    COUNT.load(Acquire) > 0
+        && heap::block_at(address.as_ptr() as usize).is_none_or(|(_, occupant)| occupant.is_listed())
 }
 
 #[inline(never)]
 fn find_keeper(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
     let mut behind = None;
     loop {
-        let (rank, keeper) = next(behind)?;
+        let (rank, keeper) = next(behind, false)?;
         if keeper.owns(address) == Some(true) {
             return Some(keeper);
         }

@@ -1,7 +1,7 @@
 //! Allocators as Python objects, and the pool of the process.
 
 use crate::python::values::{PyRuntimeError, PyTypeError};
-use crate::scratch::scope::Opening;
+use crate::scratch::scope::Scope;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{Allocator, find};
 use firsttouch::owners::{self, keeps_list};
@@ -37,12 +37,12 @@ pub struct PyAllocator {
     /// The capsule of its handler, once it was used.
     capsule: OnceBox<Py<PyAny>>,
     /// Of the object of a scope: new arrays need it to be open.
-    opening: Option<Arc<Opening>>,
+    scope: Option<Arc<Scope>>,
 }
 
 impl PyAllocator {
     fn new(native: Option<Arc<dyn Allocator>>) -> Self {
-        Self { native, capsule: OnceBox::new(), opening: None }
+        Self { native, capsule: OnceBox::new(), scope: None }
     }
 
     pub fn ours(allocator: Arc<dyn Allocator>) -> Self {
@@ -50,9 +50,9 @@ impl PyAllocator {
     }
 
     /// The allocator of a scope on a buffer.
-    pub fn of_scope(buffer: Arc<dyn Allocator>, opening: Arc<Opening>) -> Self {
+    pub fn of_scope(buffer: Arc<dyn Allocator>, scope: Arc<Scope>) -> Self {
         let mut made = Self::ours(buffer);
-        made.opening = Some(opening);
+        made.scope = Some(scope);
         made
     }
 
@@ -85,8 +85,8 @@ impl PyAllocator {
 
     /// An error for a scope that has ended, or that belongs to another thread or process.
     pub fn ensure_open(&self) -> PyResult<()> {
-        match &self.opening {
-            Some(opening) if !opening.serves() => Err(PyRuntimeError::new_err(if opening.is_open() {
+        match &self.scope {
+            Some(scope) if !scope.serves() => Err(PyRuntimeError::new_err(if scope.is_open() {
                 "this scope belongs to another thread or process: open one there, with firsttouch.scratch()"
             } else {
                 "this scope has ended: its arrays stay valid, but new ones need an open scope, as `with \
@@ -104,6 +104,7 @@ impl PyAllocator {
 
 impl Drop for PyAllocator {
     fn drop(&mut self) {
+        drop(self.scope.take()); // which refers to the allocator, too
         // Only the registry may keep it then.
         let is_last = self.native().is_some_and(|native| Arc::strong_count(native) <= 2);
         drop(self.native.take());

@@ -400,7 +400,8 @@ impl Handler {
         freed(pointer);
         // SAFETY: as demanded; each block goes to who made it.
         unsafe {
-            if scope::take_back(address) {
+            let may_be_listed = owners::may_be_listed(address);
+            if may_be_listed && scope::take_back(address) {
                 return;
             }
             // Of what scopes serve glibc is told nothing.
@@ -409,7 +410,7 @@ impl Handler {
                 Kind::Raw => glibc::freed(owners::asked(address)),
                 _ => {}
             };
-            match owners::find(address) {
+            match if may_be_listed { owners::find(address) } else { owners::of_segment(address) } {
                 Owner::Segment(owner) => {
                     follow();
                     owner.deallocate(address);

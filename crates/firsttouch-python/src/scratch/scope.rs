@@ -37,7 +37,13 @@ pub const OF_FRONT: u64 = 0;
 pub const NONE: u64 = u64::MAX;
 
 /// A scope, for as long as its thread lists it, its block runs, or objects know it.
-pub struct Opening {
+pub struct Scope {
+    /// It serves the handlers with this number. Of a block's it is its own.
+    number: u64,
+    /// Of a block's: the number of the scopes around it. Where they end first, it is that of the scopes around them.
+    around: AtomicU64,
+    /// Requests of so many bytes and more get the same memory from whoever serves here without the scope.
+    limit: usize,
     /// The thread that opened it, while it is open; no thread has the number zero.
     thread: AtomicU64,
     /// The process that opened it, by its number of forks.
@@ -45,20 +51,9 @@ pub struct Opening {
     buffer: Arc<Buffer>,
 }
 
-/// A scope in the list of its thread. As many tasks may have one there, it is looked for by what stands here.
-struct Listed {
-    /// It serves the handlers with this number. Of a block's it is its own.
-    number: u64,
-    /// Of a block's: the number of the scopes around it. Where they end first, it is that of the scopes around them.
-    around: u64,
-    /// Requests of so many bytes and more get the same memory from whoever serves here without the scope.
-    limit: usize,
-    opening: Arc<Opening>,
-}
-
 const CLOSED: u64 = 0;
 
-impl Opening {
+impl Scope {
     /// Whether it is open, whoever asks.
     pub fn is_open(&self) -> bool {
         self.thread.load(Acquire) != CLOSED
@@ -70,26 +65,27 @@ impl Opening {
     }
 }
 
+/// Scopes with their numbers: as many tasks may have one in a thread, they are looked for by what stands in the list.
+type Listed = Vec<(u64, Arc<Scope>)>;
+
 thread_local! {
     /// The scopes that this thread has open, the innermost last. Another thread may have closed one of them.
-    static OPEN: RefCell<Vec<Listed>> = const { RefCell::new(Vec::new()) };
+    static OPEN: RefCell<Listed> = const { RefCell::new(Vec::new()) };
     /// Whether there is a list: glibc ends the process where it has no memory to note that a thread has one to drop.
     static IS_MADE: Cell<bool> = const { Cell::new(false) };
-    /// The largest limit of them.
+    /// The largest limit of them; zero while there are none.
     static LIMIT: Cell<usize> = const { Cell::new(0) };
     /// The scope that served last: what is freed is likely to be its.
-    static LAST: Cell<*const Opening> = const { Cell::new(std::ptr::null()) };
+    static LAST: Cell<*const Scope> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Does something with the list; `None` in a thread that is ending.
-fn with_open<T>(run: impl FnOnce(&mut Vec<Listed>) -> T) -> Option<T> {
-    OPEN.try_with(|open| {
-        let open = &mut *open.borrow_mut();
-        let done = run(open);
-        LIMIT.set(open.iter().map(|scope| scope.limit).max().unwrap_or(0));
-        done
-    })
-    .ok()
+/// Does something with the list of this thread; `None` if it has no scopes, or is ending.
+#[inline]
+fn with_open<T>(run: impl FnOnce(&mut Listed) -> T) -> Option<T> {
+    if LIMIT.get() == 0 {
+        return None; // there may be no list
+    }
+    OPEN.try_with(|open| run(&mut open.borrow_mut())).ok()
 }
 
 /// Makes the list of this thread, if there is memory.
@@ -104,22 +100,37 @@ fn ensure_list(py: Python<'_>) -> PyResult<()> {
         if !has_room {
             return Err(out_of_memory(py));
         }
-        IS_MADE.set(with_open(|_| ()).is_some());
+        IS_MADE.set(OPEN.try_with(|_| ()).is_ok());
     }
     Ok(())
 }
 
-/// Removes scopes that another thread closed: the innermost, and as the list doubles all.
-fn drop_ended() {
-    let is_ended = |scope: &Listed| !scope.opening.is_open();
-    let ended = with_open(|list| {
-        let at = list.iter().rposition(|scope| !is_ended(scope)).map_or(0, |open| open + 1);
-        let from = if list.len().is_power_of_two() { 0 } else { at };
-        list.extract_if(from.., |scope| is_ended(scope)).collect::<Vec<_>>()
+/// Removes the scopes that ended from the list of this thread, as another thread may have closed some, and adds one.
+fn update_list(opened: Option<Arc<Scope>>) {
+    LIMIT.set(opened.as_ref().map_or(0, |scope| scope.limit).max(LIMIT.get()));
+    let is_last = with_open(|list| {
+        let mut is_last = false;
+        list.retain(|(_, scope)| {
+            is_last |= !scope.is_open() && Arc::strong_count(scope) == 1;
+            scope.is_open()
+        });
+        list.extend(opened.map(|scope| (scope.number, scope)));
+        LIMIT.set(list.iter().map(|(_, scope)| scope.limit).max().unwrap_or(0));
+        is_last
     });
-    if ended.is_some_and(|ended| !ended.is_empty()) {
-        owners::sweep(); // they may have been the last to hold their buffers
+    if is_last == Some(true) {
+        owners::sweep(); // now only the registry may hold its buffer
     }
+}
+
+/// Does something with the innermost scope that serves the handlers with this number in this thread.
+#[inline]
+fn with_scope<T>(number: u64, run: impl FnOnce(&Arc<Scope>) -> T) -> Option<T> {
+    with_open(|list| {
+        let found = list.iter().rev().find(|(of, scope)| *of == number && scope.serves());
+        found.map(|(_, scope)| run(scope))
+    })
+    .flatten()
 }
 
 /// The buffer that serves a request of `size` bytes of a handler with this number of scopes.
@@ -128,23 +139,15 @@ pub fn serving(number: u64, size: usize) -> Option<Arc<Buffer>> {
     if !(NUMPYS_SMALL..LIMIT.get()).contains(&size) {
         return None;
     }
-    let is_it = |scope: &&Listed| scope.number == number && scope.opening.serves();
-    let find = |open: &RefCell<Vec<Listed>>| {
-        let open = open.borrow();
-        let opening = &open.iter().rev().find(is_it)?.opening;
-        LAST.set(Arc::as_ptr(opening));
-        Some(opening.buffer.clone())
-    };
-    OPEN.try_with(find).ok().flatten()
+    with_scope(number, |scope| {
+        LAST.set(Arc::as_ptr(scope));
+        scope.buffer.clone()
+    })
 }
 
 /// Whether a scope of this thread with this number is open.
 pub fn is_open(number: u64) -> bool {
-    if LIMIT.get() == 0 {
-        return false; // the list of a thread that opened none is not made: glibc ends the process where it cannot be
-    }
-    let is_it = |scope: &Listed| scope.number == number && scope.opening.serves();
-    OPEN.try_with(|open| open.borrow().iter().any(is_it)).unwrap_or(false)
+    with_scope(number, |_| ()).is_some()
 }
 
 /// Frees the block at `address` where it lies in the buffer of the scope that served last, or else of the innermost: the short
@@ -152,19 +155,15 @@ pub fn is_open(number: u64) -> bool {
 /// of it.
 ///
 /// # Safety
-/// A live block begins there that nobody uses any more.
+/// A live block begins there that a keeper may list, and nobody uses it any more.
 pub unsafe fn take_back(address: NonNull<u8>) -> bool {
-    if LIMIT.get() == 0 || owners::is_unlisted(address) {
-        return false;
-    }
-    let give_back = |open: &RefCell<Vec<Listed>>| {
-        let open = open.borrow();
-        let likely = open.iter().rfind(|scope| Arc::as_ptr(&scope.opening) == LAST.get()).or(open.last());
-        let buffer = likely.map(|scope| &*scope.opening.buffer).filter(|buffer| owners::is_highest(*buffer));
+    let give_back = |list: &mut Listed| {
+        let likely = list.iter().rfind(|(_, scope)| Arc::as_ptr(scope) == LAST.get()).or(list.last());
+        let buffer = likely.map(|(_, scope)| &*scope.buffer).filter(|buffer| owners::is_highest(*buffer));
         // SAFETY: as demanded.
         buffer.is_some_and(|buffer| unsafe { buffer.try_deallocate(address) })
     };
-    OPEN.try_with(give_back).unwrap_or(false)
+    with_open(give_back).unwrap_or(false)
 }
 
 /// The object that a `with` statement hands out; arrays made by it stay valid for as long as they live.
@@ -174,7 +173,7 @@ pub unsafe fn take_back(address: NonNull<u8>) -> bool {
 /// firsttouch.scratch : Entering it returns a scope.
 #[pyclass(name = "Scope", module = "firsttouch", extends = PyAllocator, frozen, weakref)]
 pub struct PyScope {
-    opening: Arc<Opening>,
+    scope: Arc<Scope>,
     buffer: Py<PyBuffer>,
 }
 
@@ -189,21 +188,18 @@ impl PyScope {
     /// Whether the block is still running.
     #[getter]
     fn is_open(&self) -> bool {
-        self.opening.is_open()
+        self.scope.is_open()
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let state = if self.opening.is_open() { "open" } else { "ended" };
+        let state = if self.scope.is_open() { "open" } else { "ended" };
         format!("<{state} scope on {}>", self.buffer.bind(py).get().buffer().expression())
     }
 }
 
 /// A scope that was entered, which ends with this at the latest.
 struct Entered {
-    opening: Arc<Opening>,
-    /// As they are listed first.
-    number: u64,
-    around: u64,
+    scope: Arc<Scope>,
     /// Of a block: the capsule of its handler, and that of who served the context before.
     block: Option<(Py<PyAny>, Py<PyAny>)>,
 }
@@ -238,25 +234,21 @@ impl Entered {
             handler.let_scopes();
         }
         let (thread, process, buffer) = (AtomicU64::new(thread()), forks(), buffer.clone());
-        let opening = Arc::new(Opening { thread, process, buffer });
-        drop_ended();
-        with_open(|list| list.push(Listed { number, around, limit, opening: opening.clone() }));
-        Ok(Self { opening, number, around, block })
+        let scope = Arc::new(Scope { number, around: AtomicU64::new(around), limit, thread, process, buffer });
+        update_list(Some(scope.clone()));
+        Ok(Self { scope, block })
     }
 
     /// Ends the scope. It stays listed until this is dropped: what is freed meanwhile is found there.
     fn close(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.opening.thread.store(CLOSED, Release);
+        self.scope.thread.store(CLOSED, Release);
         let Some((capsule, before)) = self.block.take() else { return Ok(()) };
-        let around = with_open(|list| {
-            let own = list.iter().rfind(|scope| Arc::ptr_eq(&scope.opening, &self.opening));
-            let around = own.map_or(self.around, |own| own.around);
-            for inside in list.iter_mut().filter(|scope| scope.around == self.number) {
-                inside.around = around;
-            }
-            around
+        let around = self.scope.around.load(Relaxed);
+        with_open(|list| {
+            let is_inside = |inside: &Scope| inside.around.load(Relaxed) == self.scope.number;
+            let inside = list.iter().filter(|(_, scope)| is_inside(scope));
+            inside.for_each(|(_, scope)| scope.around.store(around, Relaxed));
         });
-        let around = around.unwrap_or(self.around);
         let (capsule, before) = (capsule.into_bound(py), before.into_bound(py));
         if let Some(handler) = capsules::handler_of(&capsule)? {
             handler.set_scope(around); // contexts may keep it
@@ -271,15 +263,10 @@ impl Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        if self.opening.is_open() {
+        if self.scope.is_open() {
             Python::try_attach(|py| self.close(py).unwrap_or_else(|error| error.write_unraisable(py, None)));
         }
-        // What is removed may be the last to hold its buffer, which ends while the list is not borrowed.
-        drop(with_open(|list| {
-            let at = list.iter().rposition(|scope| Arc::ptr_eq(&scope.opening, &self.opening))?;
-            Some(list.remove(at))
-        }));
-        drop_ended();
+        update_list(None);
     }
 }
 
@@ -293,7 +280,14 @@ fn chosen<'py>(py: Python<'py>, given: &Option<Py<PyBuffer>>) -> PyResult<Bound<
 #[pyclass(module = "firsttouch._firsttouch", subclass, frozen, weakref)]
 pub struct Scopes {
     buffer: Option<Py<PyBuffer>>,
-    entered: Lock<Vec<(Entered, Py<PyBuffer>)>>,
+    /// Each with the address of the frame that entered it.
+    entered: Lock<Vec<(usize, Entered, Py<PyBuffer>)>>,
+}
+
+/// The address of the frame of the Python function that calls.
+fn frame(_py: Python<'_>) -> usize {
+    // SAFETY: the thread is attached; the answer is a frame or null.
+    unsafe { ffi::PyEval_GetFrame() }.addr()
 }
 
 #[pymethods]
@@ -310,33 +304,32 @@ impl Scopes {
     }
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyScope>> {
-        let buffer = chosen(py, &self.buffer)?;
+        let (frame, buffer) = (frame(py), chosen(py, &self.buffer)?);
         let entered = Entered::new(py, buffer.get().buffer(), true)?;
-        let opening = entered.opening.clone();
-        let allocator = PyAllocator::of_scope(buffer.get().buffer().clone(), opening.clone());
+        let scope = entered.scope.clone();
+        let allocator = PyAllocator::of_scope(buffer.get().buffer().clone(), scope.clone());
         let capsule = capsules::of_allocator(py, buffer.as_super().get())?;
         let _ = allocator.capsule().set(Box::new(capsule.clone().unbind()));
-        let scope = PyScope { opening, buffer: buffer.clone().unbind() };
+        let scope = PyScope { scope, buffer: buffer.clone().unbind() };
         let object = Py::new(py, PyClassInitializer::from(allocator).add_subclass(scope))?;
-        self.entered.lock().push((entered, buffer.unbind()));
+        self.entered.lock().push((frame, entered, buffer.unbind()));
         Ok(object)
     }
 
-    /// Ends the scope that serves here, as tasks may share this; else the last that this thread entered; else the last of all,
-    /// as of a generator that another thread closes.
+    /// Ends the last scope that this frame entered, as threads, tasks and generators may share this. An `ExitStack` has another
+    /// frame at its end: there it is the scope that serves here, or else the last.
     #[pyo3(signature = (*_error))]
     fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let current = NumPy::get(py)?.current(py)?;
+        let (frame, current) = (frame(py), NumPy::get(py)?.current(py)?);
         let last = {
             let mut entered = self.entered.lock();
-            let serves_here =
-                |(entered, _): &(Entered, _)| entered.block.as_ref().is_some_and(|(capsule, _)| capsule.is(&current));
-            let here = entered.iter().rposition(serves_here);
-            let own = || entered.iter().rposition(|(entered, _)| entered.opening.serves());
-            let at = here.or_else(own).or(entered.len().checked_sub(1));
+            let of_frame = entered.iter().rposition(|(of, ..)| *of == frame && frame != 0);
+            let serves_here = |of: &Entered| of.block.as_ref().is_some_and(|(capsule, _)| capsule.is(&current));
+            let here = || entered.iter().rposition(|(_, of, _)| serves_here(of));
+            let at = of_frame.or_else(here).or(entered.len().checked_sub(1));
             at.map(|at| entered.remove(at))
         };
-        let Some((mut last, buffer)) = last else { return Ok(()) };
+        let Some((_, mut last, buffer)) = last else { return Ok(()) };
         let closed = last.close(py);
         drop(last); // before its buffer
         buffer.get().buffer().settle();
@@ -370,7 +363,7 @@ impl ScratchFunction {
     ) -> PyResult<Bound<'py, PyAny>> {
         let owner = chosen(py, &self.buffer)?.unbind();
         let buffer = owner.get().buffer();
-        let made = Made { since: buffer.serial(), buffer: owner.clone_ref(py) };
+        let mark = CallMark { since: buffer.serial(), buffer: owner.clone_ref(py) };
         let mut entered = Entered::new(py, buffer, false)?;
         let returned = gil::call(self.function.bind(py), args, kwargs);
         let closed = entered.close(py); // from here on memory is that of who is around: copies belong there
@@ -379,7 +372,7 @@ impl ScratchFunction {
         let is_container = returned.is_exact_instance_of::<PyTuple>()
             || returned.is_exact_instance_of::<PyList>()
             || returned.is_exact_instance_of::<PyDict>();
-        let owner = if is_container { None } else { made.pinned(&returned)? };
+        let owner = if is_container { None } else { mark.pinned(&returned)? };
         let numpy = NumPy::get(py)?;
         let is_whole = |array: &Bound<'_, PyAny>| {
             let fields = numpy.array(array).filter(|_| numpy.is_plain(array) && array.is(&returned));
@@ -393,9 +386,9 @@ impl ScratchFunction {
             returned = gil::call(&copy, args.bind(py), None)?;
         } else if is_container || owner.is_some() {
             // PyO3's own way to a tuple would panic where there is no memory for it.
-            let (made, kept) = (Py::new(py, made)?, returned.as_ptr());
+            let (mark, kept) = (Py::new(py, mark)?, returned.as_ptr());
             // SAFETY: packs two objects into a new tuple, or returns null with an error.
-            let args = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyTuple_Pack(2, kept, made.as_ptr())) }?;
+            let args = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyTuple_Pack(2, kept, mark.as_ptr())) }?;
             returned = gil::call(self.copied.bind(py), &args.cast_into()?, None)?;
         }
         buffer.settle();
@@ -412,16 +405,16 @@ impl ScratchFunction {
 /// The arguments for a copy in the order of the original's items.
 static ORDER: OnceBox<Py<PyTuple>> = OnceBox::new();
 
-/// What a call made in its scope.
+/// Where a call began in its buffer, which tells what was made in it.
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
-pub struct Made {
+pub struct CallMark {
     buffer: Py<PyBuffer>,
     /// The number of the buffer's next request when the call began.
     since: u64,
 }
 
 #[pymethods]
-impl Made {
+impl CallMark {
     /// The array that owns the memory of `array`, if it was made here, and lies in a chunk of the buffer.
     fn pinned<'py>(&self, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let numpy = NumPy::get(array.py())?;
