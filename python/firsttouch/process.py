@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 from firsttouch import _firsttouch
@@ -124,8 +123,8 @@ def install(
         :func:`firsttouch.process.arrays_only` says why.
     trim_c_library : bool, optional
         Also return to the operating system what the C library's ``malloc`` keeps for no use, from now on: of small
-        objects, and of other libraries. ``firsttouch run`` does. It takes at most a hundredth of the time, and is
-        done for glibc alone.
+        objects, and of other libraries; and ask Arrow's pool to do so, where pyarrow is loaded. ``firsttouch run``
+        does. It takes at most a hundredth of the time, and is done for glibc alone.
 
     Raises
     ------
@@ -247,9 +246,6 @@ def trim(allocator: AllocatorLike | None = None) -> int:
     """
     returned = _firsttouch.trim(given(allocator, "trim()"))
     if allocator is None:
-        arrow_pool = getattr(sys.modules.get("pyarrow"), "default_memory_pool", None)  # None while it is being imported
-        if arrow_pool is not None:
-            arrow_pool().release_unused()
         returned += _firsttouch.trim_c_library()
     return returned
 

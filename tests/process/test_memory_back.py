@@ -89,25 +89,6 @@ def test_it_goes_under_run(way: str, tmp_path: Path) -> None:
     quiet(execute(sys.executable, "-W", "ignore", "-m", "firsttouch", "run", "-q", str(script), way))
 
 
-def test_its_thread_ends_where_there_is_little() -> None:
-    run(
-        """
-        ft.install(trim_c_library=True)
-        ended = lambda: probe.wait_until(lambda: "firsttouch" not in probe.threads(), 30)
-        assert ended()
-        array = np.ones(1 << 20)
-        start = probe.rss()
-        few, all = fill()  # the list of all of them keeps the thread
-        full = probe.rss() - start
-        del all
-        assert resident_after(start + full // 3, 30) <= start + full // 3
-        del array
-        assert ended()
-        """,
-        prologue=PROLOGUE,
-    )
-
-
 def test_trim_returns_it_at_once() -> None:
     full, left, returned = ask(
         """
@@ -143,3 +124,54 @@ def test_arrows_pool_is_asked_where_it_is_loaded() -> None:
         """,
         prologue=PROLOGUE,
     )
+
+
+def test_arrows_pool_is_asked_by_itself_once_it_is_idle() -> None:
+    run(
+        """
+        import sys
+        class Pool:
+            allocated = held = asked = looked = 0
+            def total_bytes_allocated(self):
+                Pool.looked += 1
+                return Pool.allocated
+            def bytes_allocated(self):
+                return Pool.held
+            def release_unused(self):
+                Pool.asked += 1
+        def looks(count):
+            end = Pool.looked + count
+            return probe.wait_until(lambda: Pool.looked >= end)
+        ft.install(trim_c_library=True)
+        sys.modules["pyarrow"] = type(sys)("pyarrow")
+        sys.modules["pyarrow"].default_memory_pool = Pool
+        Pool.allocated = Pool.held = 100 << 20
+        assert looks(3) and not Pool.asked  # all of it is in use
+        Pool.held = 0
+        assert looks(3) and Pool.asked == 1  # once: there is nothing more to return
+        Pool.allocated += 1 << 20
+        assert looks(3) and Pool.asked == 1  # that is not worth it
+        """,
+        prologue=PROLOGUE,
+    )
+
+
+@pytest.mark.slow
+def test_what_arrow_keeps_goes_under_run(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    script = tmp_path / "program.py"
+    script.write_text(
+        PROLOGUE
+        + textwrap.dedent("""
+        import pyarrow
+
+        def work(rows):
+            table = pyarrow.table({"number": range(rows), "text": [f"text {row}" * 5 for row in range(rows)]})
+            return probe.rss()
+
+        start = work(10)
+        full = work(1_000_000) - start
+        assert resident_after(start + full // 3, 30) <= start + full // 3
+        """)
+    )
+    quiet(execute(sys.executable, "-m", "firsttouch", "run", "-q", str(script)))

@@ -12,7 +12,7 @@
 //! | [`arrays`] | the methods `empty` and `zeros` |
 //! | [`scratch`], [`numba`] | scratch buffers and scopes; the same in compiled code |
 //! | [`placement`], [`inspection`], [`sharing`] | pages and nodes, what stands behind an array, memory between processes |
-//! | [`process`], [`faults`] | statistics, forks; what `guarded` finds |
+//! | [`process`], [`libraries`], [`faults`] | statistics, forks; pools of other libraries; what `guarded` finds |
 //! | [`report`], [`tools`] | the report; traces and profiles |
 
 mod allocators;
@@ -21,6 +21,7 @@ mod custom;
 mod faults;
 mod handlers;
 mod inspection;
+mod libraries;
 mod numba;
 mod numpy;
 mod placement;

@@ -4,6 +4,7 @@
 
 use crate::allocators::allocator::{PyAllocator, process_pool};
 use crate::handlers::front::installed;
+use crate::libraries;
 use crate::python::values::PyValueError;
 use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::allocator::Allocator;
@@ -54,9 +55,11 @@ pub fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> usize {
     py.detach(|| native.map_or(0, |native| native.trim()))
 }
 
-/// Returns what the C library's heaps keep for no use to the operating system. Returns the number of bytes.
+/// Returns what other libraries' pools and the C library's heaps keep for no use to the operating system. Returns the number of
+/// bytes, but for those pools, which do not tell.
 #[pyfunction]
 pub fn trim_c_library(py: Python<'_>) -> usize {
+    libraries::release(py);
     py.detach(malloc_trim::trim)
 }
 

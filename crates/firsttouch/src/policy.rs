@@ -137,13 +137,11 @@ pub(crate) fn unmap_min() -> usize {
 // ---- What glibc keeps (`heap/malloc_trim.rs`)
 
 /// Bytes that are worth a trim, or a line in a report.
-pub(crate) const WORTH_A_TRIM: usize = 8 << 20;
+pub const WORTH_A_TRIM: usize = 8 << 20;
 /// What is free at every look during such a time is idle.
-pub(crate) const TRIM_AFTER: Duration = Duration::from_millis(500);
-/// Who holds less than this of glibc's heaps needs no thread that waits until it is freed.
-pub(crate) const TRIM_LITTLE: usize = 64 << 20;
+pub const TRIM_AFTER: Duration = Duration::from_millis(500);
 /// Looking and trimming take at most one part in so many of the time.
-pub(crate) const TRIM_SHARE: u32 = 100;
+pub const TRIM_SHARE: u32 = 100;
 
 // ---- Which free memory serves a request
 

@@ -7,10 +7,10 @@ use crate::allocators::allocator::{PyAllocator, process_pool};
 use crate::custom::stands_on_python;
 use crate::handlers::handler::{Handler, Kind};
 use crate::handlers::raw;
+use crate::libraries;
 use crate::numpy::NumPy;
 use crate::python::values::{PyTypeError, ensure_memory};
 use firsttouch::allocator::Allocator;
-use firsttouch::heap::malloc_trim;
 use firsttouch::sync::OnceBox;
 use firsttouch::sync::lock::Lock;
 use pyo3::prelude::*;
@@ -182,7 +182,7 @@ pub fn install(
     }
     serve(py, chosen, arrays_only)?;
     if trim_c_library && is_glibcs() {
-        py.detach(malloc_trim::begin);
+        libraries::begin(py)?;
     }
     Ok(())
 }

@@ -3,32 +3,27 @@
 //! By itself, glibc returns the ends of its heaps; what is free below them stays resident. `malloc_trim` returns whole pages
 //! from everywhere, but walks all free blocks under the heaps' locks, and what is used again has to be faulted in again. So
 //! the purger's thread asks how much is free, and trims where much has been free for a while (`Watch`); and however long
-//! that took, it rests for a hundred times as long. Where there is little to return, now or later, it does not keep the
-//! thread alive: that starts again with the next memory of a pool.
+//! that took, it rests for a hundred times as long. The same thread has the front ask the pools of other libraries.
 
 #![allow(unsafe_code)] // Safety: functions of glibc that have no preconditions.
 
 use crate::heap::purger;
 use crate::os;
-use crate::policy::{TRIM_AFTER, TRIM_LITTLE, TRIM_SHARE, WORTH_A_TRIM};
+pub use crate::policy::{TRIM_AFTER, TRIM_SHARE, WORTH_A_TRIM};
 use crate::sync::OnceBox;
 use crate::sync::lock::Lock;
 use std::ffi::{c_int, c_void};
 use std::mem::{replace, transmute};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// glibc's functions, where they can be had: `mallinfo2` is of version 2.33.
-struct Functions {
-    mallinfo2: unsafe extern "C" fn() -> Info,
-    trim: unsafe extern "C" fn(usize) -> c_int,
-}
+/// glibc's `mallinfo2`, which is of version 2.33, and `malloc_trim`.
+type Functions = (unsafe extern "C" fn() -> Info, unsafe extern "C" fn(usize) -> c_int);
 
 /// `struct mallinfo2`.
 #[repr(C)]
 struct Info {
-    _others: [usize; 7],
-    used: usize,
+    _others: [usize; 8],
     free: usize,
     _top: usize,
 }
@@ -39,10 +34,8 @@ fn functions() -> Option<&'static Functions> {
         let (mallinfo2, trim) = (os::symbol(c"mallinfo2")?.as_ptr(), os::symbol(c"malloc_trim")?.as_ptr());
         // SAFETY: glibc's functions of these names have had these types since they exist.
         Some(unsafe {
-            Functions {
-                mallinfo2: transmute::<*mut c_void, unsafe extern "C" fn() -> Info>(mallinfo2),
-                trim: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> c_int>(trim),
-            }
+            let mallinfo2 = transmute::<*mut c_void, unsafe extern "C" fn() -> Info>(mallinfo2);
+            (mallinfo2, transmute::<*mut c_void, unsafe extern "C" fn(usize) -> c_int>(trim))
         })
     };
     FOUND.get_or_init(|| Box::new(find())).as_ref()
@@ -63,49 +56,33 @@ pub(super) struct Watch {
     next: Duration,
 }
 
-/// What a look leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    Trim,
-    Wait,
-    /// There is little to return, now or later.
-    Rest,
-}
-
 impl Watch {
     pub(super) const fn new() -> Self {
         let (never, begin) = (usize::MAX, Duration::ZERO);
         Self { start: None, left: never, resident: never, least: never, since: begin, next: begin }
     }
 
-    /// Looks how much glibc's heaps have in use and free. To tell what is `resident` takes a file, which a program may count among
-    /// its own, so it is asked only where it matters.
+    /// Looks how much is free in glibc's heaps, and says whether to trim. To tell what is `resident` takes a file, which a program
+    /// may count among its own, so it is asked only where it matters.
     pub(super) fn look(
         &mut self,
         now: Duration,
-        used_and_free: impl FnOnce() -> (usize, usize),
+        free: impl FnOnce() -> usize,
         resident: impl FnOnce() -> usize,
-    ) -> Action {
+    ) -> bool {
         if now < self.next {
-            return Action::Wait;
+            return false;
         }
-        let (used, free) = used_and_free();
+        let free = free();
         self.left = self.left.min(free);
         self.least = self.least.min(free);
         if now - self.since < TRIM_AFTER {
-            return Action::Wait;
+            return false;
         }
         let least = replace(&mut self.least, free);
         self.since = now;
-        if least - self.left >= WORTH_A_TRIM
+        least - self.left >= WORTH_A_TRIM
             || (least >= WORTH_A_TRIM && resident().saturating_sub(self.resident) >= WORTH_A_TRIM)
-        {
-            Action::Trim
-        } else if used < TRIM_LITTLE && free - self.left < WORTH_A_TRIM {
-            Action::Rest
-        } else {
-            Action::Wait
-        }
     }
 
     /// A trim has left so many bytes free and resident.
@@ -123,65 +100,53 @@ impl Watch {
 static WATCH: Lock<Watch> = Lock::new(Watch::new());
 /// Bytes that all trims have returned.
 static RETURNED: AtomicUsize = AtomicUsize::new(0);
-/// Whether the purger trims.
-static BEGAN: AtomicBool = AtomicBool::new(false);
-/// Whether nothing here needs its thread, as far as the last tick tells.
-static RESTS: AtomicBool = AtomicBool::new(true);
+/// Once the purger trims: what has other libraries asked to do so, without waiting for anything.
+static ASK: OnceBox<fn()> = OnceBox::new();
 
-/// A tick of the purger has passed. Returns whether nothing here needs its thread.
-pub(super) fn tick() -> bool {
-    if !BEGAN.load(Relaxed) {
-        return true;
-    }
+/// Whether the purger trims, so that its thread goes on.
+pub(super) fn has_begun() -> bool {
+    ASK.get().is_some()
+}
+
+/// A tick of the purger has passed.
+pub(super) fn tick() {
+    let Some(ask) = ASK.get() else { return };
     let mut watch = WATCH.lock();
     let start = *watch.start.get_or_insert_with(Instant::now);
     let began = start.elapsed();
-    let verdict = watch.look(began, look, os::resident);
-    if verdict == Action::Trim {
+    if watch.look(began, free, os::resident) {
         trim();
         watch.trimmed(free(), os::resident());
     }
     watch.took(began, start.elapsed());
-    RESTS.store(verdict == Action::Rest, Relaxed);
-    verdict == Action::Rest
+    ask();
 }
 
-/// The same, as of the last tick.
-pub(super) fn rests() -> bool {
-    RESTS.load(Relaxed)
-}
-
-/// Lets the purger return, from now on, what glibc's heaps keep for no use. For processes whose `malloc` is glibc's own.
-pub fn begin() {
-    if functions().is_some() {
-        BEGAN.store(true, Relaxed);
-        RESTS.store(false, Relaxed);
+/// Lets the purger return, from now on, what glibc's heaps keep for no use, and call `ask` at each tick. For processes whose
+/// `malloc` is glibc's own. Returns whether that is new.
+pub fn begin(ask: fn()) -> bool {
+    let is_new = functions().is_some() && ASK.set(Box::new(ask)).is_ok();
+    if is_new {
         purger::ensure();
     }
+    is_new
 }
 
 /// Returns now what can be returned; the bytes by which the process shrank.
 pub fn trim() -> usize {
-    let Some(functions) = functions() else { return 0 };
+    let Some((_, malloc_trim)) = functions() else { return 0 };
     let before = os::resident();
     // SAFETY: the function takes its own locks, and may be called by any thread.
-    unsafe { (functions.trim)(0) };
+    unsafe { malloc_trim(0) };
     let returned = before.saturating_sub(os::resident());
     RETURNED.fetch_add(returned, Relaxed);
     returned
 }
 
-/// Bytes in use and free in glibc's heaps, resident or not.
-fn look() -> (usize, usize) {
-    let Some(functions) = functions() else { return (0, 0) };
-    // SAFETY: as above.
-    let Info { used, free, .. } = unsafe { (functions.mallinfo2)() };
-    (used, free)
-}
-
 /// Bytes that are free in glibc's heaps, resident or not.
 pub fn free() -> usize {
-    look().1
+    // SAFETY: as above.
+    functions().map_or(0, |(mallinfo2, _)| unsafe { mallinfo2() }.free)
 }
 
 /// Bytes that trims have returned so far.

@@ -1,6 +1,7 @@
 //! The background purger: one thread that decays, bounds and purges the idle memory of all pools.
 //!
-//! It starts when a pool first takes memory, since a free must not start it, and ends when no pool holds any. It blocks
+//! It starts when a pool first takes memory, since a free must not start it, and ends when no pool holds any, but where
+//! glibc's heaps are trimmed. It blocks
 //! all signals and allocates nothing itself. Before a fork it is joined and idle memory is purged, which would be copied
 //! when written again. It restarts when memory is taken next, or with [`resume`].
 //!
@@ -104,21 +105,20 @@ pub fn runs() -> bool {
 
 /// Starts the thread again after a fork, if anything keeps memory.
 pub fn resume() {
-    let idle = PURGER.lock().is_idle() && malloc_trim::rests();
-    if !idle {
+    if malloc_trim::has_begun() || !PURGER.lock().is_idle() {
         ensure();
     }
 }
 
 /// Runs a tick for everything registered; returns whether the thread continues.
 fn tick_all() -> bool {
-    let rests = malloc_trim::tick();
+    malloc_trim::tick();
     let purger = PURGER.lock();
     if STOP.load(SeqCst) != 0 {
         return false; // a fork waits for this thread
     }
     purger.registered().for_each(Purgeable::tick);
-    if !rests || !purger.is_idle() {
+    if malloc_trim::has_begun() || !purger.is_idle() {
         return true;
     }
     // From now on, requests for fresh memory see that no thread runs, and start one.

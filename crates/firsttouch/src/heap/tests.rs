@@ -209,29 +209,29 @@ mod lists {
 
 /// When what glibc keeps is returned.
 mod watch {
-    use crate::heap::malloc_trim::{Action, Watch};
+    use crate::heap::malloc_trim::Watch;
     use std::cell::Cell;
     use std::time::Duration;
 
     const MIB: usize = 1 << 20;
 
-    /// When a watch comes to a verdict, at ticks of 100 ms where so many bytes are used, free and resident. A trim makes no
-    /// difference to what is free, as glibc counts.
-    fn times(wanted: Action, at: impl Fn(u64) -> (usize, usize, usize)) -> Vec<u64> {
+    /// When a watch trims, at ticks of 100 ms where so many bytes are free and resident. A trim makes no difference to what is
+    /// free, as glibc counts.
+    fn times(at: impl Fn(u64) -> (usize, usize)) -> Vec<u64> {
         let mut watch = Watch::new();
-        let is_wanted = |tick: &u64| {
-            let (used, free, resident) = at(*tick);
-            let verdict = watch.look(Duration::from_millis(*tick), || (used, free), || resident);
-            if verdict == Action::Trim {
+        let trims = |tick: &u64| {
+            let (free, resident) = at(*tick);
+            let trims = watch.look(Duration::from_millis(*tick), || free, || resident);
+            if trims {
                 watch.trimmed(free, resident);
             }
-            verdict == wanted
+            trims
         };
-        (0..10_000).step_by(100).filter(is_wanted).collect()
+        (0..10_000).step_by(100).filter(trims).collect()
     }
 
     fn trims(free: impl Fn(u64) -> usize) -> Vec<u64> {
-        times(Action::Trim, |now| (0, free(now), 900 * MIB))
+        times(|now| (free(now), 900 * MIB))
     }
 
     #[test]
@@ -252,9 +252,9 @@ mod watch {
     fn what_was_used_between_two_looks_is_returned() {
         let free = |now: u64| if now < 1000 { MIB } else { 400 * MIB };
         let resident = |now: u64| if now < 4000 { 100 * MIB } else { 400 * MIB };
-        assert_eq!(times(Action::Trim, |now| (0, free(now), resident(now))), [1500, 4000]);
+        assert_eq!(times(|now| (free(now), resident(now))), [1500, 4000]);
         let grows = |now: u64| now as usize * MIB / 1000; // of 1 MiB a second, none of it known to be free
-        assert_eq!(times(Action::Trim, |now| (0, free(now), grows(now))), [1500, 9500]);
+        assert_eq!(times(|now| (free(now), grows(now))), [1500, 9500]);
     }
 
     #[test]
@@ -264,24 +264,11 @@ mod watch {
             let before = looks.get();
             let look = || {
                 looks.set(before + 1);
-                (0, 400 * MIB)
+                400 * MIB
             };
             watch.look(now, look, || 900 * MIB);
             watch.took(now, now + Duration::from_millis(20 * (looks.get() - before)));
         }
         assert_eq!(looks.get(), 5); // 10 s, of which five times 20 ms
-    }
-
-    #[test]
-    fn it_keeps_no_thread_alive_for_little() {
-        let rests = |at: &dyn Fn(u64) -> (usize, usize)| {
-            let mut found = times(Action::Rest, |now| (at(now).0 * MIB, at(now).1 * MIB, 100 * MIB));
-            found.retain(|&now| now < 2000);
-            found
-        };
-        assert_eq!(rests(&|_| (20, 7)), [500, 1000, 1500]);
-        assert_eq!(rests(&|_| (300, 7)), []); // what is in use may be freed
-        assert_eq!(rests(&|now| if now < 400 { (20, 7) } else { (1, 26) }), [1500]); // trimmed at 1000
-        assert_eq!(rests(&|now| if now < 1400 { (20, 7) } else { (1, 26) }), [500, 1000]);
     }
 }
