@@ -54,6 +54,17 @@ CAUSES = {
         resident.ARRAYS,
         "here",
     ),
+    "arrays of 20 kB, of which lines are sampled": Cause(
+        """
+        import numpy as np
+        cache = []
+        for n in range(8000):
+            cache.append(np.ones(2500))  # here
+            if n % 8 == 0: cache.append(bytes(40_000))
+        """,
+        resident.ARRAYS,
+        "here",
+    ),
     "arrays that were gone at the end": Cause(
         """
         import numpy as np, time

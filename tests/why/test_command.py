@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from firsttouch.tools import resident
 from tests.cli.conftest import FIRSTTOUCH, Start
 from tests.programs import running
 
@@ -96,7 +97,8 @@ def test_lines_of_code_that_is_made_and_dropped(firsttouch: Start, tmp_path: Pat
     """
     (tmp_path / "plan.py").write_text(textwrap.dedent(program))
     found = json.loads(firsttouch("why", "--json", "-", "plan.py").stdout)
-    made = {part["what"]: part["blocks"] for part in found["end"]["parts"] if part["what"].startswith("made")}
+    arrays = [part for part in found["end"]["parts"] if part["group"] == resident.ARRAYS]
+    made = {part["what"]: part["blocks"] for part in arrays if part["what"].startswith("made")}
     assert made == {f"made{n}.py:{n + 1}": len(range(n, 5000, 7)) for n in range(7)}
 
 

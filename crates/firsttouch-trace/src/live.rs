@@ -6,7 +6,7 @@
 //! After a fork the file is the parent's, and the child records nothing until it opens one of its own, which begins with a copy
 //! of the parent's rows.
 
-use firsttouch::adaptors::{CallSites, SMALL_LIMIT};
+use firsttouch::adaptors::{CallSites, SMALL_LIMIT, is_sampled};
 use firsttouch::heap::purger;
 use firsttouch::os::{self, Errno};
 use firsttouch::sync::lock::Lock;
@@ -98,7 +98,7 @@ pub fn is_open() -> bool {
 }
 
 /// Records from now on in a memory file of this process: blocks from [`SMALL_LIMIT`] on, and of those from `lines_from` bytes
-/// on the lines. Does nothing in a process that records already.
+/// on the lines, of one in some of the smaller ones, too. Does nothing in a process that records already.
 ///
 /// # Errors
 /// If the file cannot be made or mapped.
@@ -143,9 +143,8 @@ pub fn on_alloc(address: usize, size: usize, is_array: bool) {
 
 /// The number of the line that asks for a block, if that is wanted and known; it is in the text then.
 fn line(size: usize) -> u64 {
-    let Some(sites) = STATE.call_sites.get().filter(|_| size >= STATE.lines_from.load(Relaxed)) else {
-        return 0;
-    };
+    let has_line = |_: &&CallSites| size >= STATE.lines_from.load(Relaxed) || is_sampled();
+    let Some(sites) = STATE.call_sites.get().filter(has_line) else { return 0 };
     let site = (sites.site)();
     if site > STATE.named.load(Relaxed) {
         name_sites(sites, site);

@@ -194,6 +194,7 @@ class Process:
         rows = np.frombuffer(b"".join(_rows(table)), np.int64).reshape(-1, 3)
         rows = rows[rows[:, 0] != 0]
         rows = rows[np.unique(rows[:, 0], return_index=True)[1]]
+        _share_lines(rows, least)
         rows[:, 1] += rows[:, 0]
         lines = os.pread(table, text, _TEXT).decode(errors="replace").split("\n")
         lines = [f"below {units.size(least)}", *lines[:-1], "whose line is not known"]
@@ -432,6 +433,18 @@ def _rows(table: int) -> Iterator[bytes]:
             end = os.lseek(table, start, os.SEEK_HOLE)
             start += (_ROWS - start) % _ROW
             yield os.pread(table, (end - start) // _ROW * _ROW, start)
+
+
+def _share_lines(rows: Addresses, least: int) -> None:
+    """Give small blocks without a line that of a sampled block of the same kind and about the same size, by turns."""
+    sizes, has_line = rows[:, 1], rows[:, 2] % _NO_ARRAY != 0
+    keys = sizes + (rows[:, 2] & _NO_ARRAY)
+    sampled, others = (np.flatnonzero((sizes < least) & which) for which in (has_line, ~has_line))
+    if len(sampled):
+        sampled = sampled[np.argsort(keys[sampled], kind="stable")]
+        first = np.minimum(np.searchsorted(keys[sampled], keys[others]), len(sampled) - 1)
+        count = np.maximum(np.searchsorted(keys[sampled], keys[others], "right") - first, 1)
+        rows[others, 2] += rows[sampled[first + np.arange(len(others)) % count], 2] % _NO_ARRAY
 
 
 def _package(path: str) -> str:

@@ -17,6 +17,7 @@ use crate::stats::Stats;
 use crate::sync::OnceBox;
 use crate::sync::lock::Lock;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub const SPECS: &[Spec] = &[Spec {
 Bytes are counted as requested; what a pool keeps idle is not counted. Budgets nest. The :exc:`MemoryError` of \
 firsttouch's constructors states what was requested, what is in use, and which lines made the largest living blocks. \
 Under :func:`use` and :func:`install`, NumPy raises its own error; once a budget exists, that error has the same as a \
-note, which tracebacks show, and :func:`last_failure` has it as well. Lines are recorded from 128 KiB on.
+note, which tracebacks show, and :func:`last_failure` has it as well. Below 128 KiB one block in 16 is listed, for 16 of them.
 
 ``\"auto\"`` is the least of what is left of the machine's memory (without swap), of the memory cgroup and all its \
 ancestors, of ``RLIMIT_AS`` and of ``RLIMIT_DATA``, when the allocator is made. The limits, and what others use of the \
@@ -97,6 +98,8 @@ pub struct Budget {
     given: usize,
     is_found: bool,
     found: [Option<Found>; 4],
+    /// What other processes hold of the budget, which no bound of this process alone counts.
+    others: usize,
 }
 
 /// A bound.
@@ -110,7 +113,7 @@ struct Found {
 
 impl From<usize> for Budget {
     fn from(bytes: usize) -> Self {
-        Self { given: bytes, is_found: false, found: [None; 4] }
+        Self { given: bytes, is_found: false, found: [None; 4], others: 0 }
     }
 }
 
@@ -119,12 +122,14 @@ impl Budget {
     /// reserve, and at most `at_most`.
     pub fn found(at_most: usize) -> Self {
         let mut budget = Self { is_found: true, ..Self::from(at_most) };
-        budget.read_again(os::memory_bounds(), 0);
+        budget.read_again(os::memory_bounds(), 0, 0);
         budget
     }
 
-    /// Takes limits that have changed, and what others use now, who do not have `ours`.
-    fn read_again(&mut self, now: [Option<MemoryBound>; 4], ours: usize) {
+    /// Takes limits that have changed, and what others use now, who do not have `ours`. Of the budget, other processes hold
+    /// `others`.
+    fn read_again(&mut self, now: [Option<MemoryBound>; 4], ours: usize, others: usize) {
+        self.others = others;
         for (found, now) in self.found.iter_mut().zip(now).filter(|_| self.is_found) {
             let Some(now) = now else {
                 // Files that tell of it may no longer be read, where the program has changed its root.
@@ -139,14 +144,20 @@ impl Budget {
         }
     }
 
+    /// What a bound leaves for all processes that share the budget.
+    fn left(&self, found: &Found) -> usize {
+        let others = if found.bound.is_shared() { 0 } else { self.others };
+        found.left().saturating_add(others)
+    }
+
     fn tightest(&self) -> Option<Found> {
-        self.found.into_iter().flatten().min_by_key(Found::left)
+        self.found.into_iter().flatten().min_by_key(|found| self.left(found))
     }
 
     /// The bytes that may be in use at a time.
     pub fn bytes(&self) -> usize {
         let least = usize::from(self.is_found);
-        self.tightest().map_or(usize::MAX, |found| found.left()).min(self.given).max(least)
+        self.tightest().map_or(usize::MAX, |found| self.left(&found)).min(self.given).max(least)
     }
 }
 
@@ -174,7 +185,7 @@ pub(super) fn now() -> u64 {
 /// Where a budget was found, as the end of a sentence; nothing where it was given.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(found) = self.tightest().filter(|found| found.left() <= self.given) else { return Ok(()) };
+        let Some(found) = self.tightest().filter(|found| self.left(found) <= self.given) else { return Ok(()) };
         write!(f, "; {} otherwise, and {} are kept in reserve", found.bound, Bytes(found.reserve()))
     }
 }
@@ -203,7 +214,7 @@ pub struct Limited {
 #[derive(Clone, Copy)]
 struct Noted {
     asked: usize,
-    /// The line that made the block, from [`FROM`] bytes on.
+    /// The line that made the block, or [`NOT_SAMPLED`].
     site: u64,
     /// The forks before the process that made it.
     forks: u32,
@@ -255,7 +266,7 @@ impl Limited {
         let (budget, read) = &mut *held;
         if is_needed || now() >= *read + READ_AGAIN {
             *read = now();
-            budget.read_again(os::memory_bounds(), self.ours());
+            budget.read_again(os::memory_bounds(), self.ours(), self.of_others());
             self.allowed.store(budget.bytes(), Relaxed);
         }
     }
@@ -273,6 +284,11 @@ impl Limited {
     /// The bytes of the budget that are in use, by all processes that share it.
     pub fn used(&self) -> usize {
         self.counter().load(Relaxed)
+    }
+
+    /// What other processes hold of it.
+    fn of_others(&self) -> usize {
+        self.accounts().map_or(0, |accounts| self.used().saturating_sub(accounts.used()))
     }
 
     /// These bytes, and what the upstream holds for them beyond that: idle memory, and the rest of pages.
@@ -340,10 +356,9 @@ impl Limited {
     /// Where the budget was found, and who else uses it, as the end of a sentence.
     fn found(&self) -> String {
         let found = self.budget.try_lock().map(|budget| budget.0.to_string()).unwrap_or_default();
-        let others = self.accounts().map_or(0, |accounts| self.used().saturating_sub(accounts.used()));
-        match others {
+        match self.of_others() {
             0 => found,
-            _ => format!("{found}; other processes of the run hold {}", Bytes(others)),
+            others => format!("{found}; other processes of the run hold {}", Bytes(others)),
         }
     }
 
@@ -356,8 +371,11 @@ impl Limited {
     }
 
     fn note(&self, asked: usize) -> Noted {
-        let sites = CALL_SITES.get().filter(|_| asked >= FROM);
-        Noted { asked, site: sites.map_or(0, |sites| (sites.site)()), forks: fork::forks() }
+        let site = match asked >= FROM || is_sampled() {
+            true => CALL_SITES.get().map_or(0, |sites| (sites.site)()),
+            false => NOT_SAMPLED,
+        };
+        Noted { asked, site, forks: fork::forks() }
     }
 }
 
@@ -439,6 +457,18 @@ unsafe impl Allocator for Limited {
 
 /// From this size on the line that makes a block is recorded: it costs a fraction of touching the block once.
 const FROM: usize = 128 << 10;
+/// Of smaller blocks, the line of one in so many is recorded, which stands for the others.
+const SAMPLED: usize = 16;
+const NOT_SAMPLED: u64 = u64::MAX;
+
+/// Whether the line of a small block is recorded: at random, as programs make blocks in turns.
+pub fn is_sampled() -> bool {
+    thread_local!(static LAST: Cell<u32> = const { Cell::new(0) });
+    let next = LAST.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+    LAST.set(next);
+    ((next >> 16) as usize).is_multiple_of(SAMPLED)
+}
+
 /// Lines that are listed.
 const SHOWN: usize = 10;
 
@@ -468,17 +498,18 @@ impl Line {
 
 /// The lines whose blocks hold the most bytes, one in a row; nothing where there is no block, or no memory for the list.
 fn listed(ledger: &Ledger<Noted>) -> String {
-    let (mut lines, mut smaller, mut is_complete) = (Vec::<Line>::new(), Line::default(), true);
+    let (mut lines, mut is_complete) = (Vec::<Line>::new(), true);
     ledger.each(|_, Noted { asked, site, .. }| {
-        let block = Line { site, blocks: 1, bytes: asked };
+        let blocks = if asked < FROM { SAMPLED } else { 1 };
+        let block = Line { site, blocks, bytes: blocks * asked };
         match lines.binary_search_by_key(&site, |line| line.site) {
-            _ if asked < FROM => smaller.add(block),
+            _ if site == NOT_SAMPLED => {}
             Ok(at) => lines[at].add(block),
             Err(at) if lines.try_reserve(1).is_ok() => lines.insert(at, block),
             Err(_) => is_complete = false,
         }
     });
-    if !is_complete || (lines.is_empty() && smaller.blocks == 0) {
+    if !is_complete || lines.is_empty() {
         return String::new();
     }
     lines.sort_unstable_by_key(|line| std::cmp::Reverse(line.bytes));
@@ -493,7 +524,6 @@ fn listed(ledger: &Ledger<Noted>) -> String {
         }
     }
     row(&mut text, others, "other lines");
-    row(&mut text, smaller, "blocks below 128 KiB, whose lines are not recorded");
     text
 }
 

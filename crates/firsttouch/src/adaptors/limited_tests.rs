@@ -29,7 +29,7 @@ fn limits_may_change_and_what_was_in_use_at_the_start_counts_on() {
     let bound = |whose, limit, used| Some(MemoryBound { whose, limit: limit * GIB, used: used * GIB });
     let bounds = |group, own| [bound(Bound::Machine, 64, 20), group, own, None];
     let again = |mut budget: Budget, group, own, ours| {
-        budget.read_again(bounds(group, own), ours * GIB);
+        budget.read_again(bounds(group, own), ours * GIB, 0);
         budget
     };
     let budget = again(Budget { is_found: true, ..Budget::from(usize::MAX) }, bound(Bound::Group, 16, 2), None, 0);
@@ -44,6 +44,9 @@ fn limits_may_change_and_what_was_in_use_at_the_start_counts_on() {
     let space = bound(Bound::AddressSpace, 10, 8);
     assert_eq!(after(bound(Bound::Group, 16, 9), space), 8); // 1 GiB is not the budget's
     let own = again(budget, None, space, 7);
+    let mut shared = own;
+    shared.read_again(bounds(None, space), 7 * GIB, 3 * GIB);
+    assert_eq!((own.bytes() / GIB, shared.bytes() / GIB), (8, 11)); // other processes' bytes are not in this one's space
     assert_eq!(again(own, None, None, 0).bytes() / GIB, 13); // a limit of the process was lifted
     assert_eq!(again(Budget { given: 3 * GIB, ..budget }, None, None, 0).bytes() / GIB, 3);
     assert_eq!(again(Budget::from(5), None, None, 0).bytes(), 5);
