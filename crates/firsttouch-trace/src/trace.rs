@@ -5,7 +5,7 @@
 
 use firsttouch::adaptors::{DECAY, RENEW_MIN, SMALL_LIMIT};
 use firsttouch::fork;
-use firsttouch::gain::{Fresh, Taken};
+use firsttouch::gain::{FreshBytes, Taken};
 use firsttouch::heap::purger;
 use firsttouch::ledger::BlockMap;
 use firsttouch::os::{self, Usage};
@@ -260,8 +260,8 @@ impl Tracing {
         let line = &mut lines[site];
         (line.count, line.bytes) = (line.count + 1, line.bytes + size);
         line.taken += Taken {
-            plainly: Fresh::of(plainly, size, is_array),
-            pooled: if on_huge { Fresh { small: 0, huge: fresh } } else { Fresh { small: fresh, huge: 0 } },
+            plainly: FreshBytes::of(plainly, size, is_array),
+            pooled: if on_huge { FreshBytes { small: 0, huge: fresh } } else { FreshBytes { small: fresh, huge: 0 } },
             cleared: if zeroed { plainly as f64 - fresh as f64 } else { 0.0 },
         };
         *(if is_array { &mut self.found.allocations } else { &mut self.found.buffers }) += 1;
@@ -276,8 +276,8 @@ impl Tracing {
         self.pool.give(block.size.saturating_sub(size), now);
         let fresh = self.pool.take(size.saturating_sub(block.size), now) as u64;
         self.line(block).taken += Taken {
-            plainly: Fresh { small: plainly as u64, huge: 0 }, // NumPy advises nothing where a block is resized
-            pooled: Fresh { small: 0, huge: fresh },
+            plainly: FreshBytes { small: plainly as u64, huge: 0 }, // NumPy advises nothing where a block is resized
+            pooled: FreshBytes { small: 0, huge: fresh },
             cleared: 0.0,
         };
         self.insert(address, Block { size, ..block });

@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 /// Bytes that were taken fresh from the system.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fresh {
+pub struct FreshBytes {
     /// On base pages.
     pub small: u64,
     /// On huge pages.
     pub huge: u64,
 }
 
-impl Fresh {
+impl FreshBytes {
     /// So many fresh bytes of a block. For large arrays NumPy asks for huge pages, which the block covers whole but for its
     /// ends; as it begins anywhere, these are one huge page in the mean.
     pub fn of(fresh: usize, size: usize, is_array: bool) -> Self {
@@ -52,7 +52,7 @@ impl Fresh {
     }
 }
 
-impl AddAssign for Fresh {
+impl AddAssign for FreshBytes {
     fn add_assign(&mut self, other: Self) {
         self.small += other.small;
         self.huge += other.huge;
@@ -63,9 +63,9 @@ impl AddAssign for Fresh {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Taken {
     /// What glibc would have taken fresh for them.
-    pub plainly: Fresh,
+    pub plainly: FreshBytes,
     /// What a pool takes fresh.
-    pub pooled: Fresh,
+    pub pooled: FreshBytes,
     /// Bytes that a pool has to clear, less those that glibc would have had to.
     pub cleared: f64,
 }
@@ -218,7 +218,7 @@ impl Price {
         Some(Self { small, huge, clear: clear / size as f64 })
     }
 
-    fn of(&self, fresh: Fresh, huge: f64) -> f64 {
+    fn of(&self, fresh: FreshBytes, huge: f64) -> f64 {
         fresh.small as f64 * self.small + fresh.huge as f64 * huge
     }
 
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn no_byte_is_lost_or_added_by_rounding() {
         let bytes = (1 << 53) + 3; // rounded up as a float
-        assert_eq!(Fresh::of(bytes, bytes, false).bytes(), bytes as u64);
-        assert_eq!(Fresh::of(bytes, bytes, true).bytes(), bytes as u64);
+        assert_eq!(FreshBytes::of(bytes, bytes, false).bytes(), bytes as u64);
+        assert_eq!(FreshBytes::of(bytes, bytes, true).bytes(), bytes as u64);
     }
 }

@@ -13,7 +13,7 @@
 
 use crate::adaptors::{SMALL_LIMIT, written_bytes};
 use crate::allocator::Request;
-use crate::gain::Fresh;
+use crate::gain::FreshBytes;
 use crate::os::{self, MemoryBound};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -55,19 +55,19 @@ pub fn raised_for(make_and_free: impl Fn(usize) -> usize) -> usize {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plainly {
     /// For blocks that it maps by themselves whatever was freed before, on memory that earlier blocks had written to.
-    pub mapped_again: Fresh,
+    pub mapped_again: FreshBytes,
     /// For the rest of such blocks, which the pool took fresh, too, or nobody uses: there are programs that do not.
-    pub mapped_first: Fresh,
+    pub mapped_first: FreshBytes,
     /// By how much its heap grows at most: if all that is free lies at the top, and is returned as soon as it may be; and blocks
     /// larger than all that were freed before, which it maps by themselves unless there is room for them.
-    pub heap: Fresh,
+    pub heap: FreshBytes,
     /// Bytes that it clears in its heap at most.
     pub cleared: u64,
 }
 
 impl Plainly {
     /// All of it.
-    pub fn all(self) -> Fresh {
+    pub fn all(self) -> FreshBytes {
         let mut all = self.heap;
         all += self.mapped_again;
         all += self.mapped_first;
@@ -88,7 +88,7 @@ impl Plainly {
     /// The same where nobody asked for huge pages.
     #[must_use]
     pub fn on_base_pages(self) -> Self {
-        let on_base = |fresh: Fresh| Fresh { small: fresh.bytes(), huge: 0 };
+        let on_base = |fresh: FreshBytes| FreshBytes { small: fresh.bytes(), huge: 0 };
         let [mapped_again, mapped_first, heap] = [self.mapped_again, self.mapped_first, self.heap].map(on_base);
         Self { mapped_again, mapped_first, heap, ..self }
     }
@@ -134,7 +134,7 @@ fn note(by: isize) -> usize {
 
 fn count([small, huge]: &[AtomicU64; 2], fresh: usize, size: usize, is_array: bool) {
     if fresh > 0 {
-        let fresh = Fresh::of(fresh, size, is_array);
+        let fresh = FreshBytes::of(fresh, size, is_array);
         small.fetch_add(fresh.small, Relaxed);
         huge.fetch_add(fresh.huge, Relaxed);
     }
@@ -182,7 +182,7 @@ pub fn resized(old: usize, new: usize) {
 
 /// What glibc would have taken fresh for all blocks so far.
 pub fn taken() -> Plainly {
-    let sum = |[small, huge]: &[AtomicU64; 2]| Fresh { small: small.load(Relaxed), huge: huge.load(Relaxed) };
+    let sum = |[small, huge]: &[AtomicU64; 2]| FreshBytes { small: small.load(Relaxed), huge: huge.load(Relaxed) };
     let [mapped_again, mapped_first, heap] = [&MAPPED_AGAIN, &MAPPED_FIRST, &HEAP_GREW].map(sum);
     Plainly { mapped_again, mapped_first, heap, cleared: CLEARED.load(Relaxed) }
 }

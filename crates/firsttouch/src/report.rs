@@ -2,7 +2,7 @@
 //! library and the start-up hook of Python programs fill in the figures; all words are here.
 
 use crate::error::AllocError;
-use crate::gain::{Fresh, Gain, Price, Range, Taken, Verdict};
+use crate::gain::{FreshBytes, Gain, Price, Range, Taken, Verdict};
 use crate::glibc::Plainly;
 use crate::json;
 use crate::os::Usage;
@@ -138,13 +138,13 @@ impl Report {
             self.describe_pool(pool, &mut rows);
         }
         if let Some((now, peak)) = self.resident {
-            rows.push(("resident", format!("at most {}, {} at the end", about(peak), about(now))));
+            rows.push(("resident", format!("at most {}, {} at the end", Bytes(peak), Bytes(now))));
         }
         let (returned, free) = self.c_library;
         if returned.max(free) >= WORTH_A_TRIM {
             rows.push((
                 "C library",
-                format!("{} returned; {} free in its heaps, between its blocks", about(returned), about(free)),
+                format!("{} returned; {} free in its heaps, between its blocks", Bytes(returned), Bytes(free)),
             ));
         }
         let avoided = match (gain.verdict, gain.faults) {
@@ -213,14 +213,14 @@ impl Report {
             0 => String::new(),
             huge => format!(" ({} on huge pages)", percent(huge as f64 / (small + huge) as f64)),
         };
-        let (fresh, reused) = (about((small + huge) as usize), about(pool.recycled_bytes as usize));
+        let (fresh, reused) = (Bytes((small + huge) as usize), Bytes(pool.recycled_bytes as usize));
         rows.push(("fresh memory", format!("at most {fresh}{on_huge}; {reused} reused")));
-        rows.push((name, format!("at most {} used, {} held", about(pool.peak_in_use), about(pool.peak_held))));
+        rows.push((name, format!("at most {} used, {} held", Bytes(pool.peak_in_use), Bytes(pool.peak_held))));
         if pool.refaulted_bytes as f64 > WORTH_KEEPING * pool.allocated_bytes as f64 {
             let keeps = if self.allocator.is_none() { "; decay=10 keeps it" } else { "" };
             rows.push((
                 "given back",
-                format!("{} too early (needed again){keeps}", about(pool.refaulted_bytes as usize)),
+                format!("{} too early (needed again){keeps}", Bytes(pool.refaulted_bytes as usize)),
             ));
         }
     }
@@ -240,7 +240,8 @@ impl Report {
             said.push(format!("{whose} have memory of their own and were not served; --all serves them{condition}"));
         }
         if gain.verdict == Verdict::Perhaps && !self.is_elsewhere() {
-            said.push("firsttouch compare measures whether anything was gained".to_owned());
+            let python = if self.python.is_some() { "firsttouch advise estimates it from a plain run, and " } else { "" };
+            said.push(format!("{python}firsttouch compare measures whether anything was gained"));
         }
         if self.is_elsewhere() {
             let used = seconds(self.used.children);
@@ -268,7 +269,7 @@ impl Report {
             return Gain::default();
         };
         let Plainly { mapped_again, mapped_first, cleared, .. } = self.plainly;
-        let pooled = Fresh { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
+        let pooled = FreshBytes { small: pool.first_touched_small_bytes, huge: pool.first_touched_huge_bytes };
         let part = |part: u64, of: u64| (part as f64 / (of as f64).max(1.0)).min(1.0);
         let mapped_first = mapped_first.times(part(pooled.bytes(), mapped_first.bytes()));
         let plainly = Plainly { mapped_first, ..self.plainly }.all();
@@ -295,13 +296,6 @@ impl Report {
 /// Whether an allocator tells fresh memory from recycled: custom ones do not.
 fn knows_fresh(pool: &Stats) -> bool {
     pool.first_touched_small_bytes + pool.first_touched_huge_bytes + pool.recycled_bytes > 0
-}
-
-/// A size as people write it: 4 GiB instead of the 4189436 KiB that they are exactly.
-fn about(size: usize) -> Bytes {
-    let unit = 1_usize << (size.max(1).ilog2() / 10 * 10);
-    let whole = size.saturating_add(unit / 2) / unit * unit;
-    Bytes(if whole.abs_diff(size) < unit / 200 { whole } else { size })
 }
 
 /// A duration with three significant digits: `1.25 s`, `12.3 ms`.
@@ -378,7 +372,7 @@ mod tests {
     use super::*;
 
     fn report(again: u64, heap: u64, recycled: u64) -> Report {
-        let [mapped_again, heap] = [again, heap].map(|small| Fresh { small, huge: 0 });
+        let [mapped_again, heap] = [again, heap].map(|small| FreshBytes { small, huge: 0 });
         let pool = Stats {
             allocations: 10,
             recycled: 9,
@@ -439,18 +433,11 @@ mod tests {
 
     #[test]
     fn a_process_of_no_time_has_figures() {
-        let huge = Fresh { small: 0, huge: (1 << 20) + 4096 }; // huge pages cost less than the pool's base pages
+        let huge = FreshBytes { small: 0, huge: (1 << 20) + 4096 }; // huge pages cost less than the pool's base pages
         let plainly = Plainly { mapped_again: huge, ..Plainly::default() };
         let report = Report { used: Usage::default(), plainly, ..report(0, 0, 9 << 20) };
         let json = report.json(report.gain());
         assert!(!json.contains("NaN") && !json.contains("inf"), "{json}");
-    }
-
-    #[test]
-    fn sizes_are_written_as_people_write_them() {
-        let written = |size| about(size).to_string();
-        assert_eq!([4_189_436 << 10, 0, 1023, 1 << 20].map(written), ["4 GiB", "0 bytes", "1023 bytes", "1 MiB"]);
-        assert_eq!(written((1 << 30) + (1 << 29)), "1.5 GiB");
     }
 
     #[test]

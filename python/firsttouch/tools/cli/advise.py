@@ -134,18 +134,11 @@ def read(file: str) -> Trace:
 
 def conclusion(trace: Trace, program: str) -> str:
     """Return the conclusion, and what limits it. A trace that is read from a file has no program."""
-    said, children = _judgement(trace, program), trace["children_seconds"]
-    if children > trace["processor"]:
-        said = (
-            "not known, as most of the work was done by child processes, which were not examined"
-            f" ({units.seconds(children)} beside {units.seconds(trace['processor'])} of processor time):"
-            " firsttouch compare measures them all"
-        )
-    elif children > _CHILDREN * trace["processor"]:
-        said += (
-            f"; its child processes, which took {children:.2g} s of processor time, were not examined:"
-            " firsttouch compare measures them all"
-        )
+    said, children, own = _judgement(trace, program), trace["children_seconds"], trace["processor"]
+    if children > _CHILDREN * own:
+        said = "what there is to gain is not known" if children > own else said
+        took = f"{units.seconds(children)} of processor time beside its own {units.seconds(own)}"
+        said += f"; child processes took {took} and were not examined: firsttouch compare measures them all"
     if why := trace["facts"].get("arrays_only"):
         said += f"; only arrays were traced, not bytes, lists and the like: {why}"
     return said
