@@ -166,11 +166,12 @@ pub fn allocated(address: usize, request: Request, is_array: bool) {
 /// than plainly.
 #[inline]
 pub fn freed(size: usize) {
-    if size <= MOST && size > FREED.load(Relaxed) {
-        FREED.fetch_max(size, Relaxed);
-    }
     if (LEAST..=MOST).contains(&size) {
         note(-(size as isize));
+    }
+    if size <= MOST && size > FREED.load(Relaxed) {
+        FREED.fetch_max(size, Relaxed);
+        HEAP.store(LIVE.load(Relaxed), Relaxed); // it was mapped by itself, and leaves no room
     }
 }
 
@@ -239,7 +240,7 @@ mod tests {
         assert!(small[2] <= 400 * KIB, "{small:?}"); // none
         temporaries(&[4096 * KIB]);
         let kept = taken_by(100, || temporaries(&[100 * KIB; 4]));
-        assert!(kept[2] <= 400 * KIB, "{kept:?}"); // none
+        assert!((300 * KIB..=400 * KIB).contains(&kept[2]), "{kept:?}"); // once: what was mapped leaves no room
         let again = taken_by(100, || temporaries(&[4096 * KIB]));
         assert!(again[2] <= 4096 * KIB, "{again:?}"); // none
         let two = taken_by(10, || temporaries(&[4096 * KIB; 2]));
