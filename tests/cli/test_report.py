@@ -36,14 +36,8 @@ def test_the_report_and_its_figures_agree_with_what_the_program_did(
     assert done.stdout == "3145728.0\n"
     said = done.stderr
     assert said.startswith("firsttouch, process ")
-    assert labels(said)[:6] == [
-        "time",
-        "large blocks",
-        "fresh memory",
-        "block memory",
-        "resident",
-        "page faults",
-    ]
+    rows = ["time", "large blocks", "fresh memory", "block memory", "resident", "page faults"]
+    assert labels(said)[:6] == rows
     assert "on recycled memory" in said
     assert "fresh memory   at most " in said  # touched or not
     assert "reused" in said

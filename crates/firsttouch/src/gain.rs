@@ -100,15 +100,6 @@ pub struct Range {
     pub high: f64,
 }
 
-/// What a plain run was seen to take.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    /// Seconds in the kernel.
-    pub kernel: f64,
-    /// Page faults.
-    pub faults: u64,
-}
-
 /// What a range is worth to a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
@@ -163,7 +154,7 @@ impl Gain {
         let bound = |seconds: f64| seconds.min(plainly(seconds));
         let (low, high) = (bound(saved.low - START - NOISE * all), bound(saved.high + NOISE * all));
         let seconds = Range { low, high };
-        let verdict = match seconds.middle() {
+        let verdict = match saved.middle() {
             little if little < NOTHING * all => Verdict::Nothing,
             _ if low > 0.0 => Verdict::Certain,
             _ => Verdict::Perhaps,
@@ -174,17 +165,15 @@ impl Gain {
 
 /// Below this share of the processor time there is nothing to gain.
 const NOTHING: f64 = 0.02;
-/// How many times as much as [`Price::measure`] finds huge pages cost where the processor's caches do not hold them: 0.075
-/// ms beside 0.025 for a MiB, measured. To clear other memory costs as much there.
-const COLD: f64 = 3.0;
-/// What a program saves at least and at most of what its memory costs: other parts of a program run faster on memory that is
-/// in the caches, and slower after faults. Tuned on 53 programs: of these, 45 saved what the range says by the fewest seconds
-/// of any run, and only 38 (72 %) by the median of interleaved pairs of runs.
-const PART: Range = Range { low: 0.7, high: 1.5 };
+/// What base pages cost a program, at least and at most, as a multiple of what [`Price::measure`] finds.
+const BASE: Range = Range { low: 0.75, high: 1.25 };
+/// The same of huge pages, and of memory that is cleared, as the processor's caches do not hold these in a program; but no more than
+/// base pages. Both were tuned on 41 programs: see docs/notes/076.
+const COLD: Range = Range { low: 3.0, high: 7.0 };
 /// What a pool takes itself at most: it has to be loaded, and to see NumPy's import.
 const START: f64 = 0.012;
 /// By this share of their processor time two equal runs differ.
-const NOISE: f64 = 0.02;
+const NOISE: f64 = 0.015;
 
 /// Larger huge pages are not filled to see what they cost: they are taken to cost what base pages do.
 const LARGEST: usize = 32 << 20;
@@ -218,40 +207,30 @@ impl Price {
         Some(Self { small, huge, clear: clear / size as f64 })
     }
 
-    fn of(&self, fresh: FreshBytes, huge: f64) -> f64 {
-        fresh.small as f64 * self.small + fresh.huge as f64 * huge
+    /// The seconds that the system takes for fresh memory, in a program whose memory the processor's caches hold.
+    pub fn of(&self, fresh: FreshBytes) -> f64 {
+        fresh.small as f64 * self.small + fresh.huge as f64 * self.huge
     }
 
-    fn difference(&self, taken: &Taken, huge: f64, clear: f64) -> f64 {
-        self.of(taken.plainly, huge) - self.of(taken.pooled, huge) - taken.cleared * clear
-    }
-
-    /// The seconds that the system takes plainly, on memory that the processor's caches hold.
-    pub fn plainly(&self, taken: &Taken) -> f64 {
-        self.of(taken.plainly, self.huge)
-    }
-
-    /// The seconds by which that is more than on a pool; less than zero where it is less.
-    pub fn saved(&self, taken: &Taken) -> f64 {
-        self.difference(taken, self.huge, self.clear)
-    }
-
-    /// The same in a program, which may have other memory in the caches. What it was `seen` to take plainly tells more of
-    /// that than what memory costs by itself; but processors share caches, and are not always as busy as then.
-    pub fn range(&self, taken: &Taken, seen: Option<Seen>) -> Range {
-        let saved = self.saved(taken);
-        let other = match seen {
-            Some(seen) => {
-                let rest = seen.faults.saturating_sub(taken.plainly.faults()) as f64;
-                let all = self.plainly(taken) + rest * os::page_size() as f64 * self.small;
-                if all > 0.0 { seen.kernel * saved / all } else { 0.0 }
-            }
-            None => self.difference(taken, COLD * self.huge, COLD * self.huge),
+    /// The seconds by which a program takes more plainly than on a pool; less than zero where it takes less.
+    pub fn saved(&self, taken: &Taken) -> Range {
+        let Taken { plainly, pooled, cleared } = *taken;
+        let at = |cost: Range, amount: f64| Range {
+            low: (cost.low * amount).min(cost.high * amount),
+            high: (cost.low * amount).max(cost.high * amount),
         };
-        let all = [PART.low * saved, PART.high * saved, PART.low * other, PART.high * other];
+        let cold = |hot: f64| Range { low: self.small.min(COLD.low * hot), high: self.small.min(COLD.high * hot) };
+        let base = |fresh: FreshBytes| self.small * fresh.small as f64;
+        let huge = |fresh: FreshBytes| at(cold(self.huge), fresh.huge as f64);
+        // Where memory is scattered, huge pages cost as much as base pages.
+        let unsure = pooled.huge.saturating_sub(plainly.huge);
+        let scattered = FreshBytes { small: pooled.small + unsure, huge: pooled.huge - unsure };
+        let cleared = at(cold(self.clear), cleared);
         Range {
-            low: all.into_iter().fold(f64::INFINITY, f64::min),
-            high: all.into_iter().fold(f64::NEG_INFINITY, f64::max),
+            low: at(BASE, base(plainly) - base(scattered)).low + huge(plainly).low
+                - huge(scattered).high
+                - cleared.high,
+            high: at(BASE, base(plainly) - base(pooled)).high + huge(plainly).high - huge(pooled).low - cleared.low,
         }
     }
 }

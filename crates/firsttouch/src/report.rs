@@ -240,7 +240,8 @@ impl Report {
             said.push(format!("{whose} have memory of their own and were not served; --all serves them{condition}"));
         }
         if gain.verdict == Verdict::Perhaps && !self.is_elsewhere() {
-            let python = if self.python.is_some() { "firsttouch advise estimates it from a plain run, and " } else { "" };
+            let python =
+                if self.python.is_some() { "firsttouch advise estimates it from a plain run, and " } else { "" };
             said.push(format!("{python}firsttouch compare measures whether anything was gained"));
         }
         if self.is_elsewhere() {
@@ -282,12 +283,12 @@ impl Report {
         }
         let Some(price) = Price::measure() else { return Gain::default() };
         // What glibc clears, a pool takes fresh, of which only that costs which is used: no more than the time in the kernel.
-        let used = self.used.kernel / price.plainly(&Taken { plainly: pooled, ..most }).max(f64::MIN_POSITIVE);
+        let used = self.used.kernel / price.of(pooled).max(f64::MIN_POSITIVE);
         let unused = part(cleared, pooled.bytes()) * (1.0 - used).max(0.0);
         let most = Taken { pooled: most.pooled.times(1.0 - unused), cleared: -(cleared as f64), ..most };
         // Only what is used again is certain: huge pages, on which a pool serves more, may cost as much where memory is scattered.
         let least = Taken { plainly: mapped_again, ..Taken::default() };
-        let saved = Range { low: price.range(&least, None).low, high: price.range(&most, None).high };
+        let saved = Range { low: price.saved(&least).low, high: price.saved(&most).high };
         let used = self.used.user + self.used.kernel;
         Gain::of(most.saved_faults(), saved, |seconds| used + seconds.max(0.0))
     }

@@ -3,7 +3,7 @@
 use crate::handlers::front;
 use crate::python::call_sites;
 use crate::report::used_since;
-use firsttouch::gain::{Gain, Price, Seen};
+use firsttouch::gain::{FreshBytes, Gain, Price, Taken};
 use firsttouch::json;
 use firsttouch::os::Usage;
 use firsttouch::report::count;
@@ -52,19 +52,17 @@ pub fn trace_end(
 /// to take allow it.
 fn as_json(found: &Trace, facts: &[(String, String)], used: &Usage, price: &Price) -> String {
     let seconds = |seconds: f64| format!("{seconds:.9}");
-    let seen = Seen { kernel: found.used.kernel, faults: found.used.minor_faults };
-    let touched = (seen.faults as f64 / (found.taken().plainly.faults() as f64).max(1.0)).min(1.0);
+    let plainly = found.taken().plainly.faults();
+    let touched = (found.used.minor_faults as f64 / (plainly as f64).max(1.0)).min(1.0);
     let all = found.taken().times(touched);
     let processor = used.user + used.kernel;
-    let saved = price.range(&all, Some(seen));
-    let gain = Gain::of(all.saved_faults(), saved, |_| processor);
-    let (alone, in_program) = (price.saved(&all), saved.middle());
-    let in_program = if alone > 0.0 { in_program / alone } else { 1.0 };
+    let gain = Gain::of(all.saved_faults(), price.saved(&all), |_| processor);
     let of_line = |(site, line): (usize, &Line)| {
         let (file, number, library) = call_sites::place(site as u64)
             .map_or_else(Default::default, |place| (place.file, place.line, place.library));
         let taken = line.taken.times(touched);
-        let cost = |alone: f64| seconds((in_program * alone).min(processor));
+        let plainly = Taken { pooled: FreshBytes::default(), cleared: 0.0, ..taken };
+        let middle = |taken| seconds(price.saved(taken).middle().min(processor));
         json::object([
             ("file", json::text(file)),
             ("line", number.to_string()),
@@ -72,8 +70,8 @@ fn as_json(found: &Trace, facts: &[(String, String)], used: &Usage, price: &Pric
             ("count", line.count.to_string()),
             ("bytes", line.bytes.to_string()),
             ("mean_lifetime", seconds(line.lived as f64 / 1e6 / line.count as f64)),
-            ("seconds", cost(price.plainly(&taken))),
-            ("avoidable", cost(price.saved(&taken))),
+            ("seconds", middle(&plainly)),
+            ("avoidable", middle(&taken)),
         ])
     };
     let lines = found.lines.iter().enumerate().filter(|(_, line)| line.count > 0);
