@@ -16,6 +16,8 @@ TEST = re.compile(r"^tests/|^fuzz/|/(tests?|benches)/|tests\.rs$")
 EXAMPLE = re.compile(r"/examples/")
 DOCUMENT = re.compile(r"\.(md|rst)$")
 GENERATED = re.compile(r"^docs/.*\.(svg|png|json|csv)$")
+#: Unit tests inside a file of `src`, which are no production.
+INSIDE = re.compile(rb"^#\[cfg\(test\)\]\n(?:#.*\n)*mod \w+ \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
 LARGE = ("ARCHITECTURE.md", "BENCHMARKS.md", "CONTRIBUTING.md", "Makefile")
 
 PARTS = ("the core", "firsttouch-c", "firsttouch-preload", "firsttouch-python", "firsttouch-trace", "julia", "python")
@@ -63,10 +65,15 @@ def rooms(name: str, text: bytes) -> Iterator[str]:
 def counted(files: Iterator[tuple[str, bytes]]) -> dict[str, Total]:
     """Return the totals of all rooms."""
     found: dict[str, Total] = {}
+
+    def add(room: str, text: bytes, count: int) -> None:
+        lines, number, size = found.get(room, (0, 0, 0))
+        found[room] = lines + text.count(b"\n"), number + count, size + len(text)
+
     for name, text in files:
         for room in rooms(name, text):
-            lines, number, size = found.get(room, (0, 0, 0))
-            found[room] = lines + text.count(b"\n"), number + 1, size + len(text)
+            add(room, INSIDE.sub(b"", text), 1)
+        add("tests", b"".join(INSIDE.findall(text)), 0)
     return found
 
 
