@@ -41,7 +41,7 @@ def in_thread(call: Callable[[], Any]) -> Any:
         return executor.submit(call).result()
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 60) -> bool:
+def wait_until(holds: Callable[[], bool], seconds: float = 120) -> bool:
     """Whether something comes true in time."""
     end = time.monotonic() + seconds
     while not holds():

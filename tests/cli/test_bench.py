@@ -44,9 +44,9 @@ def test_a_log_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capfd: pytest
 def test_ctrl_c_ends_it_with_one_line_and_leaves_no_worker(tmp_path: Path) -> None:
     words = ("bench", "triad", "--sizes", "64MiB")
     with running(*FIRSTTOUCH, *words, stderr=subprocess.PIPE, cwd=tmp_path) as process:
-        wait_until(lambda: len(working(tmp_path)) > 1 or process.poll() is not None, 60)
+        wait_until(lambda: len(working(tmp_path)) > 1 or process.poll() is not None)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said == "firsttouch: bench: interrupted in triad; no file is written\n"
-    assert wait_until(lambda: not working(tmp_path), 20)  # the kernel ends a worker that was just being started
+    assert wait_until(lambda: not working(tmp_path))  # the kernel ends a worker that was just being started

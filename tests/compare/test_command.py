@@ -133,7 +133,7 @@ def test_an_interruption_ends_the_program_and_leaves_a_line(tmp_path: Path, numb
     # Under nohup it would be ignored.
     default = lambda: signal.signal(number, signal.SIG_DFL)  # noqa: E731
     with running(*FIRSTTOUCH, "compare", "-c", code, preexec_fn=default, **options) as begun:
-        assert wait_until((tmp_path / "begun").exists, 60)
+        assert wait_until((tmp_path / "begun").exists)
         begun.send_signal(number)
         out, error = begun.communicate(timeout=60)
     assert (begun.returncode, out) == (130, "")

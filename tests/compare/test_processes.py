@@ -27,7 +27,7 @@ def run(folder: Path, *command: str) -> Run:
 def test_time_memory_and_faults_are_the_programs_own(tmp_path: Path) -> None:
     kept = np.ones(20_000_000)  # this process is large, and must not be mistaken for the program
     found = run(tmp_path, sys.executable, "-S", "-c", "import time; time.sleep(0.2)")
-    assert 0.2 <= found.wall < 20
+    assert found.wall >= 0.2
     assert found.user + found.system < found.wall
     assert 0 < found.peak_bytes < 40 << 20 < kept.nbytes
     larger = run(tmp_path, sys.executable, "-S", "-c", "x = b'1' * (100 << 20)")
@@ -86,7 +86,7 @@ def begun(folder: Path, words: list[str], ignored: signal.Signals | None = None)
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "preexec_fn": settle}
     with running(sys.executable, *words, cwd=folder, **options) as process:
         try:
-            assert wait_until(lambda: (folder / "begun").exists() or process.poll() is not None, 60)
+            assert wait_until(lambda: (folder / "begun").exists() or process.poll() is not None)
             assert (folder / "begun").exists(), process.communicate()[0]
             yield process
         finally:
@@ -107,7 +107,7 @@ def test_nothing_outlives_the_command(tmp_path: Path, what: str, number: signal.
     with begun(tmp_path, COMMANDS[what]) as process:
         process.send_signal(number)
         process.communicate(timeout=60)
-        assert wait_until(lambda: not working(tmp_path), 60)
+        assert wait_until(lambda: not working(tmp_path))
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT], ids=["nohup", "a shell's background job"])
@@ -117,7 +117,7 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path, number: signal.Signal
         assert not wait_until(lambda: process.poll() is not None, 0.5)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
-        assert wait_until(lambda: not working(tmp_path), 60)
+        assert wait_until(lambda: not working(tmp_path))
 
 
 def test_when_the_process_between_is_killed(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_when_the_process_between_is_killed(tmp_path: Path) -> None:
         for child in children:
             os.kill(int(child), signal.SIGKILL)
         assert "the process that starts it was killed" in process.communicate(timeout=60)[0]
-        assert wait_until(lambda: not working(tmp_path), 60)
+        assert wait_until(lambda: not working(tmp_path))
 
 
 def test_what_a_program_leaves_behind_ends_with_it(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import os
 import signal
-import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import dask.config
 
 import firsttouch as ft
 from firsttouch.dask import ArrayMemory
-from tests.dask.work import MIB, cluster, everywhere, leave_idle
+from tests.dask.work import MIB, cluster, everywhere, held_up, leave_idle
 from tests.probe import wait_until
 
 POOL = repr(ft.pool())
@@ -42,29 +42,25 @@ def test_workers_that_join_are_served_and_so_are_those_that_restart(client: Any)
     before = set(client.run(os.getpid).values())
     os.kill(min(before), signal.SIGKILL)
 
-    def restarted() -> bool:
+    def is_replaced() -> bool:
         now = set(client.run(os.getpid, on_error="ignore").values())
-        return len(now - before) == 1 and len(now) == 2
+        return len(now) == 2 and len(now - before) == 1
 
-    assert wait_until(restarted)
+    assert wait_until(is_replaced)
     assert set(everywhere(client)) == {POOL}
     client.cluster.scale(1)
     assert wait_until(lambda: len(client.scheduler_info()["workers"]) == 1)
 
 
-def test_a_worker_killed_in_the_middle_loses_no_result(client: Any) -> None:
+def test_a_worker_killed_in_the_middle_loses_no_result(client: Any, tmp_path: Path) -> None:
     da = pytest.importorskip("dask.array")
     client.register_plugin(ArrayMemory())
     x = da.ones((4000, 4000), chunks=(500, 500))
-    future = client.compute((x * 3 + x).map_blocks(slowly).sum())
+    future = client.compute((x * 3 + x).map_blocks(held_up, until=tmp_path / "go").sum())
     assert wait_until(lambda: any(client.processing().values()))
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
-    assert future.result(timeout=60) == 4.0 * 16_000_000
-
-
-def slowly(block: np.ndarray) -> np.ndarray:
-    time.sleep(0.01)
-    return block
+    (tmp_path / "go").touch()
+    assert future.result() == 4.0 * 16_000_000
 
 
 def test_trim_and_stats_are_about_what_serves(client: Any) -> None:

@@ -29,7 +29,7 @@ entered, done = threading.Event(), threading.Event()
 
 def wait():
     entered.set()
-    done.wait(30)
+    done.wait()
 
 @njit(nogil=True)
 def slow(buf):
@@ -51,7 +51,7 @@ def test_a_second_thread_and_a_child_forked_while_another_runs_on_the_buffer() -
         fill(ft.ScratchBuffer(), 3)
         first = threading.Thread(target=lambda: results.append(int(slow(buffer))))
         first.start()
-        entered.wait(30)
+        entered.wait()
         second = int(fill(buffer, 5))  # each call has chunks of its own
         child = os.fork()
         if not child:

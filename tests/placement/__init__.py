@@ -1,10 +1,15 @@
 """Where arrays are placed, and what the receipts say."""
 
+import ctypes
 import re
+from mmap import PAGESIZE
+from pathlib import Path
 
 import numpy as np
 
 import firsttouch as ft
+
+_C = ctypes.CDLL(None)
 
 
 def granted(array: np.ndarray) -> ft.placement.Receipt:
@@ -15,15 +20,17 @@ def granted(array: np.ndarray) -> ft.placement.Receipt:
 
 
 def there(array: np.ndarray) -> int:
-    """Bytes of an array's whole pages that are resident."""
-    start = array.ctypes.data
-    total = 0
-    with open("/proc/self/smaps") as file:
-        inside = False
-        for line in file:
-            if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
-                low, high = (int(part, 16) for part in found.groups())
-                inside = low < start + array.nbytes and start < high
-            elif inside and line.startswith("Rss:"):
-                total += int(line.split()[1]) * 1024
-    return total
+    """Bytes of an array's pages that are resident.
+
+    Without core dumps they are a mapping of their own for a moment, of which the kernel tells that; it may have merged
+    theirs with a neighbour's.
+    """
+    start = array.ctypes.data // PAGESIZE * PAGESIZE
+    end = -(-(array.ctypes.data + array.nbytes) // PAGESIZE) * PAGESIZE
+    pages = ctypes.c_void_p(start), ctypes.c_size_t(end - start)
+    assert _C.madvise(*pages, 16) == 0  # MADV_DONTDUMP
+    smaps = Path("/proc/self/smaps").read_text()
+    assert _C.madvise(*pages, 17) == 0  # MADV_DODUMP
+    found = re.search(rf"^{start:x}-{end:x} .*?^Rss: +(\d+) kB", smaps, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return int(found[1]) * 1024

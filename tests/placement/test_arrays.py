@@ -51,9 +51,8 @@ def test_views_are_touched_from_their_first_to_their_last_byte() -> None:
 def test_read_only_arrays_are_read() -> None:
     array = lazy(4 * MIB)
     array.flags.writeable = False
-    before = there(array)  # of the mapping, which may be larger than the array
     ft.touch(array)
-    assert there(array) - before < MIB  # the kernel's page of zeros
+    assert there(array) < MIB  # the kernel's page of zeros
 
 
 def test_others_may_write_meanwhile() -> None:

@@ -93,8 +93,8 @@ def test_a_crash_stops_the_run_where_asked(tmp_path: Path) -> None:
 
 def test_time_limits(tmp_path: Path) -> None:
     pytest.importorskip("pytest_timeout")
-    suite(tmp_path, test_slow="import time\ndef test_slow():\n time.sleep(60)\ndef test_next(): ...")
-    ended = pytest_run(tmp_path, "--firsttouch=guarded", "--timeout=2")
+    slow = "import time\n@pytest.mark.timeout(2)\ndef test_slow():\n time.sleep(600)\ndef test_next(): ..."
+    ended = pytest_run(suite(tmp_path, test_slow=slow), "--firsttouch=guarded")
     assert ended.failed == {"test_slow"}
     assert "Timeout" in ended.messages["test_slow"]
     assert "in test_slow" in ended.messages["test_slow"], "where it hung"

@@ -50,7 +50,7 @@ def test_programs_that_close_their_streams_are_reported_on(bench: Bench) -> None
 @pytest.mark.parametrize(("how", "status"), [("now", 3), ("signal", 4), ("children", 6)])
 def test_programs_that_end_by_exit_with_an_underscore_are_reported_on(bench: Bench, how: str, status: int) -> None:
     for _ in range(5 if how == "signal" else 1):
-        done = run(bench.compiled("leaving"), how, timeout=30)
+        done = run(bench.compiled("leaving"), how)
         assert done.returncode == status
         assert done.stdout == ("not flushed" if how == "children" else "")
         # What a signal interrupted may hold a lock for ever: then the program ends without a report, but it ends.
@@ -61,21 +61,21 @@ def test_programs_that_end_by_exit_with_an_underscore_are_reported_on(bench: Ben
 
 def test_programs_that_exit_in_a_handler_end(bench: Bench) -> None:
     for _ in range(12):
-        done = run(bench.compiled("leaving"), "exit", timeout=30)
+        done = run(bench.compiled("leaving"), "exit")
         assert (done.returncode, done.stdout) == (7, "not flushed")
         assert done.stderr.count("large blocks   ") <= 1
 
 
 def test_threads_that_end_the_program_together_report_once(bench: Bench) -> None:
     for _ in range(16):
-        done = run(bench.compiled("leaving"), "together", timeout=30)
+        done = run(bench.compiled("leaving"), "together")
         assert (done.returncode, done.stderr.count("large blocks   ")) == (9, 1)
 
 
 def test_a_thread_that_waits_for_input_delays_no_report(bench: Bench) -> None:
     """It holds the lock of standard input."""
     silent, speaking = os.pipe()
-    done = run("--json", "-", bench.compiled("leaving"), "waiting", stdin=silent, timeout=30)
+    done = run("--json", "-", bench.compiled("leaving"), "waiting", stdin=silent)
     os.close(silent)
     os.close(speaking)
     assert (done.returncode, done.stdout.startswith("not flushed{")) == (10, True)

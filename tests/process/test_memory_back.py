@@ -15,9 +15,9 @@ pytestmark = [
     pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="CPython has its objects in mimalloc"),
 ]
 
-#: Small objects that are dropped but for a few, which hold the heap's end; and what is resident after a while.
+#: Small objects that are dropped but for a few, which hold the heap's end; and whether it is so little soon.
 PROLOGUE = """
-import json, time
+import json
 import numpy as np
 import firsttouch as ft
 from tests import probe
@@ -26,11 +26,8 @@ def fill():
     kept = [str(number) * 100 for number in range(200_000)]
     return kept[::1000], kept
 
-def resident_after(bound, seconds):
-    deadline = time.monotonic() + seconds
-    while probe.rss() > bound and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return probe.rss()
+def falls_to(bound):
+    return probe.wait_until(lambda: probe.rss() <= bound)
 """
 
 
@@ -47,7 +44,7 @@ def test_it_goes_after_a_fork(tmp_path: Path) -> None:
         most = start + (probe.rss() - start) // 3
         del all
         child = os.fork()
-        assert resident_after(most, 30) <= most
+        assert falls_to(most)
         if child:
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         """)
@@ -75,7 +72,7 @@ def work():
     few, all = fill()
     full = probe.rss() - start
     del all
-    return resident_after(start + full // 3, 30) <= start + full // 3
+    return falls_to(start + full // 3)
 
 if __name__ == "__main__":
     assert through(sys.argv[1], work)
@@ -171,7 +168,7 @@ def test_what_arrow_keeps_goes_under_run(tmp_path: Path) -> None:
 
         start = work(10)
         full = work(1_000_000) - start
-        assert resident_after(start + full // 3, 30) <= start + full // 3
+        assert falls_to(start + full // 3)
         """)
     )
     quiet(execute(sys.executable, "-m", "firsttouch", "run", "-q", str(script)))

@@ -19,7 +19,7 @@ static void *cancelled(void *unused) {
 }
 
 int main(void) {
-    alarm(60);
+    alarm(120);
     USED(memset(malloc(8 * MIB), 1, 8 * MIB)); /* enough for the pool's thread, once there is another one */
     for (int i = 0; i < 200; i++) {
         void *block = malloc(3 * MIB);

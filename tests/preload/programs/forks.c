@@ -52,7 +52,7 @@ int main(void) {
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            alarm(20);
+            alarm(120);
             CHECK(all_are(mine, MIB, 1));
             use();
             free(mine);

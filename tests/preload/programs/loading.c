@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 int main(void) {
-    alarm(20);
+    alarm(120);
     CHECK(dlopen("./plugin-shared-fPIC", RTLD_NOW));
     CHECK(dlopen("./missing.so", RTLD_NOW) == NULL);
     char *block = realloc(malloc(100), MIB);

@@ -70,7 +70,7 @@ static void *work(void *seed) {
 }
 
 static void in_child(unsigned seed) {
-    alarm(60);
+    alarm(120);
     for (int i = 0; i < SLOTS; i++) pthread_mutex_init(&locks[i], NULL);
     for (int i = 0; i < SLOTS; i++) {
         free(slots[i].at);
