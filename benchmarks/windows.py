@@ -21,7 +21,11 @@ from firsttouch.tools.bench.zeros import EAGER, LAZY, MAKERS
 from firsttouch.tools.measuring import machine
 
 if sys.platform == "win32":
-    from firsttouch.tools.measuring.jobs import resident
+    from firsttouch.tools.measuring import jobs
+
+    def resident() -> int:
+        """Return the bytes of this process's working set."""
+        return int(jobs._memory(jobs._kernel.GetCurrentProcess()).resident)
 else:
     from benchmarks.process_memory import resident
 

@@ -41,7 +41,6 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["bench", "triad", "--sizes", "lots"], '"lots" is not a size'),
     # Allocators.
     (["run", "--allocator", "mimaloc", "script.py"], "no allocator 'mimaloc' (did you mean mimalloc?)"),
-    (["run", "--allocator", "tcmalloc", "script.py"], "firsttouch compare --all preloads it, where it is installed"),
     (["run", "--allocator", "pages(huge=tph)", "script.py"], "(did you mean thp?)"),
     (["run", "--allocator", "", "script.py"], "the allocator expression is empty"),
     (["run", "--allocator", "numpy_default", "script.py"], "install() cannot take numpy_default()"),

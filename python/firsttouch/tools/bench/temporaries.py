@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from firsttouch._internal import units
+from firsttouch.tools import preload
 from firsttouch.tools.bench.common import KIB, MIB, Replies, Section, Settings, faults, name
-from firsttouch.tools.measuring.contenders import DEFAULT, HAS_GLIBC, POOL, TUNED_GLIBC
+from firsttouch.tools.measuring.contenders import DEFAULT, POOL, TUNED_GLIBC
 from firsttouch.tools.measuring.processes import ask
 from firsttouch.tools.measuring.statistics import Estimate, estimate
 
@@ -79,7 +80,7 @@ def mean(cells: list[Replies]) -> Estimate:
 def run(settings: Settings) -> Section:
     """Measure every expression under every allocator at every size."""
     section = Section("Expressions with temporaries, compared with out= on warm memory")
-    everyone = [DEFAULT, POOL, *([TUNED_GLIBC] if HAS_GLIBC else [])]
+    everyone = [DEFAULT, POOL, *([TUNED_GLIBC] if preload.GLIBC else [])]
     sizes, names = settings.chosen(SIZES, QUICK, ARRAYS), [who.name for who in everyone]
     cells = {
         (each, name(size), who.name): partial(ask, who, measure, ARRAYS * size, expression=each, nbytes=size)

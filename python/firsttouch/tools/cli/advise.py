@@ -59,7 +59,7 @@ _SHOWN = 10
 
 def main(words: Sequence[str]) -> int:
     """Trace the program and print the advice, or that of a trace. Returns the program's exit status."""
-    given, found = program.parse(_parser(), words, output.WITH_VALUE)
+    given, found = program.parse(_parser(), words)
     if sys.platform == "win32":
         estimate = "what pooled memory saves is estimated for glibc, which Windows does not have"
         raise BadUsageError(f"advise: {estimate}; firsttouch compare measures it")

@@ -11,7 +11,6 @@ import tempfile
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from _firsttouch_start import speak
 from firsttouch.tools.cli import output, program
@@ -44,7 +43,7 @@ the program.
 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked beforehand, compare, and show the outcome."""
-    given, found = program.parse(_parser(), words, ("--runs", "--allocator", *output.WITH_VALUE))
+    given, found = program.parse(_parser(), words)
     out = output.checked(given, "compare", "numpy", "rich")
     for expression in given.allocator:
         program.checked(expression, "compare")
@@ -52,7 +51,7 @@ def main(words: Sequence[str]) -> int:
     command = program.python(found, "compare") if is_python else list(found.words)
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _interrupt)
+            signal.signal(number, signal.default_int_handler)
 
     from firsttouch.tools import verdict
     from firsttouch.tools.comparison import FailedError, Trial, compare
@@ -114,7 +113,3 @@ def _runs(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 10_000:
         raise argparse.ArgumentTypeError(f"takes a number from 1 to 10000, not {text!r}")
     return int(text)
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt

@@ -67,22 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _silence()
         return 1
     except OSError as error:
-        what = error.filename or ("cannot write to standard output" if _is_stuck() else words[0])
-        speak.line(f"{what}: {speak.reason(error)}")
+        speak.line(f"{error.filename or words[0]}: {speak.reason(error)}")
         _silence()
         return 1
     except KeyboardInterrupt as interrupt:
         speak.line(f"{words[0]}: {str(interrupt) or 'interrupted'}")
         return 130
-
-
-def _is_stuck() -> bool:
-    """Return whether standard output holds something that cannot be written."""
-    try:
-        print(end="", flush=True)
-    except OSError:
-        return True
-    return False
 
 
 def _silence() -> None:

@@ -60,10 +60,6 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
-#: The options with a value, for `program.split`.
-WITH_VALUE = ("--json", "--html", "--plot")
-
-
 @dataclass(frozen=True)
 class Output:
     """Where the outcome goes: absolute names of files; `json` may be - for standard output."""

@@ -79,8 +79,9 @@ def split(words: Sequence[str], with_value: Sequence[str]) -> tuple[list[str], P
     return own, Program(rest, find(rest[0])) if rest else None
 
 
-def parse(parser: Parser, words: Sequence[str], with_value: Sequence[str]) -> tuple[argparse.Namespace, Program]:
+def parse(parser: Parser, words: Sequence[str]) -> tuple[argparse.Namespace, Program]:
     """Parse the options of firsttouch, and split off the program, which is required."""
+    with_value = [name for action in parser._actions if action.nargs != 0 for name in action.option_strings]
     own, found = split(words, with_value)
     given = parser.parse(own)
     if found is None:
@@ -302,14 +303,7 @@ def checked(expression: str, of: str) -> str:
         _firsttouch.install(allocator)  # only this shows whether it can serve the whole process
         _firsttouch.uninstall()
     except (ValueError, TypeError, MemoryError, _firsttouch.UnsupportedError) as error:
-        from firsttouch.tools.measuring.contenders import LIBRARIES
-
-        hint = (
-            "; firsttouch compare --all preloads it, where it is installed"
-            if expression.removesuffix("()") in LIBRARIES
-            else ""
-        )
-        raise BadUsageError(f"{of}: --allocator: {error}{hint}") from None
+        raise BadUsageError(f"{of}: --allocator: {error}") from None
     except ImportError:
         pass  # NumPy is not installed, and the program may not need it
     return expression

@@ -87,7 +87,7 @@ def main(words: Sequence[str]) -> int:
     own, found = program.split(words, _WITH_VALUE)
     given = _parsed(own)
     if given is None or found is None:
-        named, found = program.parse(_parser(), words, _WITH_VALUE)
+        named, found = program.parse(_parser(), words)
         given = {name: value for name, value in vars(named).items() if value not in (None, False)}
     _add_usual(given, found)
     settings = {name: check(given[name]) for name, check in _CHECKS.items() if name in given}

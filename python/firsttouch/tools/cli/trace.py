@@ -28,12 +28,10 @@ not its children. Arrays created under firsttouch.use(), in scratch scopes or by
 the constructors of firsttouch have handlers of their own and are not traced.
 """
 
-_DEFAULT = "trace.ft"
-
 
 def main(words: Sequence[str]) -> int:
     """Check what can be checked, then become the program."""
-    given, found = program.parse(_parser(), words, ("-o", "--output"))
+    given, found = program.parse(_parser(), words)
     settings = {"trace": files.checked("trace", "-o", given.output), "quiet": given.quiet}
     program.start(program.python(found, "trace"), settings)
 
@@ -44,8 +42,8 @@ def _parser() -> Parser:
         "-o",
         "--output",
         metavar="FILE",
-        default=_DEFAULT,
-        help=f"file for the trace (default: {_DEFAULT})",
+        default="trace.ft",
+        help="file for the trace (default: %(default)s)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing about the file")
     return parser

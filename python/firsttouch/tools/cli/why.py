@@ -55,7 +55,7 @@ _AT_LEAST = 1.0
 
 def main(words: Sequence[str]) -> int:
     """Look at a process, or run a program and look at it; returns the program's exit status."""
-    given, found = program.parse(_parser(), words, ("--watch", *output.WITH_VALUE))
+    given, found = program.parse(_parser(), words)
     if sys.platform != "linux":
         raise BadUsageError("why: it reads what memory is for from Linux's /proc, which this system does not have")
     out = output.checked(given, "why", "numpy", "rich")

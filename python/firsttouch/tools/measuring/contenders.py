@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shlex
 import sys
 from collections.abc import Sequence
@@ -13,15 +12,11 @@ from pathlib import Path
 
 from firsttouch.tools import preload
 
-_LIBC, _VERSION = platform.libc_ver()
-HAS_GLIBC = _LIBC == "glibc"
-#: Before 2.35, glibc ignores a threshold for mappings above 32 MiB, and keeps its 128 KiB.
-_IS_OLD = HAS_GLIBC and [int(part) for part in _VERSION.split(".") if part.isdecimal()] < [2, 35]
-
-# Raised so far that glibc neither maps nor trims anything that an experiment requests.
+# Raised so far that glibc neither maps nor trims anything that an experiment requests. Before 2.35 it ignores a
+# threshold for mappings above 32 MiB, and keeps its 128 KiB.
 TUNED = {
     "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20 if _IS_OLD else 4 << 30),
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20 if preload.GLIBC < [2, 35] else 4 << 30),
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 
@@ -97,12 +92,13 @@ def chosen(
     peers, absent = preloaded() if everything else ([], [])
     named = dict.fromkeys([*(_MORE if everything else ()), *expressions])
     served = [Contender(expression, install=expression) for expression in named if expression != POOL.name]
-    mallocs = [PRELOADED, TUNED_GLIBC, HUGE_GLIBC] if any_program or everything else [TUNED_GLIBC]
-    if not HAS_GLIBC:
-        mallocs = [PRELOADED] if any_program or everything else []
-    if PRELOADED in mallocs and preload.missing():
-        mallocs.remove(PRELOADED)
-        absent = [*absent, os.path.basename(preload.FILE)]
+    mallocs = [TUNED_GLIBC] if preload.GLIBC else []
+    if any_program or everything:
+        mallocs += [HUGE_GLIBC] if preload.GLIBC else []
+        if preload.missing():
+            absent = [*absent, os.path.basename(preload.FILE)]
+        else:
+            mallocs.insert(0, PRELOADED)
     libraries = [Contender(f"{peer.name} preloaded", peer.environment) for peer in peers]
     arrays = [] if any_program and PRELOADED in mallocs else [POOL]
     return [DEFAULT, AGAIN, *arrays, *served, *mallocs, *libraries], absent

@@ -72,11 +72,6 @@ def _memory(process: int | None) -> _Memory:
     return found
 
 
-def resident() -> int:
-    """Return the bytes of this process's working set."""
-    return int(_memory(_kernel.GetCurrentProcess()).resident)
-
-
 def faults() -> int:
     """Return the page faults of this process so far, of whatever kind."""
     return int(_memory(_kernel.GetCurrentProcess()).faults)
