@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,21 +20,6 @@ raise SystemExit
 """
 
 
-@pytest.fixture
-def planted(write: Write, firsttouch: Start, tmp_path: Path) -> Callable[[], None]:
-    """A trace, and modules that note that they ran; the function says that none did."""
-    done = firsttouch("trace", "-q", "-o", "one.ft", "-c", "import numpy as np; np.ones(30000)", before=("-P",))
-    assert done.returncode == 0, done.stderr
-    for name in NAMES:
-        write(f"{name}.py", PLANTED)
-
-    def none_ran() -> None:
-        ran = tmp_path / "ran"
-        assert not ran.exists(), ran.read_text()
-
-    return none_ran
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -47,10 +31,14 @@ def planted(write: Write, firsttouch: Start, tmp_path: Path) -> Callable[[], Non
     ids=lambda words: words[0],
 )
 def test_modules_of_the_current_folder_are_not_run(
-    planted: Callable[[], None], firsttouch: Start, words: list[str]
+    firsttouch: Start, write: Write, tmp_path: Path, words: list[str]
 ) -> None:
+    trace = firsttouch("trace", "-q", "-o", "one.ft", "-c", "import numpy as np; np.ones(30000)", before=("-P",))
+    assert trace.returncode == 0, trace.stderr
+    for name in NAMES:
+        write(f"{name}.py", PLANTED)
     done = firsttouch(*words, before=("-P",))
-    planted()
+    assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
     assert done.returncode == 0, done.stderr
 
 

@@ -44,12 +44,6 @@ def test_what_they_load(file: str) -> None:
     assert new - ours <= {"atexit", "_interpreters", "_xxsubinterpreters"}
 
 
-def test_plain_interpreter_does_not_know_us(python: Start) -> None:
-    done = python("-c", "import sys; print([name for name in sys.modules if 'firsttouch' in name])")
-    entered = ["_firsttouch_start"] if sys.version_info >= (3, 15) else []  # a .start file is always called
-    assert (done.stdout, done.stderr) == (f"{entered}\n", "")
-
-
 def test_program_without_numpy_never_imports_it(firsttouch: Start, write: Write) -> None:
     """Not even for the report, which comes after this."""
     early = write("early/sitecustomize.py", "import atexit, sys\n").parent

@@ -21,14 +21,6 @@ assert text.sum() == 59_999 * 30_000
 """
 
 
-TWICE = "ft.install()\n" + ARRAYS + "del a, array; ft.uninstall()\n" + ARRAYS
-
-
-@pytest.mark.quick
-def test_pythons_own_checks() -> None:
-    assert run(TWICE, "-X", "dev", "-W", "error", "-bb") == ""
-
-
 ALLOCATORS = ["malloc", "debug", "malloc_debug", "pymalloc_debug"]
 if sysconfig.get_config_var("Py_GIL_DISABLED"):
     ALLOCATORS = ["debug", "mimalloc_debug"]  # objects have to lie in mimalloc
@@ -36,18 +28,25 @@ if sysconfig.get_config_var("Py_GIL_DISABLED"):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("allocator", ALLOCATORS)
-def test_pythons_debug_allocators(allocator: str) -> None:
-    assert run(TWICE, env={"PYTHONMALLOC": allocator}) == ""
+def test_pythons_own_checks(allocator: str) -> None:
+    twice = f"ft.install(){ARRAYS}del a, array; ft.uninstall(){ARRAYS}"
+    assert run(twice, "-X", "dev", "-W", "error", "-bb", env={"PYTHONMALLOC": allocator}) == ""
+
+
+TRACED = """
+import json, tracemalloc
+import numpy as np
+import firsttouch as ft
+def traced():
+    mine = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
+    return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(mine).traces)
+"""
 
 
 @pytest.mark.quick
 def test_tracemalloc_counts_arrays_as_ever() -> None:
     """NumPy itself tells it of every array, whoever serves it."""
-    for_each = ask("""
-        import contextlib, json, tracemalloc
-        def traced():
-            mine = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
-            return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(mine).traces)
+    program = """
         def course():
             tracemalloc.start()
             found = [traced()]
@@ -68,25 +67,22 @@ def test_tracemalloc_counts_arrays_as_ever() -> None:
         ft.install()
         courses.append(course())
         print(json.dumps(courses))
-    """)
+        """
     first, grown = 100 + 50_000 + (5 << 20), 100 + 150_000 + (5 << 20)
-    assert for_each == [[0, first, grown, grown + (3 << 20), 0]] * 4
+    assert ask(program, prologue=TRACED) == [[0, first, grown, grown + (3 << 20), 0]] * 4
 
 
 def test_tracemalloc_counts_what_buffers_give() -> None:
-    run("""
-        import tracemalloc
+    program = """
         tracemalloc.start()
-        def traced():
-            mine = [tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)]
-            return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(mine).traces)
         buffer = ft.ScratchBuffer()
         with ft.scratch(buffer) as s:
             views = buffer.empty(10_000, "u1"), s.empty(5_000, "u1")
         assert traced() == 15_000, traced()
         del views
         assert traced() == 0, traced()
-    """)
+        """
+    run(program, prologue=TRACED)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("memray") is None, reason="memray is not installed")

@@ -1,27 +1,20 @@
 """`firsttouch compare`, started as a user would, in an empty directory."""
 
+import functools
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cli.conftest import FIRSTTOUCH, Write, write
-from tests.programs import Finished, execute
+from tests.cli.conftest import Start, Write, firsttouch, python, write
 
-__all__ = ["Write", "write"]
+__all__ = ["Write", "firsttouch", "python", "write"]
 
-Compare = Callable[..., Finished]
+Compare = Start
 
 
 @pytest.fixture
-def compare(tmp_path: Path) -> Compare:
+def compare(firsttouch: Start) -> Compare:
     pytest.importorskip("rich", reason="firsttouch compare prints by rich")
-
-    def run(*words: object, **options: Any) -> Finished:
-        # Modules compiled anew in every run would be counted as time of the program.
-        settings: dict[str, Any] = {"stdin": subprocess.DEVNULL, "timeout": 200, "env": {"PYTHONDONTWRITEBYTECODE": ""}}
-        return execute(*FIRSTTOUCH, "compare", *words, cwd=tmp_path, **settings | options)
-
-    return run
+    # Modules compiled anew in every run would be counted as time of the program.
+    compiled = {"PYTHONDONTWRITEBYTECODE": ""}
+    return functools.partial(firsttouch, "compare", stdin=subprocess.DEVNULL, env=compiled)

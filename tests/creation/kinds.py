@@ -7,17 +7,7 @@ import numpy as np
 
 import firsttouch as ft
 
-FUNCTIONS = [
-    "array",
-    "empty",
-    "empty_like",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "zeros",
-    "zeros_like",
-]
+FUNCTIONS = sorted(ft.arrays.__all__)
 
 ALLOCATORS: dict[str, Callable[[], ft.Allocator]] = {
     "pool": ft.pool,

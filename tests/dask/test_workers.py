@@ -56,7 +56,7 @@ def test_a_worker_killed_in_the_middle_loses_no_result(client: Any, tmp_path: Pa
     da = pytest.importorskip("dask.array")
     client.register_plugin(ArrayMemory())
     x = da.ones((4000, 4000), chunks=(500, 500))
-    future = client.compute((x * 3 + x).map_blocks(held_up, until=tmp_path / "go").sum())
+    future = client.compute((x * 3 + x).map_blocks(held_up, dtype=float, until=tmp_path / "go").sum())
     assert wait_until(lambda: any(client.processing().values()))
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
     (tmp_path / "go").touch()

@@ -33,8 +33,6 @@ def test_what_a_text_makes(text: str, shown: str) -> None:
         ("pool(max_idle=-1)", ValueError, "max_idle=-1: give a number of bytes"),
         ("pool(decai=3)", TypeError, "pool() takes no decai (did you mean decay?): it takes upstream, max_idle, "),
         ("filled(numpy_default)", ValueError, "no allocator 'numpy_default'"),
-        ("aligned(pool(decay=3))", TypeError, "alignment=pool(decay=3) is an Allocator: give "),
-        ("limited(3, 4)", TypeError, "limited() takes an allocator"),
     ],
 )
 def test_what_is_no_expression(text: str, kind: type[Exception], said: str) -> None:

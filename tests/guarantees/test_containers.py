@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.limits.cgroups import Group, group
-from tests.programs import Finished, execute, start
+from tests.programs import Finished, execute, run
 
 MIB = 1 << 20
 PROLOGUE = f"import numpy as np\nimport firsttouch as ft\nfrom tests import probe\nMIB = {MIB}\n"
@@ -17,9 +17,7 @@ PROLOGUE = f"import numpy as np\nimport firsttouch as ft\nfrom tests import prob
 
 def inside(place: Group, program: str) -> str:
     """What a program prints in a cgroup in which it must end well."""
-    finished = start(program, prologue=PROLOGUE, preexec_fn=place.enter)
-    assert (finished.returncode, finished.stderr) == (0, ""), finished
-    return finished.stdout
+    return run(program, prologue=PROLOGUE, preexec_fn=place.enter)
 
 
 def test_the_budget_auto_is_less_than_what_the_container_has_left() -> None:

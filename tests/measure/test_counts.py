@@ -8,6 +8,7 @@ import pytest
 
 import firsttouch as ft
 from tests.probe import KIB, MIB
+from tests.programs import run
 
 pytestmark = pytest.mark.quick
 
@@ -135,3 +136,37 @@ def test_limits() -> None:
     with pytest.raises(ValueError, match="peak"):
         m.assert_at_most(peak="one megabyte")
     del a
+
+
+@pytest.mark.linux("fork")
+def test_a_block_of_a_forked_child_is_its_own() -> None:
+    run("""
+        import os
+        with ft.measure() as m:
+            a = np.ones(10**6)
+            pid = os.fork()
+            b = np.ones(10**6)
+            assert m.arrays == 2
+            if pid == 0:
+                with ft.measure() as inner:
+                    c = np.ones(10**6)
+                assert (m.arrays, inner.arrays) == (3, 1)
+                os._exit(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert (m.arrays, m.kept) == (2, 16 * 10**6)
+    """)
+
+
+def test_blocks_that_nobody_ends() -> None:
+    run("""
+        import gc
+        def left():
+            with ft.measure() as m:
+                yield m
+        kept = next(left())
+        generator = left(); m = next(generator)
+        del generator, kept; gc.collect()
+        np.ones(10**6)
+        block = ft.measure(); block.__enter__()
+        np.ones(10**6)
+    """)

@@ -6,18 +6,13 @@ import pytest
 
 from tests.plugin.suites import pytest_run, suite
 
-#: Writes a byte behind an array, or before it, without any C of our own.
-POKE = """
+#: They write a byte behind an array, or before it, without any C of our own.
+TESTS = """
 import ctypes
 
 def poke(array, offset):
     ctypes.memset(array.ctypes.data + offset, 7, 1)
 
-"""
-
-TESTS = (
-    POKE
-    + """
 early = np.zeros(60, np.uint8)
 poke(early, 60)
 
@@ -67,7 +62,6 @@ def test_large():
     x = np.zeros(5 << 20, np.uint8)
     poke(x, x.size)
 """
-)
 
 
 def test_overruns(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Which allocator serves: install(), uninstall(), get_allocator(), and what the default is."""
 
 import mmap
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,16 @@ def test_the_processes_own_pool_serves_large_arrays() -> None:
     assert repr(ft.get_allocator(array)) == repr(ft.pool())
     del array
     assert ft.stats().blocks == before.blocks
+
+
+def test_threads_that_already_run_are_served() -> None:
+    begin, found = threading.Event(), list[ft.Allocator | None]()
+    thread = threading.Thread(target=lambda: found.append(ft.get_allocator(np.ones(MIB)) if begin.wait() else None))
+    thread.start()
+    ft.install(pool := ft.pool())
+    begin.set()
+    thread.join()
+    assert found == [pool]
 
 
 @pytest.mark.linux("/proc")

@@ -9,18 +9,20 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.programs import running
+
 NUMPY = [f"numpy/{module}" for module in ("_core", "lib", "ma", "fft", "linalg", "random")]
 
 #: The tests that make most arrays, and those of NumPy's memory handlers.
@@ -77,64 +79,45 @@ def site() -> Path:
     return Path(found.origin).parent.parent
 
 
-class Run:
-    """Tests under way in one of the plugin's ways, by the names that outcomes have; `finish` waits for them."""
+@contextmanager
+def started(way: str, scratch: Path, tests: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Tests under way in one of the plugin's ways, by the names that outcomes have."""
+    scratch.mkdir(parents=True)
+    (scratch / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    words = ["-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", f"{__package__}.plugin"]
+    words += ["-c", str(scratch / "pytest.ini"), "--basetemp", str(scratch / "tmp")]
+    # Without it pytest collects the folders above, where they have none in common with the settings: on Windows those
+    # of a whole drive.
+    words += ["--rootdir", str(site()), "--confcutdir", str(site())]
+    words += [*(f"-Wignore:{text}" for text in _IGNORED), *(str(site() / test) for test in tests)]
+    env = {
+        "NPY_AVAILABLE_MEM": "4GB",  # otherwise what is free at the moment decides what is skipped
+        "FIRSTTOUCH_SUITE": way,
+        "FIRSTTOUCH_SUITE_OUTCOMES": str(scratch / "outcomes.json"),
+    }
+    with (scratch / "log").open("wb") as log:
+        streams: Any = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
+        with running(sys.executable, *words, cwd=scratch, env=env, **streams) as process:
+            yield process
 
-    def __init__(self, way: str, scratch: Path, tests: Sequence[str]) -> None:
-        self.way = way
-        scratch.mkdir(parents=True)
-        self._outcomes, self._log = scratch / "outcomes.json", scratch / "log"
-        (scratch / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", f"{__package__}.plugin"]
-        options += ["-c", str(scratch / "pytest.ini"), "--basetemp", str(scratch / "tmp")]
-        # Without it pytest collects the folders above, where they have none in common with the settings: on Windows
-        # those of a whole drive.
-        options += ["--rootdir", str(site()), "--confcutdir", str(site())]
-        options += [f"-Wignore:{text}" for text in _IGNORED]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("FIRSTTOUCH_")}
-        environment |= {
-            "PYTHONPATH": str(ROOT),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "NPY_AVAILABLE_MEM": "4GB",  # otherwise what is free at the moment decides what is skipped
-            "FIRSTTOUCH_SUITE": way,
-            "FIRSTTOUCH_SUITE_OUTCOMES": str(self._outcomes),
-        }
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "pytest", *options, *(str(site() / test) for test in tests)],
-                cwd=scratch,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
 
-    def finish(self) -> Result:
-        status = self._process.wait(timeout=3600)
-        if status not in (0, 1) or not self._outcomes.exists():  # 1: a test failed, perhaps plainly too
-            tail = self._log.read_text(encoding="utf-8", errors="replace")[-4000:]
-            raise Crashed(f"the {self.way} run ended with status {status}; it wrote at last:\n{tail}")
-        found = json.loads(self._outcomes.read_text(encoding="utf-8"))
-        if self.way != "plain" and not found["pooled"]["installed"]:
-            raise Crashed(f"a test of the {self.way} run has uninstalled firsttouch")
-        return Result(found["outcomes"], found["pooled"])
-
-    def stop(self) -> None:
-        """End the process if it still runs."""
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+def result(way: str, scratch: Path, status: int) -> Result:
+    """How the tests ended that were started there."""
+    outcomes = scratch / "outcomes.json"
+    if status not in (0, 1) or not outcomes.exists():  # 1: a test failed, perhaps plainly too
+        tail = (scratch / "log").read_text(encoding="utf-8", errors="replace")[-4000:]
+        raise Crashed(f"the {way} run ended with status {status}; it wrote at last:\n{tail}")
+    found = json.loads(outcomes.read_text(encoding="utf-8"))
+    if way != "plain" and not found["pooled"]["installed"]:
+        raise Crashed(f"a test of the {way} run has uninstalled firsttouch")
+    return Result(found["outcomes"], found["pooled"])
 
 
 def both(way: str, scratch: Path, tests: Sequence[str]) -> tuple[Result, Result]:
     """The same tests plainly and in a way, at the same time in two processes."""
-    runs = [Run("plain", scratch / "plain", tests), Run(way, scratch / "other", tests)]
-    try:
-        plain, other = [run.finish() for run in runs]
-    finally:
-        for run in runs:
-            run.stop()
-    return plain, other
+    with started("plain", scratch / "plain", tests) as plain, started(way, scratch / "other", tests) as other:
+        first, second = (process.wait(timeout=3600) for process in (plain, other))
+    return result("plain", scratch / "plain", first), result(way, scratch / "other", second)
 
 
 def differing(plain: Result, other: Result) -> dict[str, tuple[str, str]]:

@@ -6,7 +6,6 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import os
-import resource
 import signal
 import struct
 import subprocess
@@ -109,12 +108,6 @@ class Campaign:
     steps: int
     seconds: float
     failed: list[int]
-
-    @property
-    def hours(self) -> float:
-        """Hours of processor time."""
-        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return (spent.ru_utime + spent.ru_stime) / 3600
 
 
 def campaign(seconds: float, first: int, count: int, shrink: float) -> Campaign:

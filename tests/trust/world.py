@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ class World:
     `most` bounds the bytes in arrays at the same time: beyond it, arrays are dropped. `tolerant` says that the system
     is short of something, so that steps may be refused.
     """
+
+    alone: ClassVar[tuple[Step, ...]] = ()
+    """The steps that may run within others: in threads, in children, during a shortage."""
 
     def __init__(self, most: int = 16 << 20, forks: bool = True, tolerant: bool = False) -> None:
         self.arrays: list[Filled] = []
@@ -70,6 +73,11 @@ class World:
                 raise
         self.steps += 1
         self.check()
+
+    def some(self, random: Random, count: int) -> None:
+        """Run some steps."""
+        for _ in range(count):
+            self.run(random.choice(self.alone), random)
 
     def size(self, random: Random) -> int:
         """Return a random size, from a byte to an eighth of what may be kept, small ones more often."""

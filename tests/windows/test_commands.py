@@ -34,7 +34,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def firsttouch(*words: object, **options: Any) -> Finished:
-    return execute(*FIRSTTOUCH, *words, **({"timeout": 280} | options))
+    return execute(*FIRSTTOUCH, *words, **options)
 
 
 def test_run_claims_no_gain_that_it_does_not_know(script: Path, tmp_path: Path) -> None:

@@ -61,15 +61,14 @@ fn forks_in_a_storm(allocator: &dyn Allocator, forks: u64) {
     });
 }
 
+/// One of them purges all the time.
 #[test]
-fn a_pool_in_a_storm() {
-    alone("a_pool_in_a_storm", || forks_in_a_storm(&*quick(), 150));
-}
-
-#[test]
-fn a_pool_that_purges_all_the_time() {
-    let options = Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(0), ..Options::default() };
-    alone("a_pool_that_purges_all_the_time", || forks_in_a_storm(&*Pool::new(options), 150));
+fn pools_in_a_storm() {
+    alone("pools_in_a_storm", || {
+        let purges =
+            Pool::new(Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(0), ..Options::default() });
+        [quick(), purges].iter().for_each(|pool| forks_in_a_storm(&**pool, 150));
+    });
 }
 
 #[test]

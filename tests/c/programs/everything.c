@@ -280,21 +280,6 @@ static void check_statistics(void) {
     CHECK(firsttouch_get_stats(NULL, NULL) == FIRSTTOUCH_INVALID);
 }
 
-#ifndef _WIN32
-static void check_fork(void) {
-    void *block = firsttouch_malloc(NULL, 1 << 20);
-    pid_t child = fork();
-    if (child == 0) {
-        firsttouch_free(NULL, block);
-        block = firsttouch_calloc(NULL, 1 << 20, 2);
-        _exit(block ? 0 : 1);
-    }
-    int status = 1;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
-    firsttouch_free(NULL, block);
-}
-#endif
-
 int main(void) {
     CHECK(strcmp(firsttouch_last_error(), "") == 0);
     char version[32];
@@ -306,9 +291,6 @@ int main(void) {
     check_scratch();
     check_pages();
     check_statistics();
-#ifndef _WIN32
-    check_fork();
-#endif
     puts("done");
     return 0;
 }

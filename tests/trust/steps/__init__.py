@@ -1,10 +1,8 @@
 """The steps of a random program. Each takes the world it acts on and random numbers of its own."""
 
-from tests.trust.steps import agreement, arrays, looking, owners, scopes, sharing
+from tests.trust.steps import agreement, arrays, looking, owners, processes, scopes, sharing, shortage
 from tests.trust.steps.first import FirstUses
-from tests.trust.steps.processes import GIL, Together
-from tests.trust.steps.shortage import Shortage, short_of_memory
-from tests.trust.world import Step
+from tests.trust.world import Step, World
 
 ALONE: tuple[Step, ...] = (
     *(arrays.make,) * 60,
@@ -43,26 +41,24 @@ ALONE: tuple[Step, ...] = (
 """Steps that may run in several threads at once; the more often one is listed, the more often it is drawn."""
 
 #: Without the GIL CPython 3.14 loses tasks of one thread while another collects garbage, in programs of Python alone.
-_BESIDE = tuple(step for step in ALONE if GIL or step is not scopes.tasks)
-
-_together, _shortage = Together(_BESIDE), Shortage(ALONE)
+World.alone = tuple(step for step in ALONE if processes.GIL or step is not scopes.tasks)
 
 STEPS: tuple[Step, ...] = (
     *ALONE * 84,
     *(looking.pause,) * 8,
-    *(_together.threads,) * 16,
-    *(_together.fork,) * 20,
-    *(_together.signals,) * 10,
-    *(short_of_memory,) * 10,
-    *(_shortage.failing_calls,) * 80,
-    *(_shortage.failing_allocation,) * 60,
+    *(processes.threads,) * 16,
+    *(processes.fork,) * 20,
+    *(processes.signals,) * 10,
+    *(shortage.short_of_memory,) * 10,
+    *(shortage.failing_calls,) * 80,
+    *(shortage.failing_allocation,) * 60,
     *(agreement.agree,) * 8,
-    _shortage.few_mappings,
-    *(_shortage.few_files,) * 20,
+    shortage.few_mappings,
+    *(shortage.few_files,) * 20,
 )
 """All steps, a third of those that a program has. Those that take milliseconds share its time with the others."""
 
-THREADS: tuple[Step, ...] = (_together.threads,)
+THREADS: tuple[Step, ...] = (processes.threads,)
 
 _NOT_FIRST = (scopes.tasks, owners.swapped)
 """Steps that a signal handler cannot run: tasks within tasks, and what depends on the use() around it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
 
@@ -27,6 +27,9 @@ COUNTED = (
 """Allocators that count all blocks of the sizes used here."""
 LEAST = 64 << 10
 """Bytes of the smallest array: no smaller ones are counted, among them the scalars of assignments."""
+TURNS = 60
+"""Arrays that each thread makes."""
+Arrays = list[np.ndarray[Any, Any]]
 ONLY_RISE = ("allocations", "allocated_bytes", "recycled", "recycled_bytes", "peak_in_use", "purged_bytes", "failures")
 
 
@@ -64,78 +67,60 @@ def array_agrees(array: np.ndarray[Any, Any]) -> None:
     assert states.size == found.pages, f"{states} of {found}"
 
 
-class Worker:
-    """A thread that makes and drops arrays, and counts them."""
-
-    def __init__(self, seed: int, turns: int) -> None:
-        self.random, self.turns = Random(seed), turns
-        self.made = self.nbytes = 0
-        self.kept: list[np.ndarray[Any, Any]] = []
-        self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        try:
-            for _ in range(self.turns):
-                array = np.empty(self.random.randrange(LEAST, 400_000), "u1")
-                array[:] = 1
-                self.made += 1
-                self.nbytes += array.nbytes
-                self.kept.append(array)
-                del array
-                if len(self.kept) > 8:
-                    del self.kept[self.random.randrange(8)]
-        except BaseException as error:
-            self.error = error
+def work(random: Random, kept: Arrays) -> int:
+    """Make and drop arrays, as a thread; return their bytes."""
+    nbytes = 0
+    for _ in range(TURNS):
+        array = np.empty(random.randrange(LEAST, 400_000), "u1")
+        array[:] = 1
+        nbytes += array.nbytes
+        kept.append(array)
+        del array
+        if len(kept) > 8:
+            del kept[random.randrange(8)]
+    return nbytes
 
 
 def agree(world: World, random: Random) -> None:
     """Let threads make arrays, and compare what the allocator, measure() and a trace count of them."""
     if world.cramped or world.tolerant:
         return
-    text = random.choice(COUNTED)
-    chosen, workers = parse(text), [Worker(random.randrange(1 << 30), 60) for _ in range(3)]
+    text, kept = random.choice(COUNTED), [Arrays() for _ in range(3)]
+    chosen = parse(text)
     ft.install(chosen)
     with tempfile.NamedTemporaryFile() as file:
         _firsttouch.trace_begin()
         try:
-            with ft.measure() as measured:
-                for worker in workers:
-                    worker.thread.start()
-                try:
-                    _watch(chosen, text, workers, measured)
-                finally:
-                    for worker in workers:
-                        worker.thread.join()
+            with ft.measure() as measured, ThreadPoolExecutor(len(kept)) as pool:
+                workers = [pool.submit(work, Random(random.randrange(1 << 30)), each) for each in kept]
+                before = ft.stats(chosen)
+                while not all(worker.done() for worker in workers):
+                    before = _watch(chosen, text, before, kept, measured)
         finally:
             ft.uninstall()
             _firsttouch.trace_end(file.name, [])
-        for worker in workers:
-            if worker.error:
-                raise worker.error
-        _compare(chosen, workers, measured, json.load(file))
+        nbytes = sum(worker.result() for worker in workers)
+        _compare(chosen, nbytes, sum(kept, Arrays()), measured, json.load(file))
 
 
-def _watch(chosen: Allocator, text: str, workers: list[Worker], measured: ft.profiling.Measured) -> None:
-    before = ft.stats(chosen)
-    while any(worker.thread.is_alive() for worker in workers):
-        arrays = measured.arrays
-        now = ft.stats(chosen)
-        figures_agree(now, text)
-        for name in ONLY_RISE:
-            assert getattr(before, name) <= getattr(now, name), f"{text}: {name} falls: {before}, then {now}"
-        # Each thread may be between the allocator and the profile, which is told afterwards.
-        assert before.allocations - len(workers) <= arrays <= now.allocations, f"{arrays}: {before}, then {now}"
-        before = now
-        for worker in workers:
-            for array in worker.kept[:1]:
-                array_agrees(array)
+def _watch(chosen: Allocator, text: str, before: Stats, kept: list[Arrays], measured: ft.profiling.Measured) -> Stats:
+    arrays = measured.arrays
+    now = ft.stats(chosen)
+    figures_agree(now, text)
+    for name in ONLY_RISE:
+        assert getattr(before, name) <= getattr(now, name), f"{text}: {name} falls: {before}, then {now}"
+    # Each thread may be between the allocator and the profile, which is told afterwards.
+    assert before.allocations - len(kept) <= arrays <= now.allocations, f"{arrays}: {before}, then {now}"
+    for each in kept:
+        for array in each[:1]:
+            array_agrees(array)
+    return now
 
 
-def _compare(chosen: Allocator, workers: list[Worker], measured: ft.profiling.Measured, trace: dict[str, Any]) -> None:
-    made, nbytes = sum(worker.made for worker in workers), sum(worker.nbytes for worker in workers)
-    kept = [array for worker in workers for array in worker.kept]
-    held, found = sum(array.nbytes for array in kept), ft.stats(chosen)
+def _compare(
+    chosen: Allocator, nbytes: int, kept: Arrays, measured: ft.profiling.Measured, trace: dict[str, Any]
+) -> None:
+    made, held, found = 3 * TURNS, sum(array.nbytes for array in kept), ft.stats(chosen)
     expected = (made, nbytes, len(kept), held)
     assert (found.allocations, found.allocated_bytes, found.blocks, found.in_use) == expected, f"{chosen}: {found}"
     assert (measured.arrays, measured.allocated, measured.kept_arrays, measured.kept) == expected, f"{measured}"

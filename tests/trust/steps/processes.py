@@ -9,13 +9,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from random import Random
 
 import numpy as np
 
 import firsttouch as ft
-from tests.trust.world import REFUSED, Step, World
+from tests.trust.world import REFUSED, World
 
 HANGS = 60
 """Seconds after which a child that does not end counts as hanging."""
@@ -96,87 +96,79 @@ def interrupted_by(body: Callable[[], object]) -> Iterator[None]:
     assert not errors, f"in a signal handler: {errors[0]}"
 
 
-class Together:
-    """Steps that need others to run: in threads, in children, and under a signal handler."""
+def threads(world: World, random: Random) -> None:
+    """Threads with worlds of their own; this one takes over what they leave, and frees it later."""
+    if world.cramped:
+        return  # where a new thread finds no memory, threading.Thread.start() waits for it for ever
+    others = [World(world.most // 4, False, world.tolerant) for _ in range(random.randrange(2, 5))]
+    for other in others:
+        other.allocators += world.allocators[1:]
+        other.buffers += world.buffers
+        other.handed = world.handed
+    seeds = [random.randrange(1 << 30) for _ in others]
+    errors: list[BaseException] = []
+    forks = world.forks and random.random() < 0.3
 
-    def __init__(self, alone: Sequence[Step]) -> None:
-        self.alone = alone
-
-    def some(self, world: World, random: Random, count: int) -> None:
-        for _ in range(count):
-            world.run(random.choice(self.alone), random)
-
-    def threads(self, world: World, random: Random) -> None:
-        """Threads with worlds of their own; this one takes over what they leave, and frees it later."""
-        if world.cramped:
-            return  # where a new thread finds no memory, threading.Thread.start() waits for it for ever
-        others = [World(world.most // 4, False, world.tolerant) for _ in range(random.randrange(2, 5))]
-        for other in others:
-            other.allocators += world.allocators[1:]
-            other.buffers += world.buffers
-            other.handed = world.handed
-        seeds = [random.randrange(1 << 30) for _ in others]
-        errors: list[BaseException] = []
-        forks = world.forks and random.random() < 0.3
-
-        def work(other: World, seed: int) -> None:
-            try:
-                if forks and not GIL:
-                    for turn in range(10):
-                        allocate(other, Random(seed + turn))
-                else:
-                    self.some(other, Random(seed), 40)
-            except BaseException as error:
-                errors.append(error)
-
-        workers = [threading.Thread(target=work, args=pair) for pair in zip(others, seeds, strict=True)]
-        for worker in workers:
-            worker.start()
+    def work(other: World, seed: int) -> None:
         try:
-            if forks:
-                for _ in range(random.randrange(1, 4)):
-                    self.fork(world, random)
-        finally:
-            for worker in workers:
-                worker.join()
-        if errors:
-            raise errors[0]
-        world.arrays += world.handed
-        world.handed.clear()
-        for other in others:
-            world.arrays += other.arrays[:4]
-            world.steps += other.steps
-
-    def fork(self, world: World, random: Random) -> None:
-        """A child that checks what it inherited, goes on for some steps, and ends without handlers."""
-        if not world.forks:
-            return
-        seed = random.randrange(1 << 30)
-        alone = threading.active_count() == 1
-
-        def body() -> None:
-            world.forks, world.handed = False, []
-            world.check()
-            if alone or GIL:
-                self.some(world, Random(seed), CHILDS)
+            if forks and not GIL:
+                for turn in range(10):
+                    allocate(other, Random(seed + turn))
             else:
-                allocate(world, Random(seed))
+                other.some(Random(seed), 40)
+        except BaseException as error:
+            errors.append(error)
 
-        status = ended(forked(body))
-        assert status == 0, f"a child ended with status {status}"
-        world.steps += CHILDS
+    workers = [threading.Thread(target=work, args=pair) for pair in zip(others, seeds, strict=True)]
+    for worker in workers:
+        worker.start()
+    try:
+        if forks:
+            for _ in range(random.randrange(1, 4)):
+                fork(world, random)
+    finally:
+        for worker in workers:
+            worker.join()
+    if errors:
+        raise errors[0]
+    world.arrays += world.handed
+    world.handed.clear()
+    for other in others:
+        world.arrays += other.arrays[:4]
+        world.steps += other.steps
 
-    def signals(self, world: World, random: Random) -> None:
-        """A signal handler that makes arrays and scopes while steps run."""
-        if threading.current_thread() is not threading.main_thread() or world.tolerant:
-            return
 
-        def make() -> None:
-            a = ft.empty(50_000, "u1", allocator=random.choice(("pool()", "calloc()", None)))
-            with ft.scratch() as scope, ft.use("pool()"):
-                scope.empty(500)
-                a[:] = np.ones(50_000, "u1")
+def fork(world: World, random: Random) -> None:
+    """A child that checks what it inherited, goes on for some steps, and ends without handlers."""
+    if not world.forks:
+        return
+    seed = random.randrange(1 << 30)
+    alone = threading.active_count() == 1
 
-        own = Random(random.randrange(1 << 30))
-        with interrupted_by(make):
-            self.some(world, own, 10)
+    def body() -> None:
+        world.forks, world.handed = False, []
+        world.check()
+        if alone or GIL:
+            world.some(Random(seed), CHILDS)
+        else:
+            allocate(world, Random(seed))
+
+    status = ended(forked(body))
+    assert status == 0, f"a child ended with status {status}"
+    world.steps += CHILDS
+
+
+def signals(world: World, random: Random) -> None:
+    """A signal handler that makes arrays and scopes while steps run."""
+    if threading.current_thread() is not threading.main_thread() or world.tolerant:
+        return
+
+    def make() -> None:
+        a = ft.empty(50_000, "u1", allocator=random.choice(("pool()", "calloc()", None)))
+        with ft.scratch() as scope, ft.use("pool()"):
+            scope.empty(500)
+            a[:] = np.ones(50_000, "u1")
+
+    own = Random(random.randrange(1 << 30))
+    with interrupted_by(make):
+        world.some(own, 10)

@@ -6,14 +6,14 @@ import contextlib
 import ctypes
 import os
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
 
 import firsttouch as ft
 from firsttouch import _firsttouch
-from tests.trust.world import Step, World
+from tests.trust.world import World
 
 CALLS = (
     "map",
@@ -89,45 +89,43 @@ def mappings_taken(left: int) -> Iterator[None]:
         _C.munmap(start, length)
 
 
-class Shortage:
-    """Steps that run others while something is refused."""
+def some(world: World, random: Random, most: int = 8) -> None:
+    """Run some steps while something is refused."""
+    with tolerated(world):
+        world.some(random, random.randrange(2, most))
 
-    def __init__(self, alone: Sequence[Step]) -> None:
-        self.alone = alone
 
-    def some(self, world: World, random: Random, most: int = 8) -> None:
-        with tolerated(world):
-            for _ in range(random.randrange(2, most)):
-                world.run(random.choice(self.alone), random)
+def failing_calls(world: World, random: Random) -> None:
+    """The n-th system call of some kinds fails, or all from there on."""
+    names = random.sample(CALLS, random.randrange(1, 5))
+    _firsttouch.fail_calls(names, random.randrange(20), random.choice((1, 1, 2, 1 << 40)))
+    try:
+        some(world, random)
+    finally:
+        _firsttouch.fail_calls([], 0, 0)
 
-    def failing_calls(self, world: World, random: Random) -> None:
-        """The n-th system call of some kinds fails, or all from there on."""
-        names = random.sample(CALLS, random.randrange(1, 5))
-        _firsttouch.fail_calls(names, random.randrange(20), random.choice((1, 1, 2, 1 << 40)))
-        try:
-            self.some(world, random)
-        finally:
-            _firsttouch.fail_calls([], 0, 0)
 
-    def failing_allocation(self, world: World, random: Random) -> None:
-        """The n-th allocation of the native module for itself fails."""
-        _firsttouch.fail_allocation(random.randrange(1, 60), random.random() < 0.1)
-        try:
-            self.some(world, random)
-        finally:
-            _firsttouch.fail_allocation(0, False)
+def failing_allocation(world: World, random: Random) -> None:
+    """The n-th allocation of the native module for itself fails."""
+    _firsttouch.fail_allocation(random.randrange(1, 60), random.random() < 0.1)
+    try:
+        some(world, random)
+    finally:
+        _firsttouch.fail_allocation(0, False)
 
-    def few_mappings(self, world: World, random: Random) -> None:
-        """All but a few of the mappings that a process may have are taken."""
-        with mappings_taken(random.randrange(1, 40)):
-            self.some(world, random, 300)  # taking them takes as long
 
-    def few_files(self, world: World, random: Random) -> None:
-        """Almost no file number is left."""
-        before = resource.getrlimit(resource.RLIMIT_NOFILE)
-        used = max(map(int, os.listdir("/proc/self/fd")), default=2)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used + random.randrange(1, 6), before[1]))
-        try:
-            self.some(world, random)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+def few_mappings(world: World, random: Random) -> None:
+    """All but a few of the mappings that a process may have are taken."""
+    with mappings_taken(random.randrange(1, 40)):
+        some(world, random, 300)  # taking them takes as long
+
+
+def few_files(world: World, random: Random) -> None:
+    """Almost no file number is left."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = max(map(int, os.listdir("/proc/self/fd")), default=2)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + random.randrange(1, 6), before[1]))
+    try:
+        some(world, random)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

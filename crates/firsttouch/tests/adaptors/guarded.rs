@@ -1,18 +1,39 @@
 //! Accesses beyond a guarded block fault at once; overruns too small to reach the guard are found by the canaries, at their
 //! exact address.
 
+#![allow(unsafe_code)] // Safety: accesses that no program should make happen in forked children, or stay on a page of ours.
+
 use super::common::alone::alone;
+use super::common::forked::fork;
 use super::common::held::Held;
 use super::common::limits;
-use super::common::wild::{dies, guard_behind, read, survives, write};
 use firsttouch::os::{Call, fail_after, huge_page_size, mapping_limit, page_size};
 use firsttouch::sources::{Guarded, GuardedOptions, Overrun, Side};
 use firsttouch::{Allocator, Request};
+use std::ptr::with_exposed_provenance_mut;
 use std::sync::Arc;
+
+/// Writes a byte.
+fn write(address: usize) {
+    // SAFETY: what is there is inaccessible, a canary, or a block that the test holds.
+    unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(7) }
+}
+
+/// Reads a byte.
+fn read(address: usize) {
+    // SAFETY: as above.
+    unsafe { with_exposed_provenance_mut::<u8>(address).read_volatile() };
+}
+
+/// Runs `body` in a forked child, which it must kill.
+fn dies(body: impl FnOnce()) {
+    assert_eq!(fork(body).signal(), Some(libc::SIGSEGV));
+}
 
 fn huge() -> usize {
     huge_page_size().unwrap_or(2 << 20)
 }
+
 fn sizes() -> [usize; 9] {
     [1, 64, 1000, page_size(), 3 * page_size() + 64, 100_000, huge() - page_size(), huge(), 3 * huge() + 192]
 }
@@ -33,8 +54,8 @@ fn an_access_beyond_stops() {
                 let mut block = Held::new(&*guarded, Request::bytes(size).aligned(align).unwrap()).unwrap();
                 block.fill(1);
                 assert!(block.address().is_multiple_of(align));
-                survives(|| write(block.address()));
-                survives(|| write(block.address() + size - 1));
+                fork(|| write(block.address())).join();
+                fork(|| write(block.address() + size - 1)).join();
                 let end = (block.address() + size).next_multiple_of(align.min(page_size()));
                 let (near, far) = match side {
                     Side::After => (end, end + 1000),
@@ -164,7 +185,7 @@ fn canaries_are_found() {
             let block = Held::filled(&*guarded, size, 1);
             let (address, asked) = (block.address(), size);
             assert_eq!(guarded.check(), []);
-            for at in [address + size, guard_behind(&block) - 1] {
+            for at in [address + size, (address + size).next_multiple_of(64) - 1] {
                 write(at);
                 assert_eq!(guarded.check(), [Overrun { address, asked, at }]);
                 assert_eq!(guarded.check(), [], "it is told once");

@@ -10,13 +10,10 @@ pub mod held;
 pub mod limits;
 #[cfg(unix)]
 pub mod mapped;
-#[cfg(unix)]
-pub mod pages;
 pub mod pattern;
 pub mod process;
 pub mod reentrant;
 pub mod storm;
-pub mod wild;
 
 use firsttouch::adaptors::Limited;
 use firsttouch::sources::Calloc;

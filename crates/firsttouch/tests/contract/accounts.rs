@@ -1,4 +1,4 @@
-//! What an allocator tells of itself: totals, the blocks it has, and its expression.
+//! What an allocator tells of itself: totals, and the blocks it has.
 
 use super::Make;
 use super::common::held::Held;
@@ -49,9 +49,4 @@ pub fn knows_its_blocks(make: Make) {
         assert!(known(&block, false), "another's");
         drop(block.hand_over(&*allocator));
     }
-}
-
-pub fn the_expression_names_it(make: Make) {
-    let expression = make().expression();
-    assert!(expression.contains('(') && expression.ends_with(')'), "{expression}");
 }

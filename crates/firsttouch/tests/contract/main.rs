@@ -101,8 +101,7 @@ macro_rules! contract {
         contract!(@$how $name
             programs::random, zero::after_everything_was_dirty, zero::recycled_one_by_one,
             shared::a_storm, shared::a_thread_that_ends_leaves_nothing_behind,
-            refused::impossible_sizes, refused::nothing_is_lost, requests::every_request,
-            accounts::add_up, accounts::the_expression_names_it,
+            refused::nothing_is_lost, requests::every_request, accounts::add_up,
         );
     };
     (@alone $name:ident $($file:ident::$law:ident,)*) => {$(
