@@ -21,8 +21,8 @@ class Machine:
     words: str = ""
     """For the kernel."""
 
-    def command(self, kernel: Path, initramfs: Path, words: str = "") -> list[str]:
-        """What starts it; `words` go to the first process."""
+    def command(self, kernel: Path, initramfs: Path) -> list[str]:
+        """What starts it."""
         memory = sum(size for size, _ in self.nodes)
         processors = sum(count for _, count in self.nodes)
         command = [QEMU, "-accel", "tcg", "-cpu", "max", "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio"]
@@ -40,12 +40,12 @@ class Machine:
         for a, b, far in self.distances:
             command += ["-numa", f"dist,src={a},dst={b},val={far}"]
         command += ["-kernel", str(kernel), "-initrd", str(initramfs)]
-        return [*command, "-append", f"console=ttyS0 quiet panic=-1 {self.words} {words}".rstrip()]
+        return [*command, "-append", f"console=ttyS0 quiet panic=-1 {self.words}".rstrip()]
 
-    def boot(self, kernel: Path, initramfs: Path, words: str = "") -> str:
+    def boot(self, kernel: Path, initramfs: Path) -> str:
         """What it printed until it was off, or until patience ended; the log has it meanwhile."""
         log, late = initramfs.with_suffix(".log"), ""
-        command = self.command(kernel, initramfs, words)
+        command = self.command(kernel, initramfs)
         with log.open("wb") as out:
             try:
                 subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=PATIENCE, check=False)

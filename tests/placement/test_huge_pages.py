@@ -77,19 +77,6 @@ def test_touching_them_takes_no_other_memory() -> None:
 
 
 @pytest.mark.usefixtures("four")
-def test_transparent_ones_take_their_place() -> None:
-    source = ft.pages("2M", populate=True)
-    first, second = source.ones(6 * MIB, np.uint8), source.ones(6 * MIB, np.uint8)
-    receipts = [ft.receipt(array) for array in (first, second)]
-    assert [receipt and receipt.huge for receipt in receipts] == ["2M", "thp"]
-    assert receipts[1] is not None
-    assert receipts[1].why_not[0] == "huge='2M': the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"
-    with pytest.raises(MemoryError, match="as a strict placement requires: huge='2M': the kernel's pool has too few"):
-        ft.pages("2M", strict=True).zeros(6 * MIB, np.uint8)
-    assert first.sum() + second.sum() == 12 * MIB
-
-
-@pytest.mark.usefixtures("four")
 def test_on_a_node_they_are_real_at_once_and_pools_keep_them() -> None:
     pool = ft.pool(ft.pages("2M", numa=0, strict=True))
     array = pool.ones(4 * MIB, np.uint8)

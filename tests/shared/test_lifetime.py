@@ -23,22 +23,6 @@ def shmem() -> int:
     raise LookupError("Shmem")
 
 
-def test_dropped_memory_stays_until_it_has_arrived() -> None:
-    before = memory_files()
-    handle = pickle.dumps(ft.sharing.share(np.arange(5)))
-    assert memory_files() == before + 1
-    arrived = pickle.loads(handle)
-    assert arrived.tolist() == [0, 1, 2, 3, 4]
-    assert wait_until(lambda: memory_files() == before + 1)  # the array's own
-    del arrived
-    assert wait_until(lambda: memory_files() == before)
-    with pytest.raises(
-        ft.sharing.SharedArrayError,
-        match=r"no longer holds .* once within 60 seconds after it was released",
-    ):
-        pickle.loads(handle)
-
-
 def test_every_handle_under_way_is_good_once() -> None:
     before = memory_files()
     a = ft.sharing.share(np.arange(5))

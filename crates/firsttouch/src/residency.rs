@@ -74,10 +74,6 @@ impl PageRuns {
         self.list.iter().for_each(|run| bytes[run.state as usize] += run.range.len());
         bytes
     }
-
-    fn has(&self, state: PageState) -> bool {
-        self.list.iter().any(|run| run.state == state)
-    }
 }
 
 /// Queries the states of the pages of `range`, which are whole pages.
@@ -121,7 +117,7 @@ pub fn summarize(runs: &PageRuns) -> ResidencySummary {
     let mut nodes = BTreeMap::new();
     let told = visit_nodes(runs, |pages, node| *nodes.entry(node.max(-1)).or_insert(0) += pages.len());
     // Pages that may or may not be real could lie on any node.
-    let is_known = told.is_ok() && !runs.has(Present) && !runs.has(Unknown);
+    let is_known = told.is_ok() && sums[Present as usize] + sums[Unknown as usize] == 0;
     ResidencySummary { figures, nodes: is_known.then_some(nodes) }
 }
 
@@ -190,7 +186,7 @@ fn told_from_zero_page(runs: PageRuns, table: Option<&PageTable>) -> PageRuns {
 
 /// Tells the sizes of pages, which entries do not, where all that is resident in the mappings is of one.
 fn with_sizes(mut runs: PageRuns, range: &Range<usize>) -> PageRuns {
-    let state = match runs.has(Real).then(|| sizes_of_pages(range)).flatten() {
+    let state = match (runs.bytes()[Real as usize] > 0).then(|| sizes_of_pages(range)).flatten() {
         Some([0, ..]) => Small,
         Some([_, 0, _]) => Huge,
         _ => return runs,

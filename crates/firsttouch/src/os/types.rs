@@ -106,17 +106,18 @@ impl fmt::Display for MemoryBound {
     }
 }
 
-/// The mode of a NUMA memory policy.
+/// The mode of a NUMA memory policy. The discriminants are Linux's (`MPOL_PREFERRED`, ...).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
 pub enum Mode {
-    /// Only the given nodes.
-    Bind,
     /// One node, and others when it is full.
-    Preferred,
+    Preferred = 1,
+    /// Only the given nodes.
+    Bind = 2,
     /// The given nodes in turn, page by page.
-    Interleave,
+    Interleave = 3,
     /// The node of the processor that touches the page first.
-    Local,
+    Local = 4,
 }
 
 /// The state of a page. The discriminants are part of the Python interface.

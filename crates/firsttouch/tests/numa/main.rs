@@ -19,13 +19,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 type Test = (&'static str, usize, fn());
 
 const TESTS: &[Test] = &[
-    ("bind: every node in turn", 1, placed::bind_each),
-    ("preferred", 2, placed::preferred),
+    ("bind, preferred, transparent huge pages: every node in turn", 2, placed::on_each_node),
     ("interleave: page by page", 2, placed::interleave),
     ("local: where the thread runs that touches", 2, placed::local),
     ("explicit huge pages of one node", 2, placed::explicit),
     ("explicit huge pages that a node lacks", 2, placed::explicit_lacking),
-    ("transparent huge pages", 2, placed::transparent),
     ("populate by several threads", 2, placed::populated),
     ("a node that is full is an error", 2, placed::more_than_a_node_has),
     ("migrate to every node", 2, moved::to_every_node),
@@ -41,7 +39,6 @@ const TESTS: &[Test] = &[
     ("a policy from outside", 2, outside::numactl),
     ("a cpuset", 2, outside::cpuset),
     ("a container that refuses mbind", 1, outside::refused),
-    ("strict", 2, outside::strict),
     ("huge pages reserved at boot and later", 2, own_machine::huge_pages_from_the_pool),
     ("pages that are swapped out", 2, own_machine::swapped),
 ];

@@ -104,17 +104,10 @@ pub fn refused() {
     in_a_thread(|| {
         refuse_policies();
         assert_eq!(outcome(&numbers()[0].to_string()).0, (false, Some(Reason::NotPermitted)));
-    });
-    all_on(&touched(&*source(&numbers()[0].to_string()), SIZE), numbers()[0]); // other threads may
-}
-
-pub fn strict() {
-    in_a_thread(|| {
-        refuse_policies();
-        let policy = policy("interleave:all");
-        let placement = Placement { policy, strict: true, ..Placement::default() };
+        let placement = Placement { policy: policy("interleave:all"), strict: true, ..Placement::default() };
         let error = Pages::placed(placement).allocate(Request::bytes(SIZE)).unwrap_err();
         assert_eq!(error.limit, Limit::Placement);
         assert!(firsttouch::failure::last_reason().unwrap().contains("numa: the system does not permit it"));
     });
+    all_on(&touched(&*source(&numbers()[0].to_string()), SIZE), numbers()[0]); // other threads may
 }

@@ -10,17 +10,15 @@ use firsttouch::sources::Pages;
 
 const HUGE: usize = 2 << 20;
 
-pub fn bind_each() {
+pub fn on_each_node() {
     for node in numbers() {
-        let pages = source(&node.to_string());
-        all_on(&touched(&*pages, SIZE), node);
-    }
-}
-
-pub fn preferred() {
-    for node in numbers() {
-        let pages = source(&format!("preferred:{node}"));
-        all_on(&touched(&*pages, SIZE), node);
+        for (mode, page) in [("", Page::Base), ("preferred:", Page::Base), ("", Page::Transparent)] {
+            let policy = policy(&format!("{mode}{node}"));
+            let pages = Pages::placed(Placement { page, policy, ..Placement::default() });
+            let held = touched(&*pages, SIZE);
+            assert!(page == Page::Base || held.address().is_multiple_of(HUGE));
+            all_on(&held, node);
+        }
     }
 }
 
@@ -78,16 +76,6 @@ pub fn explicit_lacking() {
     let error = huge_on(lacks, true).allocate(Request::bytes(2 * HUGE)).unwrap_err();
     assert_eq!(error.limit, Limit::Placement);
     reserve(has, 0);
-}
-
-pub fn transparent() {
-    for node in numbers() {
-        let policy = policy(&node.to_string());
-        let pages = Pages::placed(Placement { page: Page::Transparent, policy, ..Placement::default() });
-        let held = touched(&*pages, SIZE);
-        assert_eq!(held.address() % HUGE, 0);
-        all_on(&held, node);
-    }
 }
 
 pub fn populated() {

@@ -163,14 +163,13 @@ pub fn lock(address: usize, size: usize) -> Result<(), Errno> {
 
 /// mbind(2).
 pub fn bind(address: usize, size: usize, mode: Mode, nodes: &Nodes) -> Result<(), Errno> {
-    let (flags, mask) = match mode {
-        Mode::Local => (0, null()),
+    let (flags, mask, max) = match mode {
+        Mode::Local => (0, null(), 0),
         // Node numbers stay absolute when the cpuset changes.
-        _ => (libc::MPOL_F_STATIC_NODES, nodes.0.as_ptr()),
+        _ => (libc::MPOL_F_STATIC_NODES, nodes.0.as_ptr(), MAX_NODE),
     };
-    let max = if mask.is_null() { 0 } else { MAX_NODE };
     // SAFETY: the kernel reads the set; a policy changes no content.
-    check(unsafe { libc::syscall(libc::SYS_mbind, address, size, number(mode) | flags, mask, max, 0) })
+    check(unsafe { libc::syscall(libc::SYS_mbind, address, size, mode as c_int | flags, mask, max, 0) })
 }
 
 /// The flags that the kernel returns together with the mode.
@@ -180,15 +179,6 @@ const MPOL_PREFERRED_MANY: c_int = 5;
 const MPOL_F_MEMS_ALLOWED: c_ulong = 4;
 const MPOL_MF_MOVE: c_ulong = 2;
 const MAX_NODE: c_ulong = Nodes::CAPACITY as c_ulong + 1; // the kernel ignores the last bit
-
-fn number(mode: Mode) -> c_int {
-    match mode {
-        Mode::Bind => libc::MPOL_BIND,
-        Mode::Preferred => libc::MPOL_PREFERRED,
-        Mode::Interleave => libc::MPOL_INTERLEAVE,
-        Mode::Local => libc::MPOL_LOCAL,
-    }
-}
 
 /// get_mempolicy(2).
 fn get_mempolicy(mode: *mut c_int, flags: c_ulong) -> Result<Nodes, Errno> {
