@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 mod common;
 
-use common::alone::alone;
+use common::alone::each_alone;
 use common::held::Held;
 use common::mapped::is_advised_huge;
 use common::process::resident;
@@ -18,14 +18,22 @@ const BLOCK: usize = 100_000;
 /// What may lie on huge pages before anything is known of it.
 const CREDIT: usize = 32 * MIB;
 
-/// Runs a test where huge pages have 2 MiB, which the sizes below are for, and the kernel tells which pages were written.
-fn with_huge_pages(name: &str, test: impl Fn()) {
-    alone(name, || {
-        let here = 1;
-        if huge_page_size() == Some(2 * MIB) && nodes_of(&[&raw const here as usize], &mut [0]).is_ok() {
-            test();
-        }
-    });
+each_alone! {
+    crate::can_tell();
+    blocks_that_are_filled_and_kept_lie_on_huge_pages blocks_that_are_hardly_used_stay_sparse
+    large_arrays_have_huge_pages_inside filled_temporaries_say_nothing_of_kept_blocks
+    a_filled_program_may_become_sparse a_program_may_fill_and_be_sparse_in_turns a_sparse_program_may_become_filled
+    what_comes_in_a_cycle_is_not_taken_for_filled zeroed_blocks_stay_sparse a_table_that_is_scanned_gets_no_huge_pages
+    a_block_that_was_used_in_part_serves_a_sparse_one a_block_that_comes_back_filled_is_exchanged_for_huge_pages
+    idle_huge_pages_serve_smaller_blocks_before_fresh_memory_does holes_in_huge_pages_are_given_back
+    split_huge_pages_get_no_advice_until_a_block_has_them_whole parts_of_huge_pages_can_be_given_back
+    who_asks_for_none_gets_none
+}
+
+/// Whether huge pages have 2 MiB, which the sizes below are for, and the kernel tells which pages were written.
+fn can_tell() -> bool {
+    let here = 1;
+    huge_page_size() == Some(2 * MIB) && nodes_of(&[&raw const here as usize], &mut [0]).is_ok()
 }
 
 fn arrays() -> Arc<Pool> {
@@ -68,277 +76,226 @@ fn huge(pool: &Pool) -> usize {
     pool.stats().first_touched_huge_bytes as usize
 }
 
-#[test]
 fn blocks_that_are_filled_and_kept_lie_on_huge_pages() {
-    with_huge_pages("blocks_that_are_filled_and_kept_lie_on_huge_pages", || {
-        for size in [BLOCK, 300_000, MIB, 3 * MIB] {
-            for pool in [arrays(), any_blocks()] {
-                let few = filled(&pool, size, 2 * MIB - size.min(MIB));
-                assert_eq!(huge(&pool), 0, "nothing is known yet");
-                let before = resident();
-                let many = filled(&pool, size, 120 * MIB);
-                assert!(huge(&pool) > 80 * MIB, "{} bytes of 120 MiB in blocks of {size}", huge(&pool));
-                let grown = resident() - before;
-                assert!(grown < 132 * MIB, "{grown} bytes for 120 MiB");
-                many.iter().chain(&few).for_each(Held::check);
-            }
+    for size in [BLOCK, 300_000, MIB, 3 * MIB] {
+        for pool in [arrays(), any_blocks()] {
+            let few = filled(&pool, size, 2 * MIB - size.min(MIB));
+            assert_eq!(huge(&pool), 0, "nothing is known yet");
+            let before = resident();
+            let many = filled(&pool, size, 120 * MIB);
+            assert!(huge(&pool) > 80 * MIB, "{} bytes of 120 MiB in blocks of {size}", huge(&pool));
+            let grown = resident() - before;
+            assert!(grown < 132 * MIB, "{grown} bytes for 120 MiB");
+            many.iter().chain(&few).for_each(Held::check);
         }
-    });
+    }
 }
 
-#[test]
 fn blocks_that_are_hardly_used_stay_sparse() {
-    with_huge_pages("blocks_that_are_hardly_used_stay_sparse", || {
-        for size in [130_000, 300_000, MIB, 2_000_000, 3 * MIB] {
-            for pool in [arrays(), any_blocks()] {
-                let before = resident();
-                let _blocks = begun_all(&pool, 400, size);
-                let grown = resident() - before;
-                assert!(grown < 4 * MIB, "{grown} bytes for 400 pages, in blocks of {size}");
-                assert_eq!(huge(&pool), 0);
-            }
+    for size in [130_000, 300_000, MIB, 2_000_000, 3 * MIB] {
+        for pool in [arrays(), any_blocks()] {
+            let before = resident();
+            let _blocks = begun_all(&pool, 400, size);
+            let grown = resident() - before;
+            assert!(grown < 4 * MIB, "{grown} bytes for 400 pages, in blocks of {size}");
+            assert_eq!(huge(&pool), 0);
         }
-    });
+    }
 }
 
 /// As NumPy's own, an array of 4 MiB and more has huge pages inside, and base pages where it begins.
-#[test]
 fn large_arrays_have_huge_pages_inside() {
-    with_huge_pages("large_arrays_have_huge_pages_inside", || {
-        let pool = arrays();
-        let before = resident();
-        let blocks = begun_all(&pool, 100, 8 * MIB);
-        let grown = resident() - before;
-        assert!(grown < 4 * MIB, "{grown} bytes for the first pages of 100 arrays");
-        assert!(is_advised_huge(blocks[50].address() + 4 * MIB));
-        let others = any_blocks();
-        assert!(!is_advised_huge(begun(&others, 8 * MIB, 1).address() + 4 * MIB));
-    });
+    let pool = arrays();
+    let before = resident();
+    let blocks = begun_all(&pool, 100, 8 * MIB);
+    let grown = resident() - before;
+    assert!(grown < 4 * MIB, "{grown} bytes for the first pages of 100 arrays");
+    assert!(is_advised_huge(blocks[50].address() + 4 * MIB));
+    let others = any_blocks();
+    assert!(!is_advised_huge(begun(&others, 8 * MIB, 1).address() + 4 * MIB));
 }
 
 /// Evidence from the temporaries alone would let every second block have huge pages.
-#[test]
 fn filled_temporaries_say_nothing_of_kept_blocks() {
-    with_huge_pages("filled_temporaries_say_nothing_of_kept_blocks", || {
-        for size in [200_000, MIB, 2 * MIB] {
-            for pool in [arrays(), any_blocks()] {
-                let before = resident();
-                let keep = |seed| {
-                    let temporary = Held::filled(&*pool, size, seed);
-                    let kept = begun(&pool, size, 4096);
-                    temporary.give_back();
-                    kept
-                };
-                let _kept: Vec<_> = (0..300).map(keep).collect();
-                let grown = resident() - before;
-                assert!(grown < size + 8 * MIB, "{grown} bytes for 300 pages, in blocks of {size}");
-            }
+    for size in [200_000, MIB, 2 * MIB] {
+        for pool in [arrays(), any_blocks()] {
+            let before = resident();
+            let keep = |seed| {
+                let temporary = Held::filled(&*pool, size, seed);
+                let kept = begun(&pool, size, 4096);
+                temporary.give_back();
+                kept
+            };
+            let _kept: Vec<_> = (0..300).map(keep).collect();
+            let grown = resident() - before;
+            assert!(grown < size + 8 * MIB, "{grown} bytes for 300 pages, in blocks of {size}");
         }
-    });
+    }
 }
 
-#[test]
 fn a_filled_program_may_become_sparse() {
-    with_huge_pages("a_filled_program_may_become_sparse", || {
-        let pool = arrays();
-        let _full = filled(&pool, BLOCK, 40 * MIB);
-        assert!(huge(&pool) > 10 * MIB, "{} bytes", huge(&pool));
-        let before = resident();
-        let _sparse = begun_all(&pool, 1000, 130_000);
-        let grown = resident() - before;
-        assert!(grown < CREDIT + 8 * MIB, "{grown} bytes for 1000 pages");
-    });
+    let pool = arrays();
+    let _full = filled(&pool, BLOCK, 40 * MIB);
+    assert!(huge(&pool) > 10 * MIB, "{} bytes", huge(&pool));
+    let before = resident();
+    let _sparse = begun_all(&pool, 1000, 130_000);
+    let grown = resident() - before;
+    assert!(grown < CREDIT + 8 * MIB, "{grown} bytes for 1000 pages");
 }
 
 /// A look that finds sparse blocks after filled ones takes as much evidence as was given away.
-#[test]
 fn a_program_may_fill_and_be_sparse_in_turns() {
-    with_huge_pages("a_program_may_fill_and_be_sparse_in_turns", || {
-        for count in (255..=285).step_by(10) {
-            let pool = arrays();
-            let before = resident();
-            let turn = || (filled(&pool, BLOCK, 3 * MIB), begun_all(&pool, count, 130_000));
-            let turns: Vec<_> = (0..8).map(|_| turn()).collect();
-            let grown = resident() - before;
-            assert!(grown < 150 * MIB, "{grown} bytes for 24 MiB and {} pages", 8 * count);
-            drop(turns);
-        }
-    });
-}
-
-#[test]
-fn a_sparse_program_may_become_filled() {
-    with_huge_pages("a_sparse_program_may_become_filled", || {
+    for count in (255..=285).step_by(10) {
         let pool = arrays();
-        let _sparse = begun_all(&pool, 200, 300_000);
-        assert_eq!(huge(&pool), 0);
-        let full = filled(&pool, BLOCK, 200 * MIB);
-        assert!(huge(&pool) > 50 * MIB, "{} bytes", huge(&pool));
-        full.iter().for_each(Held::check);
-    });
+        let before = resident();
+        let turn = || (filled(&pool, BLOCK, 3 * MIB), begun_all(&pool, count, 130_000));
+        let turns: Vec<_> = (0..8).map(|_| turn()).collect();
+        let grown = resident() - before;
+        assert!(grown < 150 * MIB, "{grown} bytes for 24 MiB and {} pages", 8 * count);
+        drop(turns);
+    }
 }
 
-#[test]
+fn a_sparse_program_may_become_filled() {
+    let pool = arrays();
+    let _sparse = begun_all(&pool, 200, 300_000);
+    assert_eq!(huge(&pool), 0);
+    let full = filled(&pool, BLOCK, 200 * MIB);
+    assert!(huge(&pool) > 50 * MIB, "{} bytes", huge(&pool));
+    full.iter().for_each(Held::check);
+}
+
 fn what_comes_in_a_cycle_is_not_taken_for_filled() {
-    with_huge_pages("what_comes_in_a_cycle_is_not_taken_for_filled", || {
-        let (full, empty) = (16 << 10, 240 << 10);
-        for offset in 0..16 {
-            let pool = arrays();
-            let before = resident();
-            let mut blocks: Vec<_> = (0..offset).map(|_| begun(&pool, full, full)).collect();
-            blocks.extend((0..600).flat_map(|_| [begun(&pool, full, full), begun(&pool, empty, 1)]));
-            let grown = resident() - before;
-            assert!(grown < 24 * MIB, "{grown} bytes for 12 MiB, with an offset of {offset}");
-        }
-    });
+    let (full, empty) = (16 << 10, 240 << 10);
+    for offset in 0..16 {
+        let pool = arrays();
+        let before = resident();
+        let mut blocks: Vec<_> = (0..offset).map(|_| begun(&pool, full, full)).collect();
+        blocks.extend((0..600).flat_map(|_| [begun(&pool, full, full), begun(&pool, empty, 1)]));
+        let grown = resident() - before;
+        assert!(grown < 24 * MIB, "{grown} bytes for 12 MiB, with an offset of {offset}");
+    }
 }
 
 /// Small zeroed blocks may be sparse, and should not lie where a neighbour makes their pages real.
-#[test]
 fn zeroed_blocks_stay_sparse() {
-    with_huge_pages("zeroed_blocks_stay_sparse", || {
-        let pool = arrays();
-        let _dense = filled(&pool, BLOCK, 20 * MIB);
-        assert!(huge(&pool) > 0);
-        let before = resident();
-        let _sparse: Vec<_> = (0..200).map(|_| scanned(&*pool, MIB)).collect();
-        let grown = resident() - before;
-        assert!(grown < 6 * MIB, "{grown} bytes for 200 pages");
-    });
+    let pool = arrays();
+    let _dense = filled(&pool, BLOCK, 20 * MIB);
+    assert!(huge(&pool) > 0);
+    let before = resident();
+    let _sparse: Vec<_> = (0..200).map(|_| scanned(&*pool, MIB)).collect();
+    let grown = resident() - before;
+    assert!(grown < 6 * MIB, "{grown} bytes for 200 pages");
 }
 
-#[test]
 fn a_table_that_is_scanned_gets_no_huge_pages() {
-    with_huge_pages("a_table_that_is_scanned_gets_no_huge_pages", || {
-        let pool = any_blocks();
-        for size in [8 * MIB, 8 * MIB, 80 * MIB, 80 * MIB, 80 * MIB] {
-            let before = resident();
-            let table = scanned(&*pool, size);
-            let grown = resident().saturating_sub(before);
-            assert!(grown < 4 * MIB, "{grown} bytes for a sparse table of {size}");
-            table.give_back();
-        }
-        assert_eq!(huge(&pool), 0);
-    });
+    let pool = any_blocks();
+    for size in [8 * MIB, 8 * MIB, 80 * MIB, 80 * MIB, 80 * MIB] {
+        let before = resident();
+        let table = scanned(&*pool, size);
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 4 * MIB, "{grown} bytes for a sparse table of {size}");
+        table.give_back();
+    }
+    assert_eq!(huge(&pool), 0);
 }
 
-#[test]
 fn a_block_that_was_used_in_part_serves_a_sparse_one() {
-    with_huge_pages("a_block_that_was_used_in_part_serves_a_sparse_one", || {
-        let pool = any_blocks();
-        for part in [0, 60 * MIB] {
-            for larger in [0, 20 * MIB] {
-                pool.trim();
-                Held::new(&*pool, Request::bytes(200 * MIB)).unwrap().give_back(); // all of the address space is there
-                pool.trim();
-                let before = resident();
-                begun(&pool, 100 * MIB, part).give_back();
-                let second = scanned(&*pool, 100 * MIB + larger);
-                let grown = resident().saturating_sub(before);
-                assert!(grown < 16 * MIB, "{grown} bytes after {part}, {larger} more");
-                second.give_back();
-            }
+    let pool = any_blocks();
+    for part in [0, 60 * MIB] {
+        for larger in [0, 20 * MIB] {
+            pool.trim();
+            Held::new(&*pool, Request::bytes(200 * MIB)).unwrap().give_back(); // all of the address space is there
+            pool.trim();
+            let before = resident();
+            begun(&pool, 100 * MIB, part).give_back();
+            let second = scanned(&*pool, 100 * MIB + larger);
+            let grown = resident().saturating_sub(before);
+            assert!(grown < 16 * MIB, "{grown} bytes after {part}, {larger} more");
+            second.give_back();
         }
-    });
+    }
 }
 
-#[test]
 fn a_block_that_comes_back_filled_is_exchanged_for_huge_pages() {
-    with_huge_pages("a_block_that_comes_back_filled_is_exchanged_for_huge_pages", || {
-        for size in [MIB, 6 * MIB, 64 * MIB] {
-            let pool = any_blocks();
-            let turn = |seed| {
-                let block = Held::filled(&*pool, size, seed);
-                let is_huge = is_advised_huge(block.address() + size / 2);
-                block.give_back();
-                is_huge
-            };
-            assert_eq!([turn(1), turn(2), turn(3)], [false, true, true], "blocks of {size}");
-            assert!(pool.idle() < 2 * size, "{} bytes", pool.idle());
-            let fresh = pool.taken_fresh();
-            assert!(turn(4) && fresh == pool.taken_fresh());
-            let sparse = any_blocks();
-            begun(&sparse, size, 1).give_back();
-            begun(&sparse, size, 1).give_back();
-            assert_eq!(huge(&sparse), 0, "it was not filled");
-        }
-    });
+    for size in [MIB, 6 * MIB, 64 * MIB] {
+        let pool = any_blocks();
+        let turn = |seed| {
+            let block = Held::filled(&*pool, size, seed);
+            let is_huge = is_advised_huge(block.address() + size / 2);
+            block.give_back();
+            is_huge
+        };
+        assert_eq!([turn(1), turn(2), turn(3)], [false, true, true], "blocks of {size}");
+        assert!(pool.idle() < 2 * size, "{} bytes", pool.idle());
+        let fresh = pool.taken_fresh();
+        assert!(turn(4) && fresh == pool.taken_fresh());
+        let sparse = any_blocks();
+        begun(&sparse, size, 1).give_back();
+        begun(&sparse, size, 1).give_back();
+        assert_eq!(huge(&sparse), 0, "it was not filled");
+    }
 }
 
-#[test]
 fn idle_huge_pages_serve_smaller_blocks_before_fresh_memory_does() {
-    with_huge_pages("idle_huge_pages_serve_smaller_blocks_before_fresh_memory_does", || {
-        let pool = any_blocks();
-        Held::filled(&*pool, 6 * MIB, 1).give_back();
-        Held::filled(&*pool, 6 * MIB, 1).give_back();
-        let before = pool.taken_fresh();
-        let several: Vec<_> = (0..10).map(|seed| Held::filled(&*pool, 300 << 10, seed)).collect();
-        assert_eq!(pool.taken_fresh(), before, "huge pages are there already");
-        let tiny = Held::filled(&*pool, 140 << 10, 5);
-        assert!(pool.taken_fresh() > before, "a unit for huge pages is too large for it");
-        drop((several, tiny));
-    });
+    let pool = any_blocks();
+    Held::filled(&*pool, 6 * MIB, 1).give_back();
+    Held::filled(&*pool, 6 * MIB, 1).give_back();
+    let before = pool.taken_fresh();
+    let several: Vec<_> = (0..10).map(|seed| Held::filled(&*pool, 300 << 10, seed)).collect();
+    assert_eq!(pool.taken_fresh(), before, "huge pages are there already");
+    let tiny = Held::filled(&*pool, 140 << 10, 5);
+    assert!(pool.taken_fresh() > before, "a unit for huge pages is too large for it");
+    drop((several, tiny));
 }
 
-#[test]
 fn holes_in_huge_pages_are_given_back() {
-    with_huge_pages("holes_in_huge_pages_are_given_back", || {
-        let pool = arrays();
-        let mut blocks = filled(&pool, BLOCK, 100 * MIB);
-        let full = resident();
-        drop_every_second(&mut blocks);
-        pool.trim();
-        let freed = full - resident();
-        assert!(freed > 45 * MIB, "{freed} bytes of 50 MiB");
-        blocks.iter().for_each(Held::check);
-        drop(blocks);
-        pool.trim();
-        let freed = full - resident();
-        assert!(freed > 95 * MIB, "{freed} bytes of 100 MiB");
-    });
+    let pool = arrays();
+    let mut blocks = filled(&pool, BLOCK, 100 * MIB);
+    let full = resident();
+    drop_every_second(&mut blocks);
+    pool.trim();
+    let freed = full - resident();
+    assert!(freed > 45 * MIB, "{freed} bytes of 50 MiB");
+    blocks.iter().for_each(Held::check);
+    drop(blocks);
+    pool.trim();
+    let freed = full - resident();
+    assert!(freed > 95 * MIB, "{freed} bytes of 100 MiB");
 }
 
-#[test]
 fn split_huge_pages_get_no_advice_until_a_block_has_them_whole() {
-    with_huge_pages("split_huge_pages_get_no_advice_until_a_block_has_them_whole", || {
-        let pool = arrays();
-        let mut blocks = filled(&pool, 700_000, 42 * MIB);
-        assert!(is_advised_huge(blocks[30].address()), "before");
-        drop_every_second(&mut blocks);
-        let first = blocks[10].address();
-        pool.trim_parts();
-        assert!(!is_advised_huge(first), "the kernel may fill the holes");
-        drop(blocks);
-        let whole = Held::filled(&*pool, 38 * MIB, 1);
-        assert!((whole.address()..whole.address() + whole.asked).contains(&first), "it lies elsewhere");
-        assert!(is_advised_huge(first), "afterwards");
-    });
+    let pool = arrays();
+    let mut blocks = filled(&pool, 700_000, 42 * MIB);
+    assert!(is_advised_huge(blocks[30].address()), "before");
+    drop_every_second(&mut blocks);
+    let first = blocks[10].address();
+    pool.trim_parts();
+    assert!(!is_advised_huge(first), "the kernel may fill the holes");
+    drop(blocks);
+    let whole = Held::filled(&*pool, 38 * MIB, 1);
+    assert!((whole.address()..whole.address() + whole.asked).contains(&first), "it lies elsewhere");
+    assert!(is_advised_huge(first), "afterwards");
 }
 
-#[test]
 fn parts_of_huge_pages_can_be_given_back() {
-    with_huge_pages("parts_of_huge_pages_can_be_given_back", || {
-        let pool = any_blocks();
-        let mut blocks = filled(&pool, 900 << 10, 60 * MIB);
-        assert!(huge(&pool) > 20 * MIB);
-        drop_every_second(&mut blocks);
-        pool.trim();
-        assert!(pool.idle() > 4 * MIB, "every huge page is in use in part");
-        assert!(pool.trim_parts() > 4 * MIB);
-        assert_eq!(pool.idle(), 0);
-        blocks.into_iter().for_each(Held::give_back);
-    });
+    let pool = any_blocks();
+    let mut blocks = filled(&pool, 900 << 10, 60 * MIB);
+    assert!(huge(&pool) > 20 * MIB);
+    drop_every_second(&mut blocks);
+    pool.trim();
+    assert!(pool.idle() > 4 * MIB, "every huge page is in use in part");
+    assert!(pool.trim_parts() > 4 * MIB);
+    assert_eq!(pool.idle(), 0);
+    blocks.into_iter().for_each(Held::give_back);
 }
 
-#[test]
 fn who_asks_for_none_gets_none() {
-    with_huge_pages("who_asks_for_none_gets_none", || {
-        let plain = Options { huge: false, ..Options::default() };
-        let at_once = Options { decay: Some(Duration::ZERO), ..Options::default() };
-        for pool in [Pool::new(plain), Pool::new(at_once)] {
-            let blocks = filled(&pool, BLOCK, 40 * MIB);
-            assert_eq!(huge(&pool), 0);
-            drop(blocks);
-        }
-    });
+    let plain = Options { huge: false, ..Options::default() };
+    let at_once = Options { decay: Some(Duration::ZERO), ..Options::default() };
+    for pool in [Pool::new(plain), Pool::new(at_once)] {
+        let blocks = filled(&pool, BLOCK, 40 * MIB);
+        assert_eq!(huge(&pool), 0);
+        drop(blocks);
+    }
 }

@@ -6,6 +6,23 @@ use std::time::{Duration, Instant};
 
 const CHILD: &str = "FIRSTTOUCH_TEST_ALONE";
 
+/// Makes a test of each of these functions, in a process of its own, and under a condition if one is given.
+#[allow(unused_macros)]
+macro_rules! each_alone {
+    ($($name:ident)*) => { each_alone!(true; $($name)*); };
+    ($when:expr; $($name:ident)*) => {
+        mod alone {
+            $(#[test]
+            fn $name() {
+                let name = concat!("alone::", stringify!($name));
+                super::common::alone::alone(name, || if $when { super::$name() });
+            })*
+        }
+    };
+}
+#[allow(unused_imports)]
+pub(crate) use each_alone;
+
 /// Runs `body` in a fresh process, as the only test of this binary. `name` is the test's own.
 pub fn alone(name: &str, body: impl FnOnce()) {
     alone_after(name, |_| {}, body);
