@@ -123,7 +123,7 @@ pub fn is_forking() -> bool {
     forking != 0 && forking == this_thread()
 }
 
-fn this_thread() -> usize {
+pub fn this_thread() -> usize {
     // SAFETY: has no preconditions.
     unsafe { libc::pthread_self() as usize }
 }

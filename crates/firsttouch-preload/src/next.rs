@@ -1,12 +1,13 @@
 //! The C library's functions behind ours, whether we may stand before them, and memory for this library's own code.
 
+use crate::life;
 use firsttouch::os;
 use libc::{c_int, c_void, size_t};
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{CStr, c_char, c_uint, c_ulong};
 use std::mem::{MaybeUninit, transmute};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 unsafe extern "C" {
     fn __libc_malloc(size: size_t) -> *mut c_void;
@@ -98,19 +99,21 @@ pub fn next(name: Name) -> *mut c_void {
 #[cold]
 #[inline(never)]
 fn first(name: Name) -> *mut c_void {
-    static LOOKING: AtomicBool = AtomicBool::new(false);
-    if LOOKING.swap(true, Relaxed) {
-        return match name {
+    /// The thread that looks names up. (Where a function of the loader's calls, there is no thread-local data yet.)
+    static LOOKING: AtomicUsize = AtomicUsize::new(0);
+    let this = life::this_thread();
+    let found = if LOOKING.swap(this, Relaxed) == this {
+        match name {
             Name::malloc => __libc_malloc as *mut c_void,
             Name::calloc => __libc_calloc as *mut c_void,
             Name::free => __libc_free as *mut c_void,
-            // SAFETY: ends the process: the loader looks a name up, and needs none of the others.
-            _ => unsafe { libc::abort() },
-        };
-    }
-    look_up_names();
-    LOOKING.store(false, Relaxed);
-    let found = NEXT[name as usize].load(Relaxed);
+            _ => null_mut(), // to look a name up, the loader needs none of the others
+        }
+    } else {
+        look_up_names();
+        LOOKING.store(0, Relaxed);
+        NEXT[name as usize].load(Relaxed)
+    };
     if found.is_null() {
         // SAFETY: ends the process, which has no C library.
         unsafe { libc::abort() };
