@@ -1,9 +1,9 @@
 //! Allocators: handles, which are counted references, made from text; their blocks; what they hold.
 
-use crate::error::{Status, ensure_memory, errno, fail, protect, put, refuse, required, status_of};
+use crate::error::{Status, ensure_memory, errno, fail, protect, put, required, status_of};
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{AllocError, Allocator, Limit, Request};
-use firsttouch::description::{Argument, Made, Value};
+use firsttouch::description::{Argument, Value};
 use firsttouch::expression;
 use firsttouch::factory::{Error, allocator_from};
 use firsttouch::owners;
@@ -16,33 +16,16 @@ use std::sync::Arc;
 /// `firsttouch_allocator`: what the pointer of an `Arc` leads to, whose count is that of the references.
 pub struct Handle(Arc<dyn Allocator>);
 
-/// The pool that null stands for.
-fn default_pool() -> &'static Arc<Pool> {
-    static POOL: OnceBox<Arc<Pool>> = OnceBox::new();
-    POOL.get_or_init(|| Box::new(Pool::new(Options::default())))
-}
-
-/// The allocator behind a handle.
+/// The allocator behind a handle; null stands for a pool of the process.
 ///
 /// # Safety
 /// Null, or a handle that lives for `'a`.
-pub unsafe fn behind<'a>(handle: *const Handle) -> &'a dyn Allocator {
+pub unsafe fn behind<'a>(handle: *const Handle) -> &'a Arc<dyn Allocator> {
+    static POOL: OnceBox<Arc<dyn Allocator>> = OnceBox::new();
     // SAFETY: null or a live handle, as the header demands of C programs for every function that takes one.
     match unsafe { handle.as_ref() } {
-        Some(handle) => &*handle.0,
-        None => &**default_pool(),
-    }
-}
-
-/// The same, shared, as upstream of another.
-///
-/// # Safety
-/// As for [`behind`].
-pub unsafe fn shared(handle: *const Handle) -> Arc<dyn Allocator> {
-    // SAFETY: null or a live handle, as the header demands of C programs for every function that takes one.
-    match unsafe { handle.as_ref() } {
-        Some(handle) => handle.0.clone(),
-        None => default_pool().clone(),
+        Some(handle) => &handle.0,
+        None => POOL.get_or_init(|| Box::new(Pool::new(Options::default()))),
     }
 }
 
@@ -109,7 +92,7 @@ unsafe extern "C" fn firsttouch_parse_over(
             let text = text("expression", expression)?;
             let made = || {
                 let mut parsed = expression::parse(text)?;
-                let upstream = Value::Made(Made(shared(upstream)));
+                let upstream = Value::Existing(behind(upstream).clone());
                 let upstream = Argument { name: Some("upstream".into()), value: upstream };
                 parsed.arguments.get_or_insert_default().push(upstream);
                 allocator_from(&parsed)
@@ -167,7 +150,7 @@ unsafe extern "C" fn firsttouch_describe(handle: *const Handle, buffer: *mut c_c
 
 /// Null, with `errno` and the message set.
 pub fn no_memory(error: AllocError) -> *mut c_void {
-    refuse(error);
+    fail(Status::NoMemory, error);
     errno().set(libc::ENOMEM);
     null_mut()
 }

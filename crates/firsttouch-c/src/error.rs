@@ -1,6 +1,5 @@
 //! Status codes, and the message of a thread's last error. Nothing here allocates.
 
-use firsttouch::allocator::AllocError;
 use firsttouch::reserve::{WithReserve, is_ready};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
@@ -59,11 +58,6 @@ pub fn fail(status: Status, message: impl Display) -> Status {
         last[whole] = 0;
     });
     status
-}
-
-/// The same for a request that failed.
-pub fn refuse(error: AllocError) -> Status {
-    fail(Status::NoMemory, error)
 }
 
 /// Runs the body of a function: a panic, which would be a fault of this library, must not cross into C.

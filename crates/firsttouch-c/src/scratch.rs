@@ -1,6 +1,6 @@
 //! Scratch buffers. The header bumps and rewinds inline where no chunk changes; the rest is here.
 
-use crate::allocator::{Handle, invalid, no_memory, shared};
+use crate::allocator::{Handle, behind, invalid, no_memory};
 use crate::error::{Status, ensure_memory, protect, required, status_of};
 use crate::pages::range;
 use firsttouch::allocator::{AllocError, Limit, Request};
@@ -35,7 +35,7 @@ unsafe extern "C" fn firsttouch_scratch_create(
             let upstream = match upstream.is_null() {
                 true => Malloc::get(),
                 // SAFETY: a living handle (header).
-                false => unsafe { shared(upstream) },
+                false => unsafe { behind(upstream) }.clone(),
             };
             match size {
                 CHECKED => Arena::checked(upstream),

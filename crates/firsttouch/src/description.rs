@@ -26,7 +26,7 @@ pub enum Value {
     /// Another allocator, such as the upstream.
     Allocator(Description),
     /// Another allocator that exists.
-    Made(Made),
+    Existing(Arc<dyn Allocator>),
     /// What no expression can contain: an object of a front, with its type, as the front shows both.
     Other {
         /// The object.
@@ -36,19 +36,16 @@ pub enum Value {
     },
 }
 
-/// An allocator that exists, as an argument. Two are equal if they are the same.
-#[derive(Clone)]
-pub struct Made(pub Arc<dyn Allocator>);
-
-impl PartialEq for Made {
+impl PartialEq for dyn Allocator {
+    /// Whether both are the same.
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        std::ptr::addr_eq(self, other)
     }
 }
 
-impl fmt::Debug for Made {
+impl fmt::Debug for dyn Allocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.expression())
+        f.write_str(&self.expression())
     }
 }
 
@@ -128,7 +125,7 @@ impl Value {
             Self::Integer(_) => "int",
             Self::Float(_) => "float",
             Self::Text(_) => "str",
-            Self::Allocator(_) | Self::Made(_) => "Allocator",
+            Self::Allocator(_) | Self::Existing(_) => "Allocator",
             Self::Other { kind, .. } => kind,
         };
         let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u', 'A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
@@ -199,7 +196,7 @@ impl fmt::Display for Value {
             Self::Float(value) => write!(f, "{value:?}"),
             Self::Text(value) => f.write_str(&quoted(value, usize::MAX)),
             Self::Allocator(value) => write!(f, "{value}"),
-            Self::Made(value) => write!(f, "{value:?}"),
+            Self::Existing(value) => write!(f, "{value:?}"),
             Self::Other { shown, .. } => f.write_str(shown),
         }
     }

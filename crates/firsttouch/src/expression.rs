@@ -25,6 +25,7 @@ const REST: usize = 40;
 
 const NAME: &str = "expected an allocator's name";
 const VALUE: &str = "expected a number, a string, None, True, False or an allocator";
+const UNCLOSED: &str = "a '(' is not closed";
 const NOT_EVALUATED: &str = "expressions are not evaluated: write the number, or a size like \"4 GiB\"";
 
 /// Parses an allocator expression.
@@ -112,14 +113,13 @@ impl<'a> Parser<'a> {
             return Err(self.wrong("nested too deeply"));
         }
         let mut arguments = Vec::new();
-        let opened = self.at;
         if self.passes('(') {
             while !self.passes(')') {
-                self.argument(&mut arguments, opened)?;
+                arguments.push(self.argument()?);
                 match self.next() {
                     Some(',') => self.at += 1,
                     Some(')') => {}
-                    None => return Err(self.unclosed(opened)),
+                    None => return Err(self.wrong(UNCLOSED)),
                     Some('+' | '-' | '*') => return Err(self.wrong(NOT_EVALUATED)),
                     Some(_) => return Err(self.wrong("expected ',' or ')'")),
                 }
@@ -130,32 +130,19 @@ impl<'a> Parser<'a> {
     }
 
     /// `value` or `name=value`
-    fn argument(&mut self, call: &mut Vec<Argument>, opened: usize) -> Result<(), String> {
+    fn argument(&mut self) -> Result<Argument, String> {
         let word = self.word();
         let start = self.at - word.len();
-        let name = (!word.is_empty() && constant(word).is_none() && self.passes('=')).then_some(word);
-        match name {
-            Some(name) if call.iter().any(|argument| argument.name.as_deref() == Some(name)) => {
-                return Err(self.wrong_at(start, format_args!("{name}= is given twice")));
-            }
-            None if call.last().is_some_and(|argument| argument.name.is_some()) => {
-                return Err(self.wrong_at(start, "an argument without a name follows one with a name"));
-            }
-            Some(_) => {}
-            None => self.at = start,
+        let name = (!word.is_empty() && constant(word).is_none() && self.passes('=')).then(|| word.to_owned().into());
+        if name.is_none() {
+            self.at = start;
         }
-        let value = self.value(opened)?;
-        call.push(Argument { name: name.map(|name| name.to_owned().into()), value });
-        Ok(())
+        Ok(Argument { name, value: self.value()? })
     }
 
-    fn unclosed(&self, opened: usize) -> String {
-        self.wrong_at(opened, "'(' is never closed")
-    }
-
-    fn value(&mut self, opened: usize) -> Result<Value, String> {
+    fn value(&mut self) -> Result<Value, String> {
         match self.next() {
-            None => Err(self.unclosed(opened)),
+            None => Err(self.wrong(UNCLOSED)),
             Some('\'' | '"') => self.string(),
             Some('-' | '.' | '0'..='9') => Ok(self.number()),
             Some(_) => {

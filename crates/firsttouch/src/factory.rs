@@ -4,7 +4,7 @@
 //! [`Error`] names the argument, its value and what is accepted.
 //!
 //! The declaration does not contain allocators that must not be created from text (`from_functions` takes addresses of
-//! code), nor those that only one front has, which hands them over as [`Value::Made`].
+//! code), nor those that only one front has, which hands them over as [`Value::Existing`].
 
 use crate::adaptors::AUTO;
 use crate::allocator::Allocator;
@@ -147,7 +147,7 @@ impl Arguments {
         });
         match self.value("upstream") {
             Value::None => allocator_from_expression(usual.unwrap_or_default()),
-            Value::Made(made) => Ok(made.0.clone()),
+            Value::Existing(made) => Ok(made.clone()),
             Value::Allocator(description) => allocator_from(description),
             Value::Text(text) => allocator_from_expression(text),
             value => {

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const SHARDS: usize = 16;
 
@@ -25,12 +26,15 @@ pub type BlockMap<T> = HashMap<usize, T, BuildHasherDefault<FxHasher>>;
 /// See the module. `T` is the note of a block.
 pub struct Ledger<T: Copy + Send + 'static> {
     shards: [Padded<Lock<BlockMap<T>>>; SHARDS],
+    /// Blocks that are being relocated: each shard has room for so many more.
+    relocating: AtomicUsize,
 }
 
 impl<T: Copy + Send + 'static> Ledger<T> {
     /// An empty ledger.
     pub fn new() -> Arc<Self> {
-        let ledger = Arc::new(Self { shards: std::array::from_fn(|_| Padded(Lock::new(BlockMap::default()))) });
+        let shards = std::array::from_fn(|_| Padded(Lock::new(BlockMap::default())));
+        let ledger = Arc::new(Self { shards, relocating: AtomicUsize::new(0) });
         let address: *const Self = Arc::as_ptr(&ledger);
         // SAFETY: the list stays where it is until it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
@@ -51,9 +55,39 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         address_map::note_outside(address);
         heap::mark_listed(address);
         let mut shard = self.shard(address).lock();
-        shard.try_reserve(1).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
+        let more = 1 + self.relocating.load(Relaxed);
+        shard.try_reserve(more).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
         shard.insert(address, note);
         Ok(())
+    }
+
+    /// Calls `relocate` with the note of a block, which it may move; it returns the block and its new note. Meanwhile the block is not
+    /// listed, since its old address may be another's before `relocate` returns. The new entry needs no memory.
+    ///
+    /// # Errors
+    /// Those of `relocate`, which then changed nothing. [`Limit::Upstream`] for `asked` bytes, and it is not called, if the block is not
+    /// listed or there is no memory for an entry.
+    pub(crate) fn relocate(
+        &self,
+        address: NonNull<u8>,
+        asked: usize,
+        relocate: impl FnOnce(T) -> Result<(Block, T), AllocError>,
+    ) -> Result<Block, AllocError> {
+        self.relocating.fetch_add(1, Relaxed);
+        let mut shards = self.shards.iter();
+        let has_room = shards.all(|shard| shard.0.lock().try_reserve(self.relocating.load(Relaxed)).is_ok());
+        let old = if has_room { self.leave(address) } else { None };
+        let moved = old.map(|old| {
+            let moved = relocate(old);
+            let (to, note) = moved.map_or((address, old), |(block, note)| (block.address, note));
+            let to = to.as_ptr() as usize;
+            address_map::note_outside(to);
+            heap::mark_listed(to);
+            self.shard(to).lock().insert(to, note);
+            moved.map(|(block, _)| block)
+        });
+        self.relocating.fetch_sub(1, Relaxed);
+        moved.unwrap_or(Err(AllocError::new(asked, Limit::Upstream)))
     }
 
     /// Allocates a block from `upstream` and enters it. If there is no memory for the entry, nothing is allocated.

@@ -1,5 +1,5 @@
 //! How an allocator is declared: once, in its own file, with its name, what it is, and its options with their kinds, defaults
-//! and help. Beside the declaration stands how it is made from its arguments, and each room lists its files (`room!`).
+//! and help. Beside the declaration stands how it is made from its arguments, and each folder lists its files (`declared!`).
 //!
 //! All else follows: the checks of arguments and their messages, expressions on the command line, in C and in Julia, Python's
 //! functions with their signatures and docstrings, the stub, the help of commands and the reference.
@@ -103,7 +103,7 @@ impl Spec {
     ///
     /// # Errors
     /// Why it cannot be made.
-    pub(crate) fn make(&self, arguments: &Arguments) -> Made {
+    pub(crate) fn make(&self, arguments: &Arguments) -> MakeResult {
         let made = sources::make(arguments).or_else(|| adaptors::make(arguments));
         made.unwrap_or_else(|| Err(Error::Unsupported(format!("{}() is declared, but nothing makes it", self.name))))
     }
@@ -115,21 +115,21 @@ impl Spec {
 }
 
 /// What making an allocator gives.
-pub(crate) type Made = Result<Arc<dyn Allocator>, Error>;
+pub(crate) type MakeResult = Result<Arc<dyn Allocator>, Error>;
 
-/// All allocators, room by room.
+/// All allocators, folder by folder.
 pub fn all() -> impl Iterator<Item = &'static Spec> {
     sources::SPECS.iter().chain(adaptors::SPECS).copied().flatten()
 }
 
-/// Lists the files of a room that declare allocators: each has `SPECS`, and `make` for what these are.
-macro_rules! room {
+/// Lists the files of a folder that declare allocators: each has `SPECS`, and `make` for what these are.
+macro_rules! declared {
     ($($file:ident)+) => {
-        /// What the room declares.
+        /// What they declare.
         pub(crate) const SPECS: &[&[crate::spec::Spec]] = &[$($file::SPECS),+];
 
-        /// Makes an allocator of this room.
-        pub(crate) fn make(arguments: &crate::factory::Arguments) -> Option<crate::spec::Made> {
+        /// Makes an allocator of this folder.
+        pub(crate) fn make(arguments: &crate::factory::Arguments) -> Option<crate::spec::MakeResult> {
             let is_of = |specs: &[crate::spec::Spec]| specs.iter().any(|spec| spec.name == arguments.name());
             $(if is_of($file::SPECS) {
                 return Some($file::make(arguments));
@@ -138,7 +138,7 @@ macro_rules! room {
         }
     };
 }
-pub(crate) use room;
+pub(crate) use declared;
 
 // ---- Parts of declarations ------------------------------------------------------------------------------------------
 

@@ -48,6 +48,23 @@ fn most_of_a_large_block_goes_back_to_the_library() {
     block.give_back();
 }
 
+/// Copied, its pages would be faulted in anew at each step: 6 million in all.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))] // whose realloc(3) moves pages
+fn a_block_of_malloc_takes_its_pages_along() {
+    use firsttouch::os::usage;
+    alone("a_block_of_malloc_takes_its_pages_along", || {
+        let source = firsttouch::sources::Malloc::new();
+        let mut block = Held::filled(&*source, 64 * MIB, 1);
+        block.seed = None; // to write nothing
+        let before = usage().minor_faults;
+        (1..400).for_each(|step| block.resize(64 * MIB + step * (64 << 10)).unwrap());
+        assert!(usage().minor_faults - before < 100_000);
+        block.seed = Some(1);
+        common::pattern::check(&block.bytes()[..64 * MIB], 1);
+    });
+}
+
 #[test]
 fn the_receipt_says_what_is_there() {
     let source = placed(Page::Base);

@@ -8,7 +8,7 @@ use crate::python::values::{PyTypeError, PyValueError, UnsupportedError, ensure_
 use crate::python::{call_sites, callback, gil};
 use firsttouch::adaptors::CallSites;
 use firsttouch::allocator::Allocator;
-use firsttouch::description::{Argument, Made, Value};
+use firsttouch::description::{Argument, Value};
 use firsttouch::expression;
 use firsttouch::factory::{self, Error};
 use firsttouch::size;
@@ -35,7 +35,7 @@ fn given(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     } else if let Ok(allocator) = object.cast::<PyAllocator>() {
         let allocator = allocator.get();
         let other = || Value::Other { shown: allocator.expression(), kind: "Allocator".into() };
-        Ok(allocator.native().map_or_else(other, |native| Value::Made(Made(native.clone()))))
+        Ok(allocator.native().map_or_else(other, |native| Value::Existing(native.clone())))
     } else if let Ok(number) = object.call_method0("__index__") {
         let large = || Ok(Value::Other { shown: number.str()?.to_string(), kind: "int".into() });
         number.extract().map_or_else(|_| large(), |number| Ok(Value::Integer(number)))
@@ -105,8 +105,8 @@ fn arguments(
     let argument = |object: &Bound<'_, PyAny>, name: Option<String>, is_first: bool| {
         let is_upstream = spec.is_adaptor() && name.as_ref().map_or(is_first, |name| name == "upstream");
         let value = match given(object)? {
-            value @ (Value::None | Value::Text(_) | Value::Made(_)) => value,
-            _ if is_upstream => Value::Made(Made(upstream(object, &format!("{}()", spec.name))?)),
+            value @ (Value::None | Value::Text(_) | Value::Existing(_)) => value,
+            _ if is_upstream => Value::Existing(upstream(object, &format!("{}()", spec.name))?),
             value => value,
         };
         PyResult::Ok(Argument { name: name.map(Into::into), value })

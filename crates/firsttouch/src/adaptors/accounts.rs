@@ -8,16 +8,18 @@
 
 #![allow(unsafe_code)] // Safety: the mapping is never undone, holds all accounts, and is used through atomic words.
 
-use super::limited::now;
 use crate::fork;
 use crate::heap::purger::{self, Purgeable};
 use crate::os::{self, Errno};
 use crate::sync::lock::RawLock;
 use std::cell::UnsafeCell;
 use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::ptr::with_exposed_provenance;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::time::Instant;
 
 /// The name of the memory file.
 const NAME: &str = "firsttouch-budget";
@@ -40,7 +42,7 @@ struct Account {
     used: AtomicUsize,
     /// The length of the text; 0 while it is written.
     length: AtomicUsize,
-    /// `used`, and the time in milliseconds, when the text was written.
+    /// `used` when the text was written, and the milliseconds from the start until then.
     used_then: AtomicUsize,
     written: AtomicU64,
     text: UnsafeCell<[u8; TEXT]>,
@@ -51,10 +53,11 @@ const _: () = assert!(size_of::<usize>() < 8 || size_of::<Account>() == 8 << 10,
 /// See the module.
 pub struct Accounts {
     at: usize,
-    /// The place of this process's account; 0 if there is none.
+    /// The number of this process's account; 0 if there is none.
     own: AtomicUsize,
     /// The forks before the process that has it.
     forks: AtomicU32,
+    start: Instant,
 }
 
 impl Accounts {
@@ -73,22 +76,22 @@ impl Accounts {
     pub fn open(process: u32, number: i32) -> Result<&'static Self, Errno> {
         let file = os::find_memory_file(process, number, NAME)?;
         let at = os::map_file(&file, 0, COUNT * size_of::<Account>(), true)?;
-        let accounts: &'static Self =
-            Box::leak(Box::new(Self { at, own: AtomicUsize::new(0), forks: AtomicU32::new(fork::forks()) }));
+        let (own, forks) = (AtomicUsize::new(0), AtomicU32::new(fork::forks()));
+        let accounts: &'static Self = Box::leak(Box::new(Self { at, own, forks, start: Instant::now() }));
         accounts.take();
         // SAFETY: it lives for ever.
         unsafe { purger::enter(std::ptr::from_ref(accounts)) };
         Ok(accounts)
     }
 
-    fn account(&self, place: usize) -> &Account {
-        debug_assert!(place < COUNT);
+    fn account(&self, number: usize) -> &Account {
+        debug_assert!(number < COUNT);
         // SAFETY: it lies in the mapping, and zeros are an account.
-        unsafe { &*with_exposed_provenance::<Account>(self.at + place * size_of::<Account>()) }
+        unsafe { &*with_exposed_provenance::<Account>(self.at + number * size_of::<Account>()) }
     }
 
     fn all(&self) -> impl Iterator<Item = (usize, &Account)> {
-        (1..COUNT).map(|place| (place, self.account(place)))
+        (1..COUNT).map(|number| (number, self.account(number)))
     }
 
     /// Opens an account for this process, which has one thread: one that it had before an exec, or a new one, or that of a
@@ -108,10 +111,11 @@ impl Accounts {
             self.close(account);
             account.length.store(0, Relaxed);
             account.used_then.store(0, Relaxed);
+            account.written.store(0, Relaxed);
             account.is_written.store(false, Relaxed);
             account.has_ended.store(false, Relaxed);
         }
-        self.own.store(found.map_or(0, |(place, _)| place), Relaxed);
+        self.own.store(found.map_or(0, |(number, _)| number), Relaxed);
     }
 
     /// Whether this process has an account.
@@ -122,7 +126,7 @@ impl Accounts {
     fn own(&self) -> Option<&Account> {
         match self.own.load(Relaxed) {
             0 => None,
-            place => Some(self.account(place)),
+            number => Some(self.account(number)),
         }
     }
 
@@ -132,9 +136,6 @@ impl Accounts {
 
     /// Takes from the sum what processes had that are gone.
     pub fn close_gone(&self) {
-        if is_gone(std::process::id()) {
-            return; // there is no /proc to look into
-        }
         let opened = self.all().take_while(|(_, account)| account.process.load(Relaxed) != 0);
         opened
             .filter(|(_, account)| account.used.load(Relaxed) > 0 && is_gone(account.process.load(Relaxed)))
@@ -178,8 +179,8 @@ impl Accounts {
     pub fn write(&self, budget: usize, large: bool, text: impl FnOnce() -> String) {
         let Some(account) = self.own() else { return };
         let (used, then) = (account.used.load(Relaxed), account.used_then.load(Relaxed));
-        let grows = used.saturating_sub(then) > budget / STEP;
-        let is_due = grows || (large && now() >= account.written.load(Relaxed) + AGAIN);
+        let (grows, now) = (used.saturating_sub(then) > budget / STEP, self.start.elapsed().as_millis() as u64);
+        let is_due = grows || (large && now >= account.written.load(Relaxed) + AGAIN);
         if !is_due || account.is_written.swap(true, Acquire) {
             return;
         }
@@ -190,7 +191,7 @@ impl Accounts {
         unsafe { account.text.get().cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), length) };
         account.length.store(length, Release);
         account.used_then.store(used, Relaxed);
-        account.written.store(now(), Relaxed);
+        account.written.store(now, Relaxed);
         account.is_written.store(false, Release);
     }
 }
@@ -200,9 +201,13 @@ fn sub(counter: &AtomicUsize, bytes: usize) {
     let _ = counter.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(bytes)));
 }
 
-/// Whether a process has no memory any more: it has ended, whether or not its parent has asked how.
+/// Whether a process has no memory any more: it has ended, whether or not its parent has asked how. If that cannot be read, as in a
+/// program that has changed its root or has no descriptor left, it has not.
 fn is_gone(process: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{process}/statm")).map_or(true, |sizes| sizes.starts_with("0 "))
+    match std::fs::read_to_string(format!("/proc/{process}/statm")) {
+        Ok(sizes) => sizes.starts_with("0 "),
+        Err(error) => error.kind() == ErrorKind::NotFound && Path::new("/proc/self").exists(),
+    }
 }
 
 impl Purgeable for Accounts {

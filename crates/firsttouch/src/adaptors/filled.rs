@@ -8,7 +8,7 @@ use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
 use crate::ledger::Ledger;
-use crate::spec::{DefaultValue, Made, NONE, ON_A_POOL, OptionKind, Spec, opt};
+use crate::spec::{DefaultValue, MakeResult, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub const SPECS: &[Spec] = &[Spec {
 array([nan, nan, nan])",
 }];
 
-pub fn make(arguments: &Arguments) -> Made {
+pub fn make(arguments: &Arguments) -> MakeResult {
     let byte = |name| arguments.number(name).map(|byte| byte as u8);
     Ok(Filled::new(arguments.upstream()?, byte("on_allocate"), byte("on_free")))
 }

@@ -12,7 +12,7 @@ use crate::fork;
 use crate::ledger::Ledger;
 use crate::os::{self, MemoryBound};
 use crate::size::Bytes;
-use crate::spec::{DefaultValue, Made, NONE, ON_A_POOL, OptionKind, Spec, opt};
+use crate::spec::{DefaultValue, MakeResult, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use crate::stats::Stats;
 use crate::sync::OnceBox;
 use crate::sync::lock::Lock;
@@ -22,7 +22,7 @@ use std::fmt::{self, Write};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The declaration.
 pub const SPECS: &[Spec] = &[Spec {
@@ -68,7 +68,7 @@ pub fn set_call_sites(call_sites: CallSites) {
     let _ = CALL_SITES.set(Box::new(call_sites));
 }
 
-pub fn make(arguments: &Arguments) -> Made {
+pub fn make(arguments: &Arguments) -> MakeResult {
     let at_most = arguments.number("at_most").unwrap_or(usize::MAX);
     let upstream = arguments.upstream()?; // before the budget is read, as it may take memory
     let budget = match arguments.number("budget") {
@@ -173,14 +173,8 @@ impl Found {
     }
 }
 
-/// Milliseconds until limits, and what others use of them, are read again. That takes a tenth of one.
-const READ_AGAIN: u64 = 50;
-
-/// Milliseconds since the first call.
-pub(super) fn now() -> u64 {
-    static START: OnceBox<Instant> = OnceBox::new();
-    START.get_or_init(|| Box::new(Instant::now())).elapsed().as_millis() as u64
-}
+/// Until limits, and what others use of them, are read again. That takes a tenth of a millisecond.
+const READ_AGAIN: Duration = Duration::from_millis(50);
 
 /// Where a budget was found, as the end of a sentence; nothing where it was given.
 impl fmt::Display for Budget {
@@ -198,21 +192,20 @@ impl fmt::Display for Budget {
 pub struct Limited {
     upstream: Arc<dyn Allocator>,
     is_auto: bool,
-    /// The budget, and when ([`now`]) its limits were read last. Nobody waits for it, as a fork may happen while a thread
-    /// holds it.
-    budget: Lock<(Budget, u64)>,
+    /// The budget, and when its limits were read last. Nobody waits for it, as a fork may happen while a thread holds it.
+    budget: Lock<(Budget, Instant)>,
     allowed: AtomicUsize,
     /// The bytes in use, where they are not the sum of the accounts.
     used: AtomicUsize,
     /// What an interpreter took beyond the budget, less what was freed, since a request last fitted.
     overdrawn: AtomicUsize,
     accounts: OnceBox<&'static Accounts>,
-    ledger: Arc<Ledger<Noted>>,
+    ledger: Arc<Ledger<Charge>>,
     refused: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
-struct Noted {
+struct Charge {
     asked: usize,
     /// The line that made the block, or [`NOT_SAMPLED`].
     site: u64,
@@ -228,7 +221,7 @@ impl Limited {
             upstream,
             is_auto: budget.is_found,
             allowed: AtomicUsize::new(budget.bytes()),
-            budget: Lock::new((budget, now())),
+            budget: Lock::new((budget, Instant::now())),
             used: AtomicUsize::new(0),
             overdrawn: AtomicUsize::new(0),
             accounts: OnceBox::new(),
@@ -264,8 +257,8 @@ impl Limited {
     fn read_limits(&self, is_needed: bool) {
         let Some(mut held) = self.budget.try_lock() else { return };
         let (budget, read) = &mut *held;
-        if is_needed || now() >= *read + READ_AGAIN {
-            *read = now();
+        if is_needed || read.elapsed() >= READ_AGAIN {
+            *read = Instant::now();
             budget.read_again(os::memory_bounds(), self.ours(), self.of_others());
             self.allowed.store(budget.bytes(), Relaxed);
         }
@@ -336,7 +329,7 @@ impl Limited {
     }
 
     /// What a block counts in this process: nothing if another one has made it.
-    fn counted(&self, note: Noted) -> usize {
+    fn counted(&self, note: Charge) -> usize {
         let is_inherited = self.accounts.get().is_some() && note.forks != fork::forks();
         if is_inherited { 0 } else { note.asked }
     }
@@ -370,12 +363,12 @@ impl Limited {
         failure::explain(error, format!("{error}{}{listed}", self.found()));
     }
 
-    fn note(&self, asked: usize) -> Noted {
+    fn note(&self, asked: usize) -> Charge {
         let site = match asked >= FROM || is_sampled() {
             true => CALL_SITES.get().map_or(0, |sites| (sites.site)()),
             false => NOT_SAMPLED,
         };
-        Noted { asked, site, forks: fork::forks() }
+        Charge { asked, site, forks: fork::forks() }
     }
 }
 
@@ -424,19 +417,13 @@ unsafe impl Allocator for Limited {
             request.check().inspect_err(|&error| failure::remember(error))?;
             let more = request.size().saturating_sub(asked);
             self.charge(more, request).inspect_err(|&error| self.explain(error))?;
-            let new = self.note(request.size());
-            self.ledger.leave(address); // once it has moved, another thread may get its old address
-            let result = self.upstream.reallocate(address, request);
-            let (address, note, counted) = match &result {
-                Ok(block) => (block.address, new, request.size()),
-                Err(_) => (address, old, asked),
-            };
-            // Without memory for the entry the block continues uncounted, like one that the upstream served itself.
-            let listed = self.ledger.enter(address, request.size(), note).is_ok();
-            let counted = if listed { counted } else { 0 };
+            let note = self.note(request.size());
+            let resize = |_| self.upstream.reallocate(address, request).map(|block| (block, note));
+            let resized = self.ledger.relocate(address, request.size(), resize).map(|block| exact(block, request));
+            let counted = if resized.is_ok() { request.size() } else { asked };
             self.refund(asked + more - counted);
             self.account(request.size());
-            result.map(|block| if listed { exact(block, request) } else { block })
+            resized
         }
     }
 
@@ -497,9 +484,9 @@ impl Line {
 }
 
 /// The lines whose blocks hold the most bytes, one in a row; nothing where there is no block, or no memory for the list.
-fn listed(ledger: &Ledger<Noted>) -> String {
+fn listed(ledger: &Ledger<Charge>) -> String {
     let (mut lines, mut is_complete) = (Vec::<Line>::new(), true);
-    ledger.each(|_, Noted { asked, site, .. }| {
+    ledger.each(|_, Charge { asked, site, .. }| {
         let blocks = if asked < FROM { SAMPLED } else { 1 };
         let block = Line { site, blocks, bytes: blocks * asked };
         match lines.binary_search_by_key(&site, |line| line.site) {
@@ -514,15 +501,12 @@ fn listed(ledger: &Ledger<Noted>) -> String {
     }
     lines.sort_unstable_by_key(|line| std::cmp::Reverse(line.bytes));
     let mut text = String::from("\n  the largest living blocks:");
-    let mut others = Line::default();
-    for (at, line) in lines.iter().enumerate() {
-        if at < SHOWN {
-            let place = CALL_SITES.get().and_then(|sites| (sites.place)(line.site));
-            row(&mut text, *line, place.as_deref().unwrap_or("an unknown line"));
-        } else {
-            others.add(*line);
-        }
+    for line in lines.iter().take(SHOWN) {
+        let place = CALL_SITES.get().and_then(|sites| (sites.place)(line.site));
+        row(&mut text, *line, place.as_deref().unwrap_or("an unknown line"));
     }
+    let mut others = Line::default();
+    lines.iter().skip(SHOWN).for_each(|line| others.add(*line));
     row(&mut text, others, "other lines");
     text
 }

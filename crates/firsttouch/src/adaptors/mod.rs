@@ -6,7 +6,7 @@ mod limited;
 mod pool;
 
 pub use crate::policy::{DECAY, NUMPYS_HUGE, RENEW_MIN, huge_min};
-use crate::spec::room;
+use crate::spec::declared;
 
 pub use accounts::Accounts;
 pub use filled::Filled;
@@ -14,4 +14,4 @@ pub use limited::{AUTO, Budget, CallSites, Limited, is_sampled, set_call_sites};
 pub(crate) use pool::written_bytes;
 pub use pool::{Machine, Options, Origin, Pool, SMALL_LIMIT};
 
-room! { filled limited pool }
+declared! { filled limited pool }

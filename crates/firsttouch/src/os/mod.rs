@@ -24,7 +24,9 @@ use contract::unsupported as platform;
 pub use contract::*;
 pub use inject::{Call, fail_after, first_range, injected, shrink_address_space};
 #[cfg(unix)]
-pub use libc::{calloc as c_calloc, free as c_free, malloc as c_malloc, malloc_usable_size as c_usable};
+pub use libc::{
+    calloc as c_calloc, free as c_free, malloc as c_malloc, malloc_usable_size as c_usable, realloc as c_realloc,
+};
 #[cfg(all(target_os = "linux", not(miri)))]
 pub use linux::kernel_texts; // for its fuzz target
 #[cfg(not(miri))]

@@ -2,7 +2,7 @@
 //! may lack them.
 
 use crate::factory::{Arguments, Error};
-use crate::spec::{Made, Spec};
+use crate::spec::{MakeResult, Spec};
 #[cfg(all(feature = "jemalloc", unix))]
 pub use jemalloc::Jemalloc;
 #[cfg(feature = "mimalloc")]
@@ -34,7 +34,7 @@ array([0., 0., 0.])",
     },
 ];
 
-pub fn make(arguments: &Arguments) -> Made {
+pub fn make(arguments: &Arguments) -> MakeResult {
     match arguments.name() {
         #[cfg(all(feature = "jemalloc", unix))]
         "jemalloc" => Ok(Jemalloc::get()),
@@ -53,7 +53,7 @@ pub(crate) fn register_fork_handlers() {
 #[cfg(all(feature = "jemalloc", unix))]
 mod jemalloc {
     use crate::allocator::{Description, Request};
-    use crate::sources::listed::{Library, Listed};
+    use crate::sources::library::{Library, LibraryAllocator};
     use crate::sync::OnceBox;
     use std::ffi::CStr;
     use std::ptr::null_mut;
@@ -61,7 +61,7 @@ mod jemalloc {
     use tikv_jemalloc_sys as je;
 
     /// The library. It handles forks itself.
-    pub type Jemalloc = Listed<JemallocLibrary>;
+    pub type Jemalloc = LibraryAllocator<JemallocLibrary>;
 
     /// The library's functions.
     pub struct JemallocLibrary;
@@ -107,6 +107,11 @@ mod jemalloc {
             unsafe { je::dallocx(raw.cast(), 0) }
         }
 
+        unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
+            // SAFETY: as demanded; the size is not zero, and the alignment is a power of two.
+            unsafe { je::rallocx(raw.cast(), request.size(), je::MALLOCX_ALIGN(request.align())).cast() }
+        }
+
         unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
             // SAFETY: as demanded.
             unsafe { je::sallocx(raw.cast(), 0) }
@@ -123,7 +128,7 @@ mod jemalloc {
 mod mimalloc {
     use crate::allocator::{Description, Request};
     use crate::os;
-    use crate::sources::listed::{Library, Listed};
+    use crate::sources::library::{Library, LibraryAllocator};
     use crate::sync::OnceBox;
     use crate::sync::lock::{Lock, Padded};
     use libmimalloc_sys as mi;
@@ -132,7 +137,7 @@ mod mimalloc {
     use std::sync::Arc;
 
     /// The library. It does not handle forks, so a fork waits until no thread is inside of it.
-    pub type Mimalloc = Listed<MimallocLibrary>;
+    pub type Mimalloc = LibraryAllocator<MimallocLibrary>;
 
     /// The library's functions.
     pub struct MimallocLibrary;
@@ -176,6 +181,14 @@ mod mimalloc {
         static LEAVES: Leaves = const { Leaves };
     }
 
+    /// Runs `call`, which enters mimalloc and may begin this thread's use of it.
+    fn enter<T>(call: impl FnOnce() -> T) -> T {
+        if cfg!(unix) {
+            let _ = LEAVES.try_with(|_| ());
+        }
+        inside(call)
+    }
+
     impl Mimalloc {
         /// Returns the process's mimalloc.
         pub fn get() -> Arc<Self> {
@@ -200,11 +213,8 @@ mod mimalloc {
 
         fn take(&self, request: Request) -> (*mut u8, bool) {
             let (size, align) = (request.size(), request.align());
-            if cfg!(unix) {
-                let _ = LEAVES.try_with(|_| ());
-            }
             // SAFETY: the alignment is a power of two.
-            let raw = inside(|| unsafe {
+            let raw = enter(|| unsafe {
                 if request.is_zeroed() {
                     mi::mi_zalloc_aligned(size, align)
                 } else {
@@ -217,6 +227,11 @@ mod mimalloc {
         unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
             // SAFETY: as demanded.
             inside(|| unsafe { mi::mi_free(raw.cast()) });
+        }
+
+        unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
+            // SAFETY: as demanded; the alignment is a power of two.
+            enter(|| unsafe { mi::mi_realloc_aligned(raw.cast(), request.size(), request.align()) }).cast()
         }
 
         unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {

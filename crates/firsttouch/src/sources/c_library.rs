@@ -1,12 +1,12 @@
 //! The C library's `malloc` and `calloc`, with our alignment, for which each request is enlarged. Blocks of `calloc` are zeroed,
 //! whether or not that was requested, and lazily if they are large; at multiples of an alignment, too.
 
-use super::listed::{Library, Listed};
+use super::library::{Library, LibraryAllocator};
 use crate::allocator::{Description, Request};
 use crate::factory::{Arguments, Error};
 use crate::layout::{LayoutError, checked_align};
 use crate::os;
-use crate::spec::{DefaultValue, Made, OptionKind, Spec, opt};
+use crate::spec::{DefaultValue, MakeResult, OptionKind, Spec, opt};
 use crate::sync::OnceBox;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ array([0., 0., 0., 0.])",
 ];
 
 /// The process's instances of `malloc` and `calloc`, and one of its own for an alignment.
-pub fn make(arguments: &Arguments) -> Made {
+pub fn make(arguments: &Arguments) -> MakeResult {
     static CALLOC: OnceBox<Arc<Calloc>> = OnceBox::new();
     match arguments.number("alignment") {
         Some(align) => Ok(Calloc::aligned(align).map_err(|error| Error::Value(error.to_string()))?),
@@ -60,14 +60,14 @@ pub fn make(arguments: &Arguments) -> Made {
 }
 
 /// `malloc`. Zeroed requests are cleared with `memset`; [`Calloc`] gets zeros from the system.
-pub type Malloc = Listed<CLibrary<false>>;
+pub type Malloc = LibraryAllocator<CLibrary<false>>;
 /// `calloc` and `aligned`.
-pub type Calloc = Listed<CLibrary<true>>;
+pub type Calloc = LibraryAllocator<CLibrary<true>>;
 
 /// malloc(3) or calloc(3), which align to 16 bytes; and the alignment of all blocks, if one was requested.
 pub struct CLibrary<const ZEROED: bool>(Option<usize>);
 
-impl<const ZEROED: bool> Listed<CLibrary<ZEROED>> {
+impl<const ZEROED: bool> LibraryAllocator<CLibrary<ZEROED>> {
     /// Creates an instance, which knows its own blocks.
     pub fn new() -> Arc<Self> {
         Self::on(CLibrary(None))
@@ -116,6 +116,12 @@ unsafe impl<const ZEROED: bool> Library for CLibrary<ZEROED> {
     unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
         // SAFETY: as demanded.
         unsafe { os::c_free(raw.cast()) }
+    }
+
+    #[cfg(unix)]
+    unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
+        // SAFETY: as demanded.
+        unsafe { os::c_realloc(raw.cast(), request.size()).cast() }
     }
 
     unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {

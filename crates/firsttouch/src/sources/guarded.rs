@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code)] // Safety: a block and its guard lie on pages of their own, which belong to no other block.
 
-use super::listed::Counts;
+use super::library::Counts;
 use super::pages;
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::description::Value;
@@ -20,7 +20,7 @@ use crate::heap::purger;
 use crate::layout::{round_down, round_up};
 use crate::ledger::Ledger;
 use crate::os;
-use crate::spec::{DefaultValue, Made, OptionKind, Spec, opt};
+use crate::spec::{DefaultValue, MakeResult, OptionKind, Spec, opt};
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use std::borrow::Cow;
@@ -56,7 +56,7 @@ pub const SPECS: &[Spec] = &[Spec {
 array([0., 0., 0.])",
 }];
 
-pub fn make(arguments: &Arguments) -> Made {
+pub fn make(arguments: &Arguments) -> MakeResult {
     let side = if arguments.text("side") == Some("before") { Side::Before } else { Side::After };
     Ok(Guarded::new(GuardedOptions { side, keep: arguments.number("keep").unwrap_or_default() }))
 }
@@ -118,7 +118,7 @@ pub struct Near {
 
 /// A block, its pages and its guard.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct GuardedBlock {
     /// The mapping, and its bytes.
     start: usize,
     size: usize,
@@ -127,8 +127,8 @@ struct Room {
     asked: usize,
 }
 
-impl Room {
-    /// Maps a room, with its guard if the process has mappings for one.
+impl GuardedBlock {
+    /// Maps one, with its guard if the process has mappings for one.
     fn map(side: Side, request: Request) -> Result<Self, AllocError> {
         let (asked, align, page) = (request.size(), request.align(), os::page_size());
         let too_large = AllocError::new(asked, Limit::Size);
@@ -142,20 +142,20 @@ impl Room {
             Side::After => (start + bytes - round_up(asked, align.min(page)).unwrap_or(bytes), start + bytes),
             Side::Before => (start + before, start + before - page),
         };
-        let mut room = Self { start, size, is_guarded: false, address, asked };
+        let mut block = Self { start, size, is_guarded: false, address, asked };
         // SAFETY: the pages were just mapped, and those of the guard are never in use.
         unsafe {
-            room.put_canaries();
+            block.put_canaries();
             if may_guard() {
                 if let Err(error) = os::protect(guard, page, false) {
-                    room.unmap();
+                    block.unmap();
                     return Err(refused(error));
                 }
-                room.is_guarded = true;
+                block.is_guarded = true;
             }
         }
-        GUARDS.fetch_add(room.is_guarded.into(), Relaxed);
-        Ok(room)
+        GUARDS.fetch_add(block.is_guarded.into(), Relaxed);
+        Ok(block)
     }
 
     /// # Safety
@@ -214,7 +214,7 @@ fn may_guard() -> bool {
 /// Freed blocks that stay inaccessible, oldest first, and the damage found.
 struct Kept {
     /// Its capacity is the most that `keep` allows, so that a free allocates nothing (law 5).
-    queue: VecDeque<Room>,
+    queue: VecDeque<GuardedBlock>,
     /// Bytes of the blocks in the queue, guards included.
     bytes: usize,
     found: Vec<Overrun>,
@@ -223,7 +223,7 @@ struct Kept {
 /// See the module.
 pub struct Guarded {
     options: GuardedOptions,
-    ledger: Arc<Ledger<Room>>,
+    ledger: Arc<Ledger<GuardedBlock>>,
     kept: Lock<Kept>,
     counts: Counts,
 }
@@ -248,12 +248,12 @@ impl Guarded {
     /// The overruns found since the last call, of freed blocks and of live ones.
     pub fn check(&self) -> Vec<Overrun> {
         let mut found = std::mem::replace(&mut self.kept.lock().found, Vec::with_capacity(FOUND_MAX));
-        self.ledger.each(|address, room| {
-            // SAFETY: a block leaves the ledger before its room is freed, and the ledger's lock is held.
+        self.ledger.each(|address, block| {
+            // SAFETY: a block leaves the ledger before its pages are unmapped, and the ledger's lock is held.
             unsafe {
-                if let Some(at) = room.damage() {
-                    found.push(Overrun { address, asked: room.asked, at });
-                    room.put_canaries(); // it is reported once
+                if let Some(at) = block.damage() {
+                    found.push(Overrun { address, asked: block.asked, at });
+                    block.put_canaries(); // it is reported once
                 }
             }
         });
@@ -264,15 +264,15 @@ impl Guarded {
     /// guard, the nearer one is the more likely. Allocates nothing, so that the handler of a memory fault may call it.
     pub fn near(&self, address: usize) -> Option<Near> {
         let mut nearest: Option<(usize, Near)> = None;
-        let mut look = |room: &Room, freed| {
-            let away = room.distance(address);
-            let reach = if room.is_guarded { os::page_size() } else { 0 };
+        let mut look = |block: &GuardedBlock, freed| {
+            let away = block.distance(address);
+            let reach = if block.is_guarded { os::page_size() } else { 0 };
             if away <= reach && nearest.is_none_or(|(least, _)| away < least) {
-                nearest = Some((away, Near { address: room.address, asked: room.asked, freed }));
+                nearest = Some((away, Near { address: block.address, asked: block.asked, freed }));
             }
         };
-        self.ledger.each(|_, room| look(&room, false));
-        self.kept.lock().queue.iter().for_each(|room| look(room, true));
+        self.ledger.each(|_, block| look(&block, false));
+        self.kept.lock().queue.iter().for_each(|block| look(block, true));
         nearest.map(|(_, near)| near)
     }
 
@@ -280,34 +280,34 @@ impl Guarded {
     ///
     /// # Safety
     /// The block is listed, or was until now.
-    unsafe fn inspect(&self, room: &Room) {
+    unsafe fn inspect(&self, block: &GuardedBlock) {
         // SAFETY: its pages are still accessible.
-        if let Some(at) = unsafe { room.damage() } {
+        if let Some(at) = unsafe { block.damage() } {
             let mut kept = self.kept.lock();
             if kept.found.len() < FOUND_MAX {
-                kept.found.push(Overrun { address: room.address, asked: room.asked, at });
+                kept.found.push(Overrun { address: block.address, asked: block.asked, at });
             }
         }
     }
 
-    fn take(&self, request: Request) -> Result<Room, AllocError> {
+    fn take(&self, request: Request) -> Result<GuardedBlock, AllocError> {
         request.check()?;
-        let room = Room::map(self.options.side, request)?;
+        let block = GuardedBlock::map(self.options.side, request)?;
         // SAFETY: the block was just mapped and is not in use.
-        let undo = |_: &AllocError| unsafe { room.unmap() };
-        self.ledger.enter(pointer(room.address), room.asked, room).inspect_err(undo)?;
-        Ok(room)
+        let undo = |_: &AllocError| unsafe { block.unmap() };
+        self.ledger.enter(pointer(block.address), block.asked, block).inspect_err(undo)?;
+        Ok(block)
     }
 
     /// Releases the block that was freed first; returns its bytes.
     fn let_go_of_the_oldest(&self) -> Option<usize> {
         let mut kept = self.kept.lock();
-        let room = kept.queue.pop_front()?;
-        kept.bytes -= room.size;
+        let block = kept.queue.pop_front()?;
+        kept.bytes -= block.size;
         drop(kept);
         // SAFETY: it was freed, and is in neither list.
-        unsafe { room.unmap() };
-        Some(room.size)
+        unsafe { block.unmap() };
+        Some(block.size)
     }
 
     /// Releases all freed blocks; returns their bytes.
@@ -333,27 +333,27 @@ unsafe impl Allocator for Guarded {
             self.let_go();
             self.take(request)
         };
-        let room = self.take(request).or_else(again).inspect_err(|&error| failure::pass_on(error))?;
-        self.counts.served(room.asked);
-        Ok(Block { address: pointer(room.address), size: room.asked, zeroed: true })
+        let block = self.take(request).or_else(again).inspect_err(|&error| failure::pass_on(error))?;
+        self.counts.served(block.asked);
+        Ok(Block { address: pointer(block.address), size: block.asked, zeroed: true })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        let Some(room) = self.ledger.leave(address) else { return };
-        self.counts.freed(room.asked);
+        let Some(block) = self.ledger.leave(address) else { return };
+        self.counts.freed(block.asked);
         // SAFETY: the caller's promise.
         unsafe {
-            self.inspect(&room);
-            let keeps = self.options.keep >= room.size && os::protect(room.start, room.size, false).is_ok();
+            self.inspect(&block);
+            let keeps = self.options.keep >= block.size && os::protect(block.start, block.size, false).is_ok();
             if !keeps {
-                return room.unmap();
+                return block.unmap();
             }
         }
         loop {
             let mut kept = self.kept.lock();
-            if kept.bytes + room.size <= self.options.keep && kept.queue.len() < kept.queue.capacity() {
-                kept.bytes += room.size;
-                return kept.queue.push_back(room);
+            if kept.bytes + block.size <= self.options.keep && kept.queue.len() < kept.queue.capacity() {
+                kept.bytes += block.size;
+                return kept.queue.push_back(block);
             }
             drop(kept);
             self.let_go_of_the_oldest();
@@ -361,7 +361,7 @@ unsafe impl Allocator for Guarded {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        self.ledger.get(address).map_or(0, |room| room.asked)
+        self.ledger.get(address).map_or(0, |block| block.asked)
     }
 
     fn trim(&self) -> usize {
@@ -370,7 +370,7 @@ unsafe impl Allocator for Guarded {
 
     fn stats(&self) -> Stats {
         let (counts, idle, mut active) = (self.counts.stats(), self.kept.lock().bytes, 0);
-        self.ledger.each(|_, room| active += room.size);
+        self.ledger.each(|_, block| active += block.size);
         active = active.max(counts.in_use);
         Stats { active, idle, mapped: active + idle, ..counts }
     }

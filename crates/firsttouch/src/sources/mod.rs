@@ -5,10 +5,10 @@
 mod bundled;
 mod c_library;
 mod guarded;
-mod listed;
+mod library;
 mod pages;
 
-use crate::spec::room;
+use crate::spec::declared;
 
 #[cfg(feature = "mimalloc")]
 pub(crate) use bundled::GATE as MIMALLOC;
@@ -19,7 +19,7 @@ pub use bundled::Mimalloc;
 pub(crate) use bundled::register_fork_handlers;
 pub use c_library::{Calloc, Malloc};
 pub use guarded::{Guarded, GuardedOptions, Near, Overrun, Side};
-pub use listed::{Functions, FunctionsTable};
+pub use library::{Functions, FunctionsTable};
 pub use pages::Pages;
 
-room! { bundled c_library guarded pages }
+declared! { bundled c_library guarded pages }

@@ -11,8 +11,8 @@ use crate::ledger::Ledger;
 use crate::numa::Policy;
 use crate::os;
 use crate::pages::placement::{Page, Placement, Receipt};
-use crate::sources::listed::Counts;
-use crate::spec::{DefaultValue, Made, NO, NONE, Opt, OptionKind, Spec, opt};
+use crate::sources::library::Counts;
+use crate::spec::{DefaultValue, MakeResult, NO, NONE, Opt, OptionKind, Spec, opt};
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ True",
     },
 ];
 
-pub fn make(arguments: &Arguments) -> Made {
+pub fn make(arguments: &Arguments) -> MakeResult {
     Ok(Pages::placed(placement_of(arguments)?))
 }
 

@@ -99,7 +99,7 @@ macro_rules! contract {
     )*};
     (@common $how:ident $name:ident) => {
         contract!(@$how $name
-            programs::random, zero::after_everything_was_dirty, zero::recycled_one_by_one,
+            programs::random, programs::growing_in_turn, zero::after_everything_was_dirty, zero::recycled_one_by_one,
             shared::a_storm, shared::a_thread_that_ends_leaves_nothing_behind,
             refused::nothing_is_lost, requests::every_request, accounts::add_up,
         );

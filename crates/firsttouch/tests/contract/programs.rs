@@ -123,3 +123,23 @@ pub fn random(make: Make) {
     };
     TestRunner::new(config).run(&programs, body).unwrap();
 }
+
+/// Blocks of several alignments grow in turn, move, and shrink: each keeps its content and its alignment.
+pub fn growing_in_turn(make: Make) {
+    let allocator = make();
+    let aligns: [usize; 4] = [64, 512, 4096, 64];
+    let request = |size, align| Request::bytes(size).aligned(align).unwrap();
+    let mut blocks: Vec<_> =
+        aligns.iter().map(|&align| Held::new(&*allocator, request(1000, align)).unwrap()).collect();
+    blocks.iter_mut().zip(0..).for_each(|(block, seed)| block.fill(seed));
+    for size in [70_000, 200_000, 1 << 20, 5 << 20, (5 << 20) + 1, 130_000, 900] {
+        for (block, &align) in blocks.iter_mut().zip(&aligns) {
+            block.reallocate(request(size, align)).unwrap();
+        }
+        check_apart(&blocks);
+    }
+    // An alignment that is no longer asked need not stay.
+    blocks[2].resize(3 << 20).unwrap();
+    blocks.into_iter().for_each(Held::give_back);
+    settles(&*allocator, |stats| (stats.in_use, stats.blocks) == (0, 0));
+}

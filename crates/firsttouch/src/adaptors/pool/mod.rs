@@ -33,7 +33,7 @@ use crate::policy::{
     self, DECAY, DISCARD_MIN, FILLED, HALF_FILLED, RENEW_MIN, SHARD_MAX, SHARDS, SMALL_ON_HUGE, huge_min,
 };
 use crate::sources::Pages;
-use crate::spec::{DefaultValue, Made, NONE, OptionKind, Spec, opt, upstream};
+use crate::spec::{DefaultValue, MakeResult, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use crate::sync::lock::{Lock, Padded, RawLock};
 use evidence::Evidence;
@@ -84,7 +84,7 @@ bytes that were ever in use, and idle memory goes after a second. Any other valu
 pool(max_idle='1 GiB', decay=5.0)",
 }];
 
-pub fn make(arguments: &Arguments) -> Made {
+pub fn make(arguments: &Arguments) -> MakeResult {
     let decay = match arguments.value("decay") {
         Value::Float(seconds) => Duration::try_from_secs_f64(*seconds).ok(),
         _ => None,

@@ -6,7 +6,7 @@ use crate::failure;
 use crate::ledger::Ledger;
 use crate::stats::Stats;
 use std::ffi::c_void;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -46,6 +46,14 @@ pub unsafe trait Library: Send + Sync + 'static {
     /// `take` returned it for `given` bytes, and it was not given back.
     unsafe fn usable(&self, raw: *mut u8, given: usize) -> usize;
 
+    /// Resizes a block as realloc(3) does: it may move. Null, and the block is as before, if there is no memory or no such function.
+    ///
+    /// # Safety
+    /// As for `usable`; after success as for `give_back`.
+    unsafe fn resize(&self, _raw: *mut u8, _request: Request) -> *mut u8 {
+        null_mut()
+    }
+
     /// Returns idle memory to the system.
     fn trim(&self) {}
 }
@@ -68,9 +76,9 @@ impl Note {
 }
 
 /// An allocator on a library.
-pub struct Listed<L> {
+pub struct LibraryAllocator<L> {
     library: L,
-    living: Arc<Ledger<Note>>,
+    ledger: Arc<Ledger<Note>>,
     counts: Counts,
 }
 
@@ -118,23 +126,39 @@ impl Counts {
     }
 }
 
-impl<L: Library> Listed<L> {
+impl<L: Library> LibraryAllocator<L> {
     pub(super) fn on(library: L) -> Arc<Self> {
-        Arc::new(Self { library, living: Ledger::new(), counts: Counts::default() })
+        Arc::new(Self { library, ledger: Ledger::new(), counts: Counts::default() })
+    }
+
+    /// The request with the alignment of all blocks, and the size to request from the library.
+    fn enlarged(&self, request: Request) -> Result<(Request, usize), AllocError> {
+        let request = request.aligned(request.align().max(self.library.alignment())).unwrap_or(request); // both were checked
+        request.check().inspect_err(|&error| failure::remember(error))?;
+        Ok((request, if L::ALIGNS { request.size() } else { request.size() + request.align() })) // which `check` left room for
+    }
+
+    /// The block for a request in the `given` bytes that the library returned for it.
+    ///
+    /// # Safety
+    /// They live.
+    unsafe fn block(&self, raw: NonNull<u8>, given: usize, request: Request) -> (Block, Note) {
+        let (offset, asked) = (raw.align_offset(request.align()), request.size());
+        // SAFETY: `offset` is less than the alignment, for which there is room.
+        let (address, usable) = unsafe { (raw.add(offset), self.library.usable(raw.as_ptr(), given)) };
+        let note = Note { raw: raw.as_ptr().expose_provenance(), given, asked };
+        (Block { address, size: usable - offset, zeroed: false }, note)
     }
 }
 
 // SAFETY: the library keeps malloc's contract, and what it did not align or clear is aligned and cleared here.
-unsafe impl<L: Library> Allocator for Listed<L> {
+unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
     fn describe(&self) -> Description {
         self.library.describe()
     }
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        let request = request.aligned(request.align().max(self.library.alignment())).unwrap_or(request); // both were checked
-        request.check().inspect_err(|&error| failure::remember(error))?;
-        let (size, align) = (request.size(), request.align());
-        let given = if L::ALIGNS { size } else { size + align }; // `check` left room for the alignment
+        let (request, given) = self.enlarged(request)?;
         let take = || {
             let (raw, zeroed) = self.library.take(request.with_size(given));
             NonNull::new(raw).map(|raw| (raw, zeroed))
@@ -143,32 +167,28 @@ unsafe impl<L: Library> Allocator for Listed<L> {
             self.library.trim();
             take()
         };
-        let (raw, mut zeroed) = take().or_else(again).ok_or_else(|| {
-            let error = AllocError::new(size, Limit::Upstream);
+        let (raw, zeroed) = take().or_else(again).ok_or_else(|| {
+            let error = AllocError::new(request.size(), Limit::Upstream);
             failure::remember(error);
             error
         })?;
-        // SAFETY: less than the alignment, for which there is room.
-        let address = unsafe { raw.add(raw.align_offset(align)) };
-        let note = Note { raw: raw.as_ptr().expose_provenance(), given, asked: size };
-        self.living.enter(address, size, note).inspect_err(|&error| {
+        // SAFETY: it was just allocated.
+        let (block, note) = unsafe { self.block(raw, given, request) };
+        self.ledger.enter(block.address, note.asked, note).inspect_err(|&error| {
             // SAFETY: it was just allocated and is not in use.
             unsafe { self.library.give_back(raw.as_ptr(), given) };
             failure::remember(error);
         })?;
         if request.is_zeroed() && !zeroed {
             // SAFETY: the block was just allocated with this size.
-            unsafe { address.write_bytes(0, size) };
-            zeroed = true;
+            unsafe { block.address.write_bytes(0, note.asked) };
         }
-        self.counts.served(size);
-        // SAFETY: it was just allocated.
-        let usable = unsafe { self.library.usable(raw.as_ptr(), given) };
-        Ok(Block { address, size: usable - (address.addr().get() - note.raw), zeroed })
+        self.counts.served(note.asked);
+        Ok(Block { zeroed: zeroed || request.is_zeroed(), ..block })
     }
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
-        if let Some(note) = self.living.leave(address) {
+        if let Some(note) = self.ledger.leave(address) {
             self.counts.freed(note.asked);
             // SAFETY: what the library returned for a block that nobody uses any more (`Allocator::deallocate`).
             unsafe { self.library.give_back(note.pointer(), note.given) }
@@ -176,9 +196,38 @@ unsafe impl<L: Library> Allocator for Listed<L> {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        let Some(note) = self.living.get(address) else { return 0 };
+        let Some(note) = self.ledger.get(address) else { return 0 };
         // SAFETY: what the library returned for a live block, which ends where the library's does.
         unsafe { self.library.usable(note.pointer(), note.given) - (address.addr().get() - note.raw) }
+    }
+
+    /// Resizes a block by the library's own function, which may move its pages in place of copying them.
+    unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
+        let (request, given) = self.enlarged(request)?;
+        let resized = self.ledger.relocate(address, request.size(), |old| {
+            // The content stays as far behind the library's address as it was, where the block may not begin any more.
+            let offset = address.addr().get() - old.raw;
+            let given = given.max(offset + request.size());
+            // SAFETY: what the library returned for a live block. The content lies in what it returns now, before it is moved and after.
+            unsafe {
+                let raw = self.library.resize(old.pointer(), request.with_size(given));
+                let raw = NonNull::new(raw).ok_or(AllocError::new(request.size(), Limit::Upstream))?;
+                let (block, note) = self.block(raw, given, request);
+                if block.address != raw.add(offset) {
+                    block.address.copy_from(raw.add(offset), old.asked.min(note.asked));
+                }
+                self.counts.freed(old.asked);
+                self.counts.served(note.asked);
+                Ok((block, note))
+            }
+        });
+        // SAFETY: the block is still as it was, and its content lies within it and within the new one, which do not overlap.
+        resized.or_else(|_| unsafe {
+            let block = self.allocate(request.with_zeroed(false))?;
+            block.address.copy_from_nonoverlapping(address, self.usable_size(address).min(request.size()));
+            self.deallocate(address);
+            Ok(Block { zeroed: false, ..block })
+        })
     }
 
     /// Returns 0: how much the libraries give back they do not tell.
@@ -192,7 +241,7 @@ unsafe impl<L: Library> Allocator for Listed<L> {
     }
 
     fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.living.get(address).is_some())
+        Some(self.ledger.get(address).is_some())
     }
 
     fn is_lent(&self) -> bool {
@@ -200,7 +249,7 @@ unsafe impl<L: Library> Allocator for Listed<L> {
     }
 
     fn must_stay(&self) -> bool {
-        self.living.any()
+        self.ledger.any()
     }
 
     fn calls_out(&self) -> bool {
@@ -225,7 +274,7 @@ pub struct FunctionsTable {
 }
 
 /// An allocator made of C functions. They know nothing of alignment, so each request is enlarged by its alignment.
-pub type Functions = Listed<Called>;
+pub type Functions = LibraryAllocator<Called>;
 
 /// The functions, and how `free` is called.
 pub struct Called {
