@@ -9,8 +9,17 @@ if TYPE_CHECKING:
 
 
 def line(text: str) -> None:
-    """Write one line; line breaks in the text are replaced by spaces."""
-    write(sys.__stderr__, f"firsttouch: {' '.join(text.split())}\n")
+    """Write one line; line breaks in the text are replaced by spaces, and on a terminal it is broken between words."""
+    text = f"firsttouch: {' '.join(text.split())}"
+    try:
+        width = os.get_terminal_size(sys.__stderr__.fileno()).columns if sys.__stderr__ else 0
+    except (OSError, ValueError):  # it is no terminal, or closed
+        width = 0
+    if len(text) > width > 0:
+        import textwrap
+
+        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    write(sys.__stderr__, f"{text}\n")
 
 
 def failure(doing: str, error: BaseException) -> None:

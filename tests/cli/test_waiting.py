@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -98,3 +99,12 @@ def test_what_ended_by_itself_does_not_explain_a_kill(firsttouch: Start, write: 
     done = firsttouch("run", "-q", "--limit", "200MiB", write("steps.py", imports + steps + last))
     assert done.returncode == -signal.SIGKILL
     assert re.findall("process .* held (.*?),", done.stderr) == ["20 MiB"]
+
+
+def test_a_terminal_gets_messages_that_fit() -> None:
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (24, 40))
+    subprocess.run([*FIRSTTOUCH, "run", "--limit", "1000", "script.py"], stderr=slave, timeout=60)
+    said = os.read(master, 4096).decode()
+    assert max(map(len, said.splitlines())) <= 40
+    assert said.split() == execute(*FIRSTTOUCH, "run", "--limit", "1000", "script.py").stderr.split()
