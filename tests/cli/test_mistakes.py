@@ -78,6 +78,11 @@ if sys.platform != "win32":  # which has other words and other files, and no adv
         (["trace", "-o", "folder", "script.py"], "Is a directory"),
         (["advise", "folder.ft"], "folder.ft: Is a directory"),
         (["compare", "--json", "/proc/x.json", "script.py"], "cannot write /proc/x.json"),
+        (["why"], "missing program"),
+        (["why", "999999999"], "there is no process 999999999"),
+        (["why", "nothing.py"], "nothing.py"),
+        (["why", "--watch", "0", "1"], "takes seconds, more than 0"),
+        (["why", "--watch", "2", "script.py"], "--watch is for a running process"),
     ]
 
 

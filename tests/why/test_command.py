@@ -1,4 +1,4 @@
-"""What `firsttouch why` prints and writes, and its mistakes."""
+"""What `firsttouch why` prints and writes."""
 
 import json
 import re
@@ -14,23 +14,6 @@ from tests.cli.conftest import FIRSTTOUCH, Start
 from tests.programs import running
 
 PROGRAM = "import numpy as np, sys\nkept = [np.ones(10**6) for _ in range(20)]\nsys.exit(3)\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["999999999"], "there is no process 999999999"),
-        ([], "missing program"),
-        (["nothing.py"], "nothing.py"),
-        (["--watch", "0", "1"], "takes seconds, more than 0"),
-        (["--watch", "2", "plan.py"], "--watch is for a running process"),
-    ],
-)
-def test_mistakes(words: list[str], said: str, firsttouch: Start) -> None:
-    done = firsttouch("why", *words)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "resident memory" not in done.stderr
 
 
 def test_the_table_fits_80_columns_and_the_status_is_the_programs(firsttouch: Start, tmp_path: Path) -> None:
