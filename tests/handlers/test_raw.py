@@ -458,6 +458,7 @@ def test_numpys_own_memory_is_still_numpys() -> None:
             return array, small, np.zeros(1 << 20), ft.numpy_default().empty(1 << 20)
         with ft.use(ft.numpy_default()):
             assert served(make) == 0
+            assert {ft.get_allocator(array) for array in make()} == {ft.numpy_default()}
         assert served(make) >= 2  # before NumPy 2.5, what was small stays where it was
         """,
         prologue=PROLOGUE,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The front, once it was needed.
 static FRONT: OnceBox<&'static Handler> = OnceBox::new();
 
-/// Held by whoever puts the front in place or changes which allocator serves the process, and counts who watches it: each
+/// How many profiles and traces watch the front. Locked also where the front is put in its place, or gets another allocator: each
 /// sets several words.
 static WATCHERS: Lock<usize> = Lock::new(0);
 
