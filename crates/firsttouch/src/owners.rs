@@ -176,8 +176,3 @@ pub fn is_lent(address: NonNull<u8>) -> bool {
 pub fn asked(address: NonNull<u8>) -> usize {
     heap::block_at(address.as_ptr() as usize).map_or(0, |(_, occupant)| occupant.asked())
 }
-
-/// The usable size of a live block in a segment, whose allocator may be [gone](Owner::Gone); 0 if it is not known.
-pub fn left_behind(address: NonNull<u8>) -> usize {
-    heap::block_at(address.as_ptr() as usize).map_or(0, |(span, _)| span.usable())
-}

@@ -257,33 +257,15 @@ impl Handler {
     /// # Safety
     /// `address` is a live block of `owner`.
     unsafe fn reallocate(&self, owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
-        self.resize(address, size, || {
-            let request = Request::bytes(size);
-            let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
-            // SAFETY: `address` is a live block of `owner` (`realloc` below, for NumPy).
-            let moved = unsafe { owner.reallocate(address, request) };
-            moved.map_or(null_mut(), |block| block.address.as_ptr().cast())
-        })
-    }
-
-    /// Moves a block whose maker is gone to the handler's own allocator.
-    ///
-    /// # Safety
-    /// The block lives, and that many of its bytes may be read.
-    unsafe fn inherit(&self, (address, old): (NonNull<u8>, usize), size: usize) -> *mut c_void {
-        self.resize(address, size, || {
-            let Ok(block) = self.allocator().allocate(Request::bytes(size)) else { return null_mut() };
-            // SAFETY: so many bytes may be read, and the new block overlaps no living one.
-            unsafe { block.address.copy_from_nonoverlapping(address, old.min(size)) };
-            block.address.as_ptr().cast()
-        })
-    }
-
-    fn resize(&self, address: NonNull<u8>, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
-        let old = address.as_ptr() as usize;
-        resized(old, size, self.kind != Kind::Raw, || {
+        let request = Request::bytes(size);
+        let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
+        resized(address.as_ptr() as usize, size, self.kind != Kind::Raw, || {
             let followed = matches!(self.kind, Kind::Front | Kind::Raw).then(|| owners::asked(address));
-            let moved = guarded(resize);
+            // SAFETY: as demanded.
+            let moved = guarded(|| match unsafe { owner.reallocate(address, request) } {
+                Ok(block) => block.address.as_ptr().cast(),
+                Err(_) => null_mut(),
+            });
             if let Some(asked) = followed.filter(|_| !moved.is_null()) {
                 glibc::resized(asked, size);
             }
@@ -448,10 +430,7 @@ impl Handler {
             match owners::find(address) {
                 Owner::Segment(owner) => self.reallocate(owner, address, size),
                 Owner::Keeper(owner) => self.reallocate(&*owner, address, size),
-                Owner::Gone => match owners::left_behind(address) {
-                    0 => null_mut(), // how much of it may be read nobody knows
-                    old => self.inherit((address, old), size),
-                },
+                Owner::Gone => null_mut(), // nobody resizes it
                 Owner::Nobody if self.kind == Kind::NumPy => raw::passing(by_next),
                 Owner::Nobody if self.observed.load(Relaxed) => resized(pointer as usize, size, true, by_next),
                 Owner::Nobody => by_next(),

@@ -188,7 +188,7 @@ unsafe fn usable(address: NonNull<u8>) -> Option<usize> {
             Owner::Nobody => None,
             Owner::Segment(owner) => Some(owner.usable_size(address)),
             Owner::Keeper(owner) => Some(owner.usable_size(address)),
-            Owner::Gone => Some(owners::left_behind(address)),
+            Owner::Gone => Some(0), // never: what was installed stays
         }
     }
 }
