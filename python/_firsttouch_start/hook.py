@@ -117,7 +117,7 @@ def _install() -> None:
         module.install(allocator, trim_c_library=True)
         installed = True
     if "lines" in options:
-        _publish_lines(options["lines"])
+        _publish_lines()
 
 
 def _share_budget(accounts: "list[int] | None") -> None:
@@ -135,11 +135,11 @@ def leave() -> None:
         module.leave_budget(allocator)
 
 
-def _publish_lines(least: int) -> None:
+def _publish_lines() -> None:
     """Publish the live blocks of this process, and of children, for `firsttouch why`."""
-    module.live_begin(least)
+    module.live_begin()
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lambda: module.live_begin(least))
+        os.register_at_fork(after_in_child=module.live_begin)
 
 
 def _watch_guards() -> None:

@@ -46,12 +46,12 @@ struct Header {
     lost: AtomicU64,
     /// 1 while the process waits at its end to be looked at; the reader writes 2.
     ending: AtomicU64,
-    /// From how many bytes on lines are recorded.
-    lines_from: AtomicU64,
 }
 
 /// A block: its address, or 0; its size; the number of its line, or 0, and whether it is for no array.
 type Row = [AtomicU64; 3];
+/// From how many bytes on the line of each block is recorded.
+const LINES_FROM: usize = 64 << 10;
 /// The bit of the line that says that a block is for no array.
 const NO_ARRAY: u64 = 1 << 62;
 
@@ -68,7 +68,6 @@ static FILE: Lock<Option<File>> = Lock::new(None);
 static STATE: State = State {
     open_in: AtomicU32::new(0),
     has_foreign: AtomicBool::new(false),
-    lines_from: AtomicUsize::new(usize::MAX),
     file_at: AtomicUsize::new(0),
     named: AtomicU64::new(0),
     call_sites: OnceLock::new(),
@@ -81,8 +80,6 @@ struct State {
     open_in: AtomicU32,
     /// Whether blocks were recorded that are not ours, so that the frees of such blocks have to be looked up.
     has_foreign: AtomicBool,
-    /// From this size on the line is recorded, too.
-    lines_from: AtomicUsize,
     /// Where the file is mapped.
     file_at: AtomicUsize,
     /// The number of the last line in the text.
@@ -97,12 +94,12 @@ pub fn is_open() -> bool {
     opened != 0 && opened == fork::forks() + 1
 }
 
-/// Records from now on in a memory file of this process: blocks from [`SMALL_LIMIT`] on, and of those from `lines_from` bytes
-/// on the lines, of one in some of the smaller ones, too. Does nothing in a process that records already.
+/// Records from now on in a memory file of this process: blocks from [`SMALL_LIMIT`] on, and of those from
+/// [`LINES_FROM`] on the lines, of one in some of the smaller ones, too. Does nothing in a process that records already.
 ///
 /// # Errors
 /// If the file cannot be made or mapped.
-pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
+pub fn open(call_sites: CallSites) -> Result<(), Errno> {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     purger::enter_once(&FILE, &ENTERED);
     let mut shared = FILE.lock();
@@ -121,9 +118,7 @@ pub fn open(call_sites: CallSites, lines_from: usize) -> Result<(), Errno> {
     *shared = Some(file);
     drop(shared);
     header().process.store(std::process::id().into(), Relaxed);
-    header().lines_from.store(lines_from as u64, Relaxed);
     header().magic.store(MAGIC, Release); // now it may be read
-    STATE.lines_from.store(lines_from, Relaxed);
     name_sites(STATE.call_sites.get_or_init(|| call_sites), STATE.named.swap(0, Relaxed)); // before others may add lines
     STATE.open_in.store(fork::forks() + 1, Release);
     Ok(())
@@ -143,7 +138,7 @@ pub fn on_alloc(address: usize, size: usize, is_array: bool) {
 
 /// The number of the line that asks for a block, if that is wanted and known; it is in the text then.
 fn line(size: usize) -> u64 {
-    let has_line = |_: &&CallSites| size >= STATE.lines_from.load(Relaxed) || is_sampled();
+    let has_line = |_: &&CallSites| size >= LINES_FROM || is_sampled();
     let Some(sites) = STATE.call_sites.get().filter(has_line) else { return 0 };
     let site = (sites.site)();
     if site > STATE.named.load(Relaxed) {
@@ -315,7 +310,7 @@ mod tests {
         let near = (0..8).map(|at| (1 << 40) + at * SMALL_LIMIT);
         let all: Vec<usize> =
             (0..TRIES).flat_map(|far| near.clone().map(move |address| address + (far << 33))).collect();
-        open(CallSites { site: || 0, place: |_| None }, usize::MAX).unwrap();
+        open(CallSites { site: || 0, place: |_| None }).unwrap();
         let sizes = || all.iter().map(|&address| remove(address).map(|block| block.size)).collect::<Vec<_>>();
         let lost = || header().lost.load(Relaxed);
         all.iter().for_each(|&address| insert(address, address / SMALL_LIMIT, 1));
@@ -328,7 +323,7 @@ mod tests {
 
     #[test]
     fn threads_share_the_places() {
-        open(CallSites { site: || 0, place: |_| None }, usize::MAX).unwrap();
+        open(CallSites { site: || 0, place: |_| None }).unwrap();
         let turns = |thread: usize| {
             for turn in 0..20_000 {
                 let address = (3 << 40) + (turn % 50 * 4 + thread) * SMALL_LIMIT;

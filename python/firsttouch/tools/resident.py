@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from firsttouch import _firsttouch
-from firsttouch._internal import units
 
 Addresses = npt.NDArray[np.int64]
 
@@ -51,8 +50,10 @@ _MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A
 _SHARED = re.compile(rb"^Shared_(?:Clean|Dirty): +([0-9]+)", re.MULTILINE)
 #: The bit of a line that says that the block is for no array (live.rs).
 _NO_ARRAY = 1 << 62
+#: Of smaller blocks, the line of one in some is recorded (live.rs).
+_LINES_FROM = 64 << 10
 #: The words of the table's first page, and where its lines and its rows begin.
-_HEADER, _TEXT, _ROWS, _ROW = struct.Struct("=6Q"), 4 << 10, 1 << 20, 24
+_HEADER, _TEXT, _ROWS, _ROW = struct.Struct("=5Q"), 4 << 10, 1 << 20, 24
 _MAGIC = int.from_bytes(b"FTlive\x02\0", "little")
 _ENDING = 4
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -190,16 +191,14 @@ class Process:
         table = self._find_table()
         if table is None:
             return np.zeros((0, 3), np.int64), [], 0
-        _, _, text, lost, _, least = _HEADER.unpack(os.pread(table, _HEADER.size, 0))
+        _, _, text, lost, _ = _HEADER.unpack(os.pread(table, _HEADER.size, 0))
         rows = np.frombuffer(b"".join(_rows(table)), np.int64).reshape(-1, 3)
         rows = rows[rows[:, 0] != 0]
         rows = rows[np.unique(rows[:, 0], return_index=True)[1]]
-        _share_lines(rows, least)
+        _share_lines(rows)
         rows[:, 1] += rows[:, 0]
         lines = os.pread(table, text, _TEXT).decode(errors="replace").split("\n")
-        lines = [f"below {units.size(least)}", *lines[:-1], "whose line is not known"]
-        rows[:, 2][(rows[:, 2] % _NO_ARRAY == 0) & (rows[:, 1] - rows[:, 0] >= least)] += len(lines) - 1
-        return rows, lines, lost
+        return rows, ["whose line is not known", *lines[:-1]], lost
 
     def _status(self) -> dict[str, int]:
         """Return the figures of /proc/PID/status: sizes in bytes, and numbers, the last one where there are more."""
@@ -435,11 +434,11 @@ def _rows(table: int) -> Iterator[bytes]:
             yield os.pread(table, (end - start) // _ROW * _ROW, start)
 
 
-def _share_lines(rows: Addresses, least: int) -> None:
+def _share_lines(rows: Addresses) -> None:
     """Give small blocks without a line that of a sampled block of the same kind and about the same size, by turns."""
     sizes, has_line = rows[:, 1], rows[:, 2] % _NO_ARRAY != 0
     keys = sizes + (rows[:, 2] & _NO_ARRAY)
-    sampled, others = (np.flatnonzero((sizes < least) & which) for which in (has_line, ~has_line))
+    sampled, others = (np.flatnonzero((sizes < _LINES_FROM) & which) for which in (has_line, ~has_line))
     if len(sampled):
         sampled = sampled[np.argsort(keys[sampled], kind="stable")]
         first = np.minimum(np.searchsorted(keys[sampled], keys[others]), len(sampled) - 1)

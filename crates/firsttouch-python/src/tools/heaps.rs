@@ -22,19 +22,19 @@ use std::time::Duration;
 /// What is read at a time, and what mappings of both allocators are multiples of. Pages may be larger.
 const PAGE: usize = 4 << 10;
 
-/// Publishes the live blocks of this process from now on, with the lines that made those of at least `lines_from` bytes.
+/// Publishes the live blocks of this process from now on, with the lines that made them.
 #[pyfunction]
-pub fn live_begin(py: Python<'_>, lines_from: usize) -> PyResult<()> {
+pub fn live_begin(py: Python<'_>) -> PyResult<()> {
     static WATCHES: AtomicBool = AtomicBool::new(false);
     if !WATCHES.swap(true, Relaxed) {
         front::watch(py)?;
     }
-    open(py, lines_from)
+    open(py)
 }
 
-fn open(py: Python<'_>, lines_from: usize) -> PyResult<()> {
+fn open(py: Python<'_>) -> PyResult<()> {
     let call_sites = CallSites { site: call_sites::site, place: call_sites::as_text };
-    py.detach(|| live::open(call_sites, lines_from)).map_err(os_error)
+    py.detach(|| live::open(call_sites)).map_err(os_error)
 }
 
 /// Waits for a reader to look at this process a last time, for at most so many seconds. Without NumPy, nothing was published
@@ -42,7 +42,7 @@ fn open(py: Python<'_>, lines_from: usize) -> PyResult<()> {
 #[pyfunction]
 pub fn live_end(py: Python<'_>, limit: f64) -> PyResult<()> {
     if !live::is_open() {
-        open(py, usize::MAX)?;
+        open(py)?;
     }
     py.detach(|| live::wait_for_reader(Duration::from_secs_f64(limit)));
     Ok(())

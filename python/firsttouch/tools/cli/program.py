@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 ELF = b"\x7fELF"
 MACHINE_CODE = (ELF, b"MZ")
 
-#: Arrays from this size on are recorded with the line that made them, for `firsttouch why`.
-LINES_FROM = 64 << 10
-
 
 class Program:
     """The arguments for python from -m, -c or the script on; or another program's, and its file."""

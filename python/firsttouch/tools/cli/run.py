@@ -238,7 +238,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "quiet": bool,
     "json": lambda name: files.checked("run", "--json", name, fields=True),
     "allocator": lambda expression: program.checked(expression, "run"),
-    "lines": lambda _: program.LINES_FROM,
+    "lines": bool,
     "limit": _limit,
 }
 

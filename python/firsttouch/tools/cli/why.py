@@ -37,7 +37,7 @@ for example:
   firsttouch why --watch 2 4711                again every two seconds
   firsttouch why --plot why.png script.py      as a picture
 
-The process itself is not stopped. Lines are known of arrays from 64 KiB on,
+The process itself is not stopped. Lines are known of arrays from 16 KiB on,
 where the process was started by firsttouch why or firsttouch run --lines.
 """
 
@@ -109,7 +109,7 @@ def _of_program(found: Program, out: Output) -> int:
     from firsttouch.tools.reasons import Reasons
 
     watched = _Watched()
-    settings = {"quiet": True, "lines": program.LINES_FROM, "watched": os.getpid()}
+    settings = {"quiet": True, "lines": True, "watched": os.getpid()}
     path, words = (found.executable, found.words) if found.executable else ("", program.python(found, "why"))
 
     def start() -> NoReturn:
