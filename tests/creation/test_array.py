@@ -28,7 +28,6 @@ def test_without_an_allocator_any_memory_will_do() -> None:
     with ft.use(ft.pool()):
         assert ft.array(array, copy=None) is array
         assert ft.array(array, copy=False) is array
-        assert ft.array(array, copy=None) is array
 
 
 @pytest.mark.parametrize("order", ["C", "F", "A", "K", None])

@@ -38,16 +38,11 @@ def default() -> int:
     return int(_api.PyCapsule_GetPointer(_default_capsule(), b"mem_handler"))
 
 
-def swap(handler: Handler) -> int:
-    """Puts `handler` there; the address of the one before. The caller keeps `handler`."""
+def swap(to: Handler | int) -> int:
+    """Puts a handler there, which the caller keeps, or one at an address; the address of the one before."""
     before = default()
-    assert _api.PyCapsule_SetPointer(_default_capsule(), ctypes.addressof(handler)) == 0
+    assert _api.PyCapsule_SetPointer(_default_capsule(), to if isinstance(to, int) else ctypes.addressof(to)) == 0
     return before
-
-
-def restore(address: int) -> None:
-    """Puts an address back that `swap` returned."""
-    assert _api.PyCapsule_SetPointer(_default_capsule(), address) == 0
 
 
 def copy(**changes: Any) -> Handler:

@@ -30,7 +30,7 @@ def test_it_is_refused() -> None:
                 before = swap.swap(handler)
                 said = probe.message(ft.process.UnsupportedError, call)
                 assert swap.default() != before and not ft.is_installed()
-                swap.restore(before)
+                swap.swap(before)
                 assert said.startswith("NumPy's default memory handler is "), said
                 assert said.endswith("is left alone"), said
         assert issubclass(ft.process.UnsupportedError, RuntimeError)
@@ -48,7 +48,7 @@ def test_it_is_refused_also_when_it_came_after_install() -> None:
         ours = swap.swap(handler)
         ft.uninstall()
         probe.message(ft.process.UnsupportedError, ft.install)
-        swap.restore(ours)
+        swap.swap(ours)
         ft.install()
         assert ft.is_installed() and array.all()
         """,
