@@ -58,27 +58,3 @@ pub const fn round_up(n: usize, step: usize) -> Option<usize> {
 pub const fn round_down(n: usize, step: usize) -> usize {
     n & !(step - 1)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn an_alignment_is_a_power_of_two_up_to_one_gibibyte() {
-        for bad in [0, 3, 12, usize::MAX, 1 << 31] {
-            assert_eq!(checked_align(bad), Err(LayoutError::Align(bad)));
-        }
-        assert_eq!(checked_align(1 << 30), Ok(1 << 30));
-    }
-
-    proptest! {
-        #[test]
-        fn rounding_is_tight(n in 0usize..1 << 62, shift in 0u32..31) {
-            let step = 1usize << shift;
-            let up = round_up(n, step).unwrap();
-            prop_assert!(up >= n && up - n < step && up.is_multiple_of(step));
-            prop_assert!(round_down(n, step) <= n && n - round_down(n, step) < step);
-        }
-    }
-}

@@ -223,15 +223,11 @@ impl Policy {
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.mode {
-            Mode::Bind => "bind",
-            Mode::Preferred => "preferred",
-            Mode::Interleave => "interleave",
-            Mode::Local => return write!(f, "local"),
-        };
+        let mode = format!("{:?}", self.mode).to_ascii_lowercase();
         match self.nodes {
-            Some(nodes) => write!(f, "{name}:{nodes}"),
-            None => write!(f, "{name}:all"),
+            _ if self.mode == Mode::Local => write!(f, "{mode}"),
+            Some(nodes) => write!(f, "{mode}:{nodes}"),
+            None => write!(f, "{mode}:all"),
         }
     }
 }

@@ -40,13 +40,6 @@ pub struct Handle {
     pub size: usize,
 }
 
-impl Handle {
-    /// Opens the memory file.
-    fn find(&self) -> Result<File, Errno> {
-        os::find_memory_file(self.process, self.file, &format!("{NAME}{}", self.token))
-    }
-}
-
 /// Returns a message about a handle that could not be opened.
 pub fn message(error: Errno, handle: &Handle) -> String {
     let (process, size) = (handle.process, Bytes(handle.size));
@@ -110,7 +103,7 @@ impl Shared {
     /// See [`message`].
     pub fn open(handle: &Handle, write: bool) -> Result<Self, Errno> {
         enter();
-        let file = handle.find()?;
+        let file = os::find_memory_file(handle.process, handle.file, &format!("{NAME}{}", handle.token))?;
         let address = os::map_file(&file, START, handle.size, write)?;
         let opened = Self { file: Some(file), token: handle.token.clone(), address, size: handle.size, write };
         opened.arrived()?;

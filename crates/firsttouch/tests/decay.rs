@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::alone::alone;
+use common::alone::each_alone;
 use common::held::Held;
 use common::process::{resident, settles, threads_called, within};
 use firsttouch::adaptors::{Options, Pool};
@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 
 const PURGER: &str = "firsttouch";
 const MIB: usize = 1 << 20;
+
+each_alone! {
+    idle_memory_is_given_back_by_itself pools_that_rest_have_no_thread sparse_zeros_stay_sparse
+}
 
 fn pool(decay_ms: Option<u64>, max_idle: Option<usize>) -> Arc<Pool> {
     Pool::new(Options { decay: decay_ms.map(Duration::from_millis), max_idle, ..Options::default() })
@@ -41,22 +45,19 @@ fn leave_idle(pool: &dyn Allocator, bytes: usize) -> usize {
     pool.stats().idle
 }
 
-#[test]
 fn idle_memory_is_given_back_by_itself() {
-    alone("idle_memory_is_given_back_by_itself", || {
-        let pool = pool(Some(500), None);
-        let before = resident();
-        let idle = leave_idle(&*pool, 200 * MIB);
-        assert!(idle >= 200 * MIB && resident() > before + 190 * MIB);
-        let freed = Instant::now();
-        wait(200);
-        let still = pool.stats().idle;
-        assert!(still > 100 * MIB || freed.elapsed() > Duration::from_millis(400), "not before its time: {still}");
-        within("idle memory is gone", || pool.stats().idle == 0);
-        // What is on its way is no longer idle, and not yet gone.
-        within("the system has it back", || resident() < before + 8 * MIB);
-        within("it was counted", || pool.stats().purged_bytes >= idle as u64);
-    });
+    let pool = pool(Some(500), None);
+    let before = resident();
+    let idle = leave_idle(&*pool, 200 * MIB);
+    assert!(idle >= 200 * MIB && resident() > before + 190 * MIB);
+    let freed = Instant::now();
+    wait(200);
+    let still = pool.stats().idle;
+    assert!(still > 100 * MIB || freed.elapsed() > Duration::from_millis(400), "not before its time: {still}");
+    within("idle memory is gone", || pool.stats().idle == 0);
+    // What is on its way is no longer idle, and not yet gone.
+    within("the system has it back", || resident() < before + 8 * MIB);
+    within("it was counted", || pool.stats().purged_bytes >= idle as u64);
 }
 
 #[test]
@@ -84,48 +85,42 @@ fn what_is_kept_is_bounded() {
 }
 
 /// Law 6: no thread before there is memory, none after it has gone, and none for sources that keep nothing.
-#[test]
 fn pools_that_rest_have_no_thread() {
-    alone("pools_that_rest_have_no_thread", || {
-        let pools = [both(Some(200), None), both(Some(100), None), both(Some(0), Some(0))].concat();
-        let pages = Pages::new(true);
-        Held::filled(&*pages, 9 * MIB, 1).give_back();
-        assert_eq!(threads_called(PURGER), 0);
-        for round in 0..3 {
-            let blocks: Vec<_> = pools.iter().map(|pool| Held::filled(&**pool, 3 * MIB, round)).collect();
-            within("one looks after all", || threads_called(PURGER) == 1);
-            wait(150);
-            assert_eq!(threads_called(PURGER), 1);
-            blocks.into_iter().for_each(Held::give_back);
-            within("nobody is needed", || threads_called(PURGER) == 0);
-        }
-        drop(pools);
-    });
+    let pools = [both(Some(200), None), both(Some(100), None), both(Some(0), Some(0))].concat();
+    let pages = Pages::new(true);
+    Held::filled(&*pages, 9 * MIB, 1).give_back();
+    assert_eq!(threads_called(PURGER), 0);
+    for round in 0..3 {
+        let blocks: Vec<_> = pools.iter().map(|pool| Held::filled(&**pool, 3 * MIB, round)).collect();
+        within("one looks after all", || threads_called(PURGER) == 1);
+        wait(150);
+        assert_eq!(threads_called(PURGER), 1);
+        blocks.into_iter().for_each(Held::give_back);
+        within("nobody is needed", || threads_called(PURGER) == 0);
+    }
+    drop(pools);
 }
 
 /// A large sparse array stays sparse, also where its memory was dense before, or partly given back.
-#[test]
 fn sparse_zeros_stay_sparse() {
-    alone("sparse_zeros_stay_sparse", || {
-        if huge_page_size().is_some_and(|size| size > 2 * MIB) {
-            return; // what is touched here would be most of the huge pages
+    if huge_page_size().is_some_and(|size| size > 2 * MIB) {
+        return; // what is touched here would be most of the huge pages
+    }
+    let pool = pool(Some(1000), None);
+    let before = resident();
+    for size in [40 * MIB, 100 * MIB, 160 * MIB, 100 * MIB, 41 * MIB] {
+        leave_idle(&*pool, size + 30 * MIB);
+        let mut sparse = Held::new(&*pool, Request::zeroed(size)).unwrap();
+        // `Held` has read all of it: zero pages are not resident memory, but huge zero pages are not counted either.
+        for at in (0..size).step_by(16 * MIB) {
+            sparse.bytes()[at] = 1;
         }
-        let pool = pool(Some(1000), None);
-        let before = resident();
-        for size in [40 * MIB, 100 * MIB, 160 * MIB, 100 * MIB, 41 * MIB] {
-            leave_idle(&*pool, size + 30 * MIB);
-            let mut sparse = Held::new(&*pool, Request::zeroed(size)).unwrap();
-            // `Held` has read all of it: zero pages are not resident memory, but huge zero pages are not counted either.
-            for at in (0..size).step_by(16 * MIB) {
-                sparse.bytes()[at] = 1;
-            }
-            pool.trim();
-            let grown = resident().saturating_sub(before);
-            assert!(grown < 26 * MIB, "{grown} bytes for a sparse array of {size}");
-            sparse.fill(3);
-            sparse.give_back();
-        }
-    });
+        pool.trim();
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 26 * MIB, "{grown} bytes for a sparse array of {size}");
+        sparse.fill(3);
+        sparse.give_back();
+    }
 }
 
 /// What grows in steps, each larger than the last, holds little more than it uses.

@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 mod common;
 
-use common::alone::alone;
+use common::alone::each_alone;
 use common::forked::fork;
 use common::held::Held;
 use common::process::{resident, threads_called, within};
@@ -19,6 +19,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 use std::thread::scope;
 use std::time::Duration;
+
+each_alone! {
+    pools_in_a_storm sources_and_compositions_in_a_storm while_pools_come_and_go while_shared_memory_is_dropped
+    the_purger_is_gone_and_comes_back idle_memory_is_cold_after_a_fork many_threads_fork_at_once
+}
 
 const PURGER: &str = "firsttouch";
 /// What may stay beside a live block: huge pages are given back whole.
@@ -62,155 +67,134 @@ fn forks_in_a_storm(allocator: &dyn Allocator, forks: u64) {
 }
 
 /// One of them purges all the time.
-#[test]
 fn pools_in_a_storm() {
-    alone("pools_in_a_storm", || {
-        let purges =
-            Pool::new(Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(0), ..Options::default() });
-        [quick(), purges].iter().for_each(|pool| forks_in_a_storm(&**pool, 150));
-    });
+    let purges =
+        Pool::new(Options { decay: Some(Duration::ZERO), huge: false, max_idle: Some(0), ..Options::default() });
+    [quick(), purges].iter().for_each(|pool| forks_in_a_storm(&**pool, 150));
 }
 
-#[test]
 fn sources_and_compositions_in_a_storm() {
-    alone("sources_and_compositions_in_a_storm", || {
-        let guarded = Guarded::new(GuardedOptions { keep: 1 << 20, ..Default::default() });
-        let options = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
-        let allocators: [Arc<dyn Allocator>; 7] = [
-            Pages::new(true),
-            Calloc::aligned(64).unwrap(),
-            Pool::over(Malloc::new(), options),
-            Pool::over(Limited::new(Pages::new(true), 1 << 40), Options::default()),
-            Pool::over(Filled::new(Calloc::aligned(4096).unwrap(), Some(1), Some(2)), options),
-            Pool::over(Filled::new(guarded, Some(1), Some(2)), options),
-            Buffer::growing(Pool::new(options), 64 << 10),
-        ];
-        allocators.iter().for_each(|each| forks_in_a_storm(&**each, 25));
-    });
+    let guarded = Guarded::new(GuardedOptions { keep: 1 << 20, ..Default::default() });
+    let options = Options { decay: Some(Duration::from_millis(100)), ..Options::default() };
+    let allocators: [Arc<dyn Allocator>; 7] = [
+        Pages::new(true),
+        Calloc::aligned(64).unwrap(),
+        Pool::over(Malloc::new(), options),
+        Pool::over(Limited::new(Pages::new(true), 1 << 40), Options::default()),
+        Pool::over(Filled::new(Calloc::aligned(4096).unwrap(), Some(1), Some(2)), options),
+        Pool::over(Filled::new(guarded, Some(1), Some(2)), options),
+        Buffer::growing(Pool::new(options), 64 << 10),
+    ];
+    allocators.iter().for_each(|each| forks_in_a_storm(&**each, 25));
 }
 
 /// Pools that come and go never leave a lock behind in the child.
-#[test]
 fn while_pools_come_and_go() {
-    alone("while_pools_come_and_go", || {
-        let stop = AtomicBool::new(false);
-        scope(|threads| {
-            for seed in 1..3 {
-                let stop = &stop;
-                threads.spawn(move || {
-                    while !stop.load(Relaxed) {
-                        use_it(&*quick(), seed);
-                    }
-                });
-            }
-            let pool = quick();
-            for round in 0..100 {
-                fork(|| {
-                    use_it(&*pool, round);
-                    use_it(&*quick(), round);
-                })
-                .join();
-            }
-            stop.store(true, Relaxed);
-        });
+    let stop = AtomicBool::new(false);
+    scope(|threads| {
+        for seed in 1..3 {
+            let stop = &stop;
+            threads.spawn(move || {
+                while !stop.load(Relaxed) {
+                    use_it(&*quick(), seed);
+                }
+            });
+        }
+        let pool = quick();
+        for round in 0..100 {
+            fork(|| {
+                use_it(&*pool, round);
+                use_it(&*quick(), round);
+            })
+            .join();
+        }
+        stop.store(true, Relaxed);
     });
 }
 
 /// Also of who made no handle.
-#[test]
 fn while_shared_memory_is_dropped() {
-    alone("while_shared_memory_is_dropped", || {
-        let stop = AtomicBool::new(false);
-        let drop_one = || drop(Shared::new(1).expect("memory"));
-        let drop_many = || std::iter::repeat_with(drop_one).take_while(|()| !stop.load(Relaxed)).for_each(drop);
-        scope(|threads| {
-            let _ = [threads.spawn(drop_many), threads.spawn(drop_many)];
-            let result = std::panic::catch_unwind(|| (0..300).for_each(|_| fork(drop_one).join()));
-            stop.store(true, Relaxed);
-            result.unwrap();
-        });
+    let stop = AtomicBool::new(false);
+    let drop_one = || drop(Shared::new(1).expect("memory"));
+    let drop_many = || std::iter::repeat_with(drop_one).take_while(|()| !stop.load(Relaxed)).for_each(drop);
+    scope(|threads| {
+        let _ = [threads.spawn(drop_many), threads.spawn(drop_many)];
+        let result = std::panic::catch_unwind(|| (0..300).for_each(|_| fork(drop_one).join()));
+        stop.store(true, Relaxed);
+        result.unwrap();
     });
 }
 
 /// Python counts threads right after a fork and warns.
-#[test]
 fn the_purger_is_gone_and_comes_back() {
-    alone("the_purger_is_gone_and_comes_back", || {
-        let pool = quick();
-        let block = Held::filled(&*pool, 3 << 20, 1);
-        for round in 0..20 {
-            within("the background purger runs", || threads_called(PURGER) == 1);
-            let child = fork(|| {
-                assert_eq!(threads_called(PURGER), 0);
-                // By itself with the next memory that is taken, or where it is asked for.
-                if round % 2 == 0 {
-                    purger::resume()
-                } else {
-                    drop(Held::filled(&*pool, 70 << 20, 2))
-                }
-                within("the child's background purger runs", || threads_called(PURGER) == 1);
-                Held::filled(&*pool, 5 << 20, 3).give_back();
-                within("idle memory is given back in the child", || pool.stats().idle < huge_page());
-            });
+    let pool = quick();
+    let block = Held::filled(&*pool, 3 << 20, 1);
+    for round in 0..20 {
+        within("the background purger runs", || threads_called(PURGER) == 1);
+        let child = fork(|| {
             assert_eq!(threads_called(PURGER), 0);
+            // By itself with the next memory that is taken, or where it is asked for.
             if round % 2 == 0 {
-                drop(Held::filled(&*pool, 70 << 20, 4))
-            } else {
                 purger::resume()
+            } else {
+                drop(Held::filled(&*pool, 70 << 20, 2))
             }
-            block.check();
-            child.join();
+            within("the child's background purger runs", || threads_called(PURGER) == 1);
+            Held::filled(&*pool, 5 << 20, 3).give_back();
+            within("idle memory is given back in the child", || pool.stats().idle < huge_page());
+        });
+        assert_eq!(threads_called(PURGER), 0);
+        if round % 2 == 0 {
+            drop(Held::filled(&*pool, 70 << 20, 4))
+        } else {
+            purger::resume()
         }
-    });
+        block.check();
+        child.join();
+    }
 }
 
 /// Idle memory would be copied when it is written again, so it is given back before.
-#[test]
 fn idle_memory_is_cold_after_a_fork() {
-    alone("idle_memory_is_cold_after_a_fork", || {
-        let options = Options { decay: None, ..Options::default() };
-        let pools: [Arc<dyn Allocator>; 2] = [Pool::new(options), Pool::over(Malloc::new(), options)];
-        for pool in pools {
-            let living = Held::filled(&*pool, 5 << 20, 1);
-            Held::filled(&*pool, 200 << 20, 2).give_back();
-            assert!(pool.stats().idle >= 200 << 20);
-            let before = resident();
-            let child = fork(|| assert!(pool.stats().idle < huge_page()));
-            assert!(pool.stats().idle < huge_page());
-            assert!(resident() + (180 << 20) < before);
-            child.join();
-            living.give_back();
-        }
-    });
+    let options = Options { decay: None, ..Options::default() };
+    let pools: [Arc<dyn Allocator>; 2] = [Pool::new(options), Pool::over(Malloc::new(), options)];
+    for pool in pools {
+        let living = Held::filled(&*pool, 5 << 20, 1);
+        Held::filled(&*pool, 200 << 20, 2).give_back();
+        assert!(pool.stats().idle >= 200 << 20);
+        let before = resident();
+        let child = fork(|| assert!(pool.stats().idle < huge_page()));
+        assert!(pool.stats().idle < huge_page());
+        assert!(resident() + (180 << 20) < before);
+        child.join();
+        living.give_back();
+    }
 }
 
 /// Threads that fork at the same moment: each child has a background purger that lives.
-#[test]
 fn many_threads_fork_at_once() {
-    alone("many_threads_fork_at_once", || {
-        let pool = Pool::new(Options { decay: Some(Duration::from_millis(100)), ..Options::default() });
-        let living = Held::filled(&*pool, 1 << 20, 9);
-        let together = Barrier::new(6);
-        scope(|threads| {
-            for seed in 0..6 {
-                let (pool, together) = (&pool, &together);
-                threads.spawn(move || {
-                    for _ in 0..30 {
-                        Held::filled(&**pool, 3 << 20, seed).give_back();
-                        purger::resume();
-                        together.wait();
-                        let child = fork(|| {
-                            let _block = Held::new(&**pool, Request::bytes(99 << 20)).unwrap();
-                            let runs = || threads_called(PURGER) == 1;
-                            within("the background purger runs", runs);
-                            std::thread::sleep(Duration::from_millis(5));
-                            assert!(runs(), "and goes on");
-                        });
-                        child.join();
-                    }
-                });
-            }
-        });
-        living.give_back();
+    let pool = Pool::new(Options { decay: Some(Duration::from_millis(100)), ..Options::default() });
+    let living = Held::filled(&*pool, 1 << 20, 9);
+    let together = Barrier::new(6);
+    scope(|threads| {
+        for seed in 0..6 {
+            let (pool, together) = (&pool, &together);
+            threads.spawn(move || {
+                for _ in 0..30 {
+                    Held::filled(&**pool, 3 << 20, seed).give_back();
+                    purger::resume();
+                    together.wait();
+                    let child = fork(|| {
+                        let _block = Held::new(&**pool, Request::bytes(99 << 20)).unwrap();
+                        let runs = || threads_called(PURGER) == 1;
+                        within("the background purger runs", runs);
+                        std::thread::sleep(Duration::from_millis(5));
+                        assert!(runs(), "and goes on");
+                    });
+                    child.join();
+                }
+            });
+        }
     });
+    living.give_back();
 }

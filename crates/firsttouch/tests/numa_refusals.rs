@@ -46,19 +46,6 @@ fn advice_that_is_refused_is_on_the_receipt() {
 }
 
 #[test]
-fn more_than_is_available_is_an_error_before_anything_is_touched() {
-    let pages = Pages::placed(Placement { populate: Some(2), ..Placement::default() });
-    let error = pages.allocate(Request::bytes(headroom() + (1 << 30))).unwrap_err();
-    // Where the kernel reckons more strictly, it speaks first.
-    assert!(matches!(error.limit, Limit::Available(_) | Limit::Memory(_) | Limit::Bound(_)), "{error}");
-    let fits = pages.allocate(Request::bytes(SIZE)).unwrap();
-    let (_, receipt) = pages.receipt(fits.address.as_ptr() as usize).unwrap();
-    assert_eq!(receipt.threads, 2);
-    // SAFETY: it came from there, and goes back once.
-    unsafe { pages.deallocate(fits.address) };
-}
-
-#[test]
 fn who_stands_on_it_keeps_the_reason() {
     alone("who_stands_on_it_keeps_the_reason", || {
         let pages = || Pages::placed(Placement { populate: Some(0), ..Placement::default() });

@@ -34,7 +34,6 @@ const TESTS: &[Test] = &[
     ("a pool on a node", 2, placed::pool_on_a_node),
     ("pools: blocks that threads hand each other", 2, pools::handed_over),
     ("pools: processors without memory", 1, pools::without_memory),
-    ("nodes that are not there", 1, outside::not_there),
     ("a node without memory", 1, outside::without_memory),
     ("a policy from outside", 2, outside::numactl),
     ("a cpuset", 2, outside::cpuset),
