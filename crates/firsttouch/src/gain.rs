@@ -170,6 +170,9 @@ const BASE: Range = Range { low: 0.75, high: 1.25 };
 /// The same of huge pages, and of memory that is cleared, as the processor's caches do not hold these in a program; but no more than
 /// base pages. Both were tuned on 41 programs: see docs/notes/076.
 const COLD: Range = Range { low: 3.0, high: 7.0 };
+/// A program saves hardly more than this part of its time in the kernel, and, as some systems count that in ticks, of all its time.
+const OF_KERNEL: f64 = 1.25;
+const OF_ALL: f64 = 0.05;
 /// What a pool takes itself at most: it has to be loaded, and to see NumPy's import.
 const START: f64 = 0.012;
 /// By this share of their processor time two equal runs differ.
@@ -205,6 +208,15 @@ impl Price {
             None => small,
         };
         Some(Self { small, huge, clear: clear / size as f64 })
+    }
+
+    /// The same for a program that plainly used so many seconds in the kernel, and all in all, for what it took: others may have run
+    /// while it was measured.
+    #[must_use]
+    pub fn within(self, kernel: f64, all: f64, taken: &Taken) -> Self {
+        let most = OF_KERNEL * kernel + OF_ALL * all;
+        let part = (most / self.saved(taken).high.max(f64::MIN_POSITIVE)).min(1.0);
+        Self { small: part * self.small, huge: part * self.huge, clear: part * self.clear }
     }
 
     /// The seconds that the system takes for fresh memory, in a program whose memory the processor's caches hold.
@@ -272,6 +284,20 @@ mod tests {
         let rounds = [(300, 100), (310, 4000), (9000, 110)]
             .map(|(fresh, warm)| (Duration::from_micros(fresh), Duration::from_micros(warm)));
         assert_eq!(fastest(&rounds), (0.0002, 0.0001));
+    }
+
+    #[test]
+    fn what_is_certain_is_saved_and_no_more_than_the_time_in_the_kernel() {
+        let price = Price { small: 4e-10, huge: 2e-11, clear: 1e-11 };
+        let (base, huge) = (FreshBytes { small: 1 << 30, huge: 0 }, FreshBytes { small: 0, huge: 1 << 30 });
+        let taken = |plainly, pooled| Taken { plainly, pooled, cleared: 0.0 };
+        let reused = taken(base, FreshBytes::default());
+        assert!(price.saved(&reused).low > 0.3 && price.saved(&reused).high < 0.6);
+        let kept = price.saved(&taken(base, huge)); // which may cost as much on huge pages
+        assert!(kept.low == 0.0 && kept.high > 0.3, "{kept:?}");
+        let within = price.within(0.2, 1.0, &reused).saved(&reused);
+        assert!((within.high - 0.3).abs() < 1e-9, "{within:?}");
+        assert_eq!(price.within(0.9, 1.0, &reused).saved(&reused), price.saved(&reused));
     }
 
     #[test]
