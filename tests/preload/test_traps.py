@@ -23,7 +23,6 @@ TRAPS: dict[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "allowed": [("restricted", (), ()), ("restricted", (), ("churn",))],  # system calls are restricted, also after use
     "0 failures": [("interrupted", (), ()), ("interrupted", (), ("churn",))],  # a handler that interrupts malloc forks
     "spawned": [("spawning", (), ())],
-    "refused": [("limited", (), ())],  # memory is refused as it is plainly
 }
 
 
