@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::alone::alone;
+use common::alone::each_alone;
 use common::held::{Held, check_apart};
 #[cfg(unix)]
 use common::process::threads_called;
@@ -17,6 +17,11 @@ use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Pages};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::time::Duration;
+
+each_alone! {
+    mapping giving_back asking_and_everything_at_once under_adaptors nothing_can_be_given_back
+    dropped_while_nothing_can_be_unmapped a_purger_that_cannot_be_started
+}
 
 const FOREVER: i64 = i64::MAX / 2;
 const SIZES: [usize; 9] = [5_000, 70_000, 300_000, 4096, 1 << 20, 2_200_000, 40_000, 5 << 20, 700_000];
@@ -105,105 +110,90 @@ fn each_in_turn(allocators: Makes, calls: &[Call], fail: i64) -> i64 {
 
 type Makes = fn() -> Vec<Arc<dyn Allocator>>;
 
-/// In a process of its own: while which calls fail, how many at a time, and how many there are at least.
-fn in_turn(name: &str, makes: Makes, failing: &[(&[Call], i64, i64)]) {
-    alone(name, || {
-        for &(calls, fail, least) in failing {
-            // Windows has neither: idle memory is decommitted as a whole, and no pages are advised.
-            if cfg!(unix) || !matches!(calls, [Call::Discard | Call::AdviseHuge]) {
-                assert!(each_in_turn(makes, calls, fail) >= least, "{calls:?}, {fail} times");
-            }
+/// While which calls fail, how many at a time, and how many there are at least.
+fn in_turn(makes: Makes, failing: &[(&[Call], i64, i64)]) {
+    for &(calls, fail, least) in failing {
+        // Windows has neither: idle memory is decommitted as a whole, and no pages are advised.
+        if cfg!(unix) || !matches!(calls, [Call::Discard | Call::AdviseHuge]) {
+            assert!(each_in_turn(makes, calls, fail) >= least, "{calls:?}, {fail} times");
         }
-    });
+    }
 }
 
 /// Four at a time as in a small address space: all that is tried in the first place for segments fails.
-#[test]
 fn mapping() {
-    in_turn("mapping", allocators, &[(&[Call::Map], 1, 21), (&[Call::Map], 4, 1), (&[Call::Map], FOREVER, 1)]);
+    in_turn(allocators, &[(&[Call::Map], 1, 21), (&[Call::Map], 4, 1), (&[Call::Map], FOREVER, 1)]);
 }
 
-#[test]
 fn giving_back() {
     use Call::{Discard, Unmap};
     let failing: [(&[_], _, _); 4] =
         [(&[Unmap], 1, 4), (&[Unmap], FOREVER, 1), (&[Discard], 1, 6), (&[Discard], FOREVER, 1)];
-    in_turn("giving_back", allocators, &failing);
+    in_turn(allocators, &failing);
 }
 
-#[test]
 fn asking_and_everything_at_once() {
     use Call::{AdviseHuge, Discard, Map, Resident, Spawn, Unmap};
     let all = [Map, Unmap, Discard, AdviseHuge, Spawn, Resident];
     let failing: [(&[_], _, _); 3] = [(&[AdviseHuge], FOREVER, 1), (&[Resident], FOREVER, 1), (&all, FOREVER, 1)];
-    in_turn("asking_and_everything_at_once", allocators, &failing);
+    in_turn(allocators, &failing);
 }
 
-#[test]
 fn under_adaptors() {
     let calls = [[Call::Map], [Call::Unmap], [Call::Discard], [Call::Protect]];
     let failing: Vec<_> = calls.iter().flat_map(|call| [4, FOREVER].map(|fail| (&call[..], fail, 1))).collect();
-    in_turn("under_adaptors", adaptors, &failing);
+    in_turn(adaptors, &failing);
 }
 
 /// What neither can be emptied nor unmapped stays idle: it is used again, and never called zero.
-#[test]
 fn nothing_can_be_given_back() {
-    alone("nothing_can_be_given_back", || {
-        for allocator in allocators() {
-            for pass in 0..4 {
-                fail_after(&[Call::Discard, Call::Unmap], pass, FOREVER);
-                let blocks = program(&*allocator);
-                let stats = allocator.stats();
-                if find::<Pool>(&allocator).is_some() {
-                    assert!(stats.idle > 0 && stats.active + stats.idle + stats.retained <= stats.mapped, "{stats:?}");
-                }
-                let zeros: Vec<_> = SIZES.iter().map(|&size| Held::zeros(&*allocator, size)).collect();
-                zeros.iter().for_each(Held::check_zero);
-                fail_after(&[], 0, 0);
-                drop(zeros);
-                recovers(&*allocator, blocks);
+    for allocator in allocators() {
+        for pass in 0..4 {
+            fail_after(&[Call::Discard, Call::Unmap], pass, FOREVER);
+            let blocks = program(&*allocator);
+            let stats = allocator.stats();
+            if find::<Pool>(&allocator).is_some() {
+                assert!(stats.idle > 0 && stats.active + stats.idle + stats.retained <= stats.mapped, "{stats:?}");
             }
+            let zeros: Vec<_> = SIZES.iter().map(|&size| Held::zeros(&*allocator, size)).collect();
+            zeros.iter().for_each(Held::check_zero);
+            fail_after(&[], 0, 0);
+            drop(zeros);
+            recovers(&*allocator, blocks);
         }
-    });
+    }
 }
 
 /// A pool that is dropped while nothing can be unmapped leaves no address that seems to be somebody's.
-#[test]
 fn dropped_while_nothing_can_be_unmapped() {
-    alone("dropped_while_nothing_can_be_unmapped", || {
-        for pass in 0..5 {
-            for allocator in allocators() {
-                let blocks = program(&*allocator);
-                let addresses: Vec<_> = blocks.iter().map(Held::address).collect();
-                drop(blocks);
-                fail_after(&[Call::Unmap, Call::Discard], pass, FOREVER);
-                drop(allocator);
-                fail_after(&[], 0, 0);
-                assert!(addresses.iter().all(|&at| firsttouch::address_map::owner(at).is_none()));
-            }
+    for pass in 0..5 {
+        for allocator in allocators() {
+            let blocks = program(&*allocator);
+            let addresses: Vec<_> = blocks.iter().map(Held::address).collect();
+            drop(blocks);
+            fail_after(&[Call::Unmap, Call::Discard], pass, FOREVER);
+            drop(allocator);
+            fail_after(&[], 0, 0);
+            assert!(addresses.iter().all(|&at| firsttouch::address_map::owner(at).is_none()));
         }
-        allocators().iter().for_each(|allocator| recovers(&**allocator, program(&**allocator)));
-    });
+    }
+    allocators().iter().for_each(|allocator| recovers(&**allocator, program(&**allocator)));
 }
 
 /// Without a thread, memory decays as the pool is used; the thread comes as soon as it can be had.
-#[test]
 fn a_purger_that_cannot_be_started() {
-    alone("a_purger_that_cannot_be_started", || {
-        let pool = Pool::new(Options { decay: Some(Duration::from_millis(200)), ..Options::default() });
-        fail_after(&[Call::Spawn], 0, FOREVER);
-        Held::filled(&*pool, 50 << 20, 1).give_back();
-        #[cfg(unix)]
-        assert_eq!(threads_called("firsttouch"), 0);
-        let mut kept = Vec::new();
-        within("idle memory goes as others are taken", || {
-            kept.push(Held::filled(&*pool, 100_000, 2));
-            pool.stats().idle < 4 << 20
-        });
-        fail_after(&[], 0, 0);
-        purger::resume();
-        kept.into_iter().for_each(Held::give_back);
-        within("idle memory goes by itself", || pool.stats().idle == 0);
+    let pool = Pool::new(Options { decay: Some(Duration::from_millis(200)), ..Options::default() });
+    fail_after(&[Call::Spawn], 0, FOREVER);
+    Held::filled(&*pool, 50 << 20, 1).give_back();
+    #[cfg(unix)]
+    assert_eq!(threads_called("firsttouch"), 0);
+    let mut kept = Vec::new();
+    within("idle memory goes as others are taken", || {
+        kept.push(Held::filled(&*pool, 100_000, 2));
+        pool.stats().idle < 4 << 20
     });
+    fail_after(&[], 0, 0);
+    purger::resume();
+    kept.into_iter().for_each(Held::give_back);
+    within("idle memory goes by itself", || pool.stats().idle == 0);
 }

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: accesses that no program should make happen in forked children, or stay on a page of ours.
 
-use super::common::alone::alone;
+use super::common::alone::each_alone;
 use super::common::forked::fork;
 use super::common::held::Held;
 use super::common::limits;
@@ -12,6 +12,11 @@ use firsttouch::sources::{Guarded, GuardedOptions, Overrun, Side};
 use firsttouch::{Allocator, Request};
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::Arc;
+
+each_alone! {
+    an_access_beyond_stops use_after_free_stops large_blocks_stay_lazy a_system_that_refuses
+    freed_memory_serves_other_sizes beyond_the_limit_of_mappings_blocks_are_unguarded
+}
 
 /// Writes a byte.
 fn write(address: usize) {
@@ -42,55 +47,49 @@ fn guarded(side: Side, keep: usize) -> Arc<Guarded> {
     Guarded::new(GuardedOptions { side, keep })
 }
 
-#[test]
 fn an_access_beyond_stops() {
-    alone("guarded::an_access_beyond_stops", || {
-        let aligned = [128, page_size(), 1 << 16, huge(), 1 << 24];
-        let aligned = aligned.into_iter().flat_map(|align| [100, 50_000, 2 * huge()].map(|size| (size, align)));
-        let requests: Vec<_> = sizes().map(|size| (size, 64)).into_iter().chain(aligned).collect();
-        for side in [Side::After, Side::Before] {
-            let guarded = guarded(side, 0);
-            for &(size, align) in &requests {
-                let mut block = Held::new(&*guarded, Request::bytes(size).aligned(align).unwrap()).unwrap();
-                block.fill(1);
-                assert!(block.address().is_multiple_of(align));
-                fork(|| write(block.address())).join();
-                fork(|| write(block.address() + size - 1)).join();
-                let end = (block.address() + size).next_multiple_of(align.min(page_size()));
-                let (near, far) = match side {
-                    Side::After => (end, end + 1000),
-                    Side::Before => (block.address() - 1, block.address() - page_size()),
-                };
-                dies(|| write(near));
-                dies(|| read(far));
-                block.give_back();
-            }
+    let aligned = [128, page_size(), 1 << 16, huge(), 1 << 24];
+    let aligned = aligned.into_iter().flat_map(|align| [100, 50_000, 2 * huge()].map(|size| (size, align)));
+    let requests: Vec<_> = sizes().map(|size| (size, 64)).into_iter().chain(aligned).collect();
+    for side in [Side::After, Side::Before] {
+        let guarded = guarded(side, 0);
+        for &(size, align) in &requests {
+            let mut block = Held::new(&*guarded, Request::bytes(size).aligned(align).unwrap()).unwrap();
+            block.fill(1);
+            assert!(block.address().is_multiple_of(align));
+            fork(|| write(block.address())).join();
+            fork(|| write(block.address() + size - 1)).join();
+            let end = (block.address() + size).next_multiple_of(align.min(page_size()));
+            let (near, far) = match side {
+                Side::After => (end, end + 1000),
+                Side::Before => (block.address() - 1, block.address() - page_size()),
+            };
+            dies(|| write(near));
+            dies(|| read(far));
+            block.give_back();
         }
-    });
+    }
 }
 
-#[test]
 fn use_after_free_stops() {
-    alone("guarded::use_after_free_stops", || {
-        for side in [Side::After, Side::Before] {
-            let guarded = guarded(side, 20 << 20);
-            let freed: Vec<_> = [1, 1000, page_size(), 50_000, huge()]
-                .map(|size| {
-                    let block = Held::filled(&*guarded, size, 1);
-                    let address = block.address();
-                    block.give_back();
-                    (address, size)
-                })
-                .into();
-            for &(address, size) in &freed {
-                dies(|| read(address));
-                dies(|| write(address + size - 1));
-            }
-            // Later blocks lie elsewhere.
-            let later = Held::filled(&*guarded, 1000, 2);
-            assert!(freed.iter().all(|&(address, size)| !(address..address + size).contains(&later.address())));
+    for side in [Side::After, Side::Before] {
+        let guarded = guarded(side, 20 << 20);
+        let freed: Vec<_> = [1, 1000, page_size(), 50_000, huge()]
+            .map(|size| {
+                let block = Held::filled(&*guarded, size, 1);
+                let address = block.address();
+                block.give_back();
+                (address, size)
+            })
+            .into();
+        for &(address, size) in &freed {
+            dies(|| read(address));
+            dies(|| write(address + size - 1));
         }
-    });
+        // Later blocks lie elsewhere.
+        let later = Held::filled(&*guarded, 1000, 2);
+        assert!(freed.iter().all(|&(address, size)| !(address..address + size).contains(&later.address())));
+    }
 }
 
 /// What is kept is bounded, the oldest goes first, and all of it goes where it is needed.
@@ -110,70 +109,56 @@ fn what_is_kept_is_bounded() {
     assert_eq!(guarded.stats().mapped, 0);
 }
 
-#[test]
 fn large_blocks_stay_lazy() {
-    alone("guarded::large_blocks_stay_lazy", || {
-        let before = super::common::process::resident();
-        for side in [Side::After, Side::Before] {
-            let guarded = guarded(side, 0);
-            let _block = guarded.allocate(Request::zeroed(1 << 30)).unwrap();
-            let _other = guarded.allocate(Request::bytes((1 << 30) + 1)).unwrap();
-        }
-        assert!(super::common::process::resident() < before + 2 * huge());
-    });
+    let before = super::common::process::resident();
+    for side in [Side::After, Side::Before] {
+        let guarded = guarded(side, 0);
+        let _block = guarded.allocate(Request::zeroed(1 << 30)).unwrap();
+        let _other = guarded.allocate(Request::bytes((1 << 30) + 1)).unwrap();
+    }
+    assert!(super::common::process::resident() < before + 2 * huge());
 }
 
 /// Where no page can be made inaccessible, nothing is served unguarded, and what was freed is unmapped at once.
-#[test]
 fn a_system_that_refuses() {
-    alone("guarded::a_system_that_refuses", || {
-        for keep in [0, 1 << 20] {
-            let guarded = guarded(Side::After, keep);
-            fail_after(&[Call::Protect], 0, i64::MAX / 2);
-            let error = Held::new(&*guarded, Request::bytes(1000)).map(Held::leak).unwrap_err();
-            fail_after(&[], 0, 0);
-            assert_eq!((error.asked, guarded.stats().mapped), (1000, 0));
-            let blocks: Vec<_> = (0..50).map(|seed| Held::filled(&*guarded, 10_000, seed)).collect();
-            fail_after(&[Call::Protect], 3, i64::MAX / 2);
-            drop(blocks);
-            fail_after(&[], 0, 0);
-            assert!(guarded.stats().mapped < 100_000);
-        }
-    });
+    for keep in [0, 1 << 20] {
+        let guarded = guarded(Side::After, keep);
+        fail_after(&[Call::Protect], 0, i64::MAX / 2);
+        let error = Held::new(&*guarded, Request::bytes(1000)).map(Held::leak).unwrap_err();
+        fail_after(&[], 0, 0);
+        assert_eq!((error.asked, guarded.stats().mapped), (1000, 0));
+        let blocks: Vec<_> = (0..50).map(|seed| Held::filled(&*guarded, 10_000, seed)).collect();
+        fail_after(&[Call::Protect], 3, i64::MAX / 2);
+        drop(blocks);
+        fail_after(&[], 0, 0);
+        assert!(guarded.stats().mapped < 100_000);
+    }
 }
 
-#[test]
 fn freed_memory_serves_other_sizes() {
-    alone("guarded::freed_memory_serves_other_sizes", || {
-        let guarded = guarded(Side::After, 200 << 20);
-        limits::set(libc::RLIMIT_AS, super::common::process::address_space() + (300 << 20));
-        limits::freed_memory_serves_other_sizes(&*guarded);
-    });
+    let guarded = guarded(Side::After, 200 << 20);
+    limits::set(libc::RLIMIT_AS, super::common::process::address_space() + (300 << 20));
+    limits::freed_memory_serves_other_sizes(&*guarded);
 }
 
 /// Blocks beyond the system's limit of mappings have no guard, and are served all the same; canaries stay.
-#[test]
 fn beyond_the_limit_of_mappings_blocks_are_unguarded() {
-    alone("guarded::beyond_the_limit_of_mappings_blocks_are_unguarded", || {
-        let limit = mapping_limit().unwrap_or(usize::MAX);
-        if limit > 300_000 {
-            return; // this would take too much memory
-        }
-        for side in [Side::After, Side::Before] {
-            let guarded = guarded(side, 0);
-            let count = limit / 2 + 2000;
-            let blocks: Vec<_> = (0..count).map(|n| Held::filled(&*guarded, 24 + n % 7, n as u64)).collect();
-            assert!(blocks.iter().all(|block| block.is_known() == Some(true)));
-            assert!(std::thread::spawn(|| 1).join().is_ok(), "what else the process maps");
-            dies(|| {
-                write(if side == Side::After { blocks[0].address() + page_size() } else { blocks[0].address() - 1 })
-            });
-            assert_eq!(guarded.check(), []);
-            drop(blocks);
-            let again = Held::filled(&*guarded, 1000, 1);
-            dies(|| write(if side == Side::After { again.address() + page_size() } else { again.address() - 1 }));
-        }
-    });
+    let limit = mapping_limit().unwrap_or(usize::MAX);
+    if limit > 300_000 {
+        return; // this would take too much memory
+    }
+    for side in [Side::After, Side::Before] {
+        let guarded = guarded(side, 0);
+        let count = limit / 2 + 2000;
+        let blocks: Vec<_> = (0..count).map(|n| Held::filled(&*guarded, 24 + n % 7, n as u64)).collect();
+        assert!(blocks.iter().all(|block| block.is_known() == Some(true)));
+        assert!(std::thread::spawn(|| 1).join().is_ok(), "what else the process maps");
+        dies(|| write(if side == Side::After { blocks[0].address() + page_size() } else { blocks[0].address() - 1 }));
+        assert_eq!(guarded.check(), []);
+        drop(blocks);
+        let again = Held::filled(&*guarded, 1000, 1);
+        dies(|| write(if side == Side::After { again.address() + page_size() } else { again.address() - 1 }));
+    }
 }
 
 /// Small overruns that alignment leaves room for are found, once each.

@@ -14,8 +14,8 @@ macro_rules! each_alone {
         mod alone {
             $(#[test]
             fn $name() {
-                let name = concat!("alone::", stringify!($name));
-                super::common::alone::alone(name, || if $when { super::$name() });
+                let (_, name) = concat!(module_path!(), "::", stringify!($name)).split_once("::").unwrap();
+                crate::common::alone::alone(name, || if $when { super::$name() });
             })*
         }
     };
