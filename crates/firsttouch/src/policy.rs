@@ -114,14 +114,11 @@ pub(crate) fn purged_at_a_time(excess: usize, active: usize) -> usize {
     excess + allowed(active) / PURGED_PART
 }
 
-/// Bytes that may be idle at all: by default a quarter of the memory of the machine or container.
-pub(crate) fn max_idle(chosen: Option<usize>) -> usize {
-    chosen.unwrap_or(os::memory_total() / 4)
-}
-
-/// Bytes that may be idle now: at most what the machine or the container have left.
-pub(crate) fn idle_limit(max_idle: usize, idle: usize) -> usize {
-    if idle < ASK_MIN { max_idle } else { max_idle.min(os::headroom()) }
+/// Bytes that may be idle now: `chosen`, by default a quarter of the memory of the machine or container, and at most what these
+/// have left.
+pub(crate) fn idle_limit(chosen: Option<usize>, idle: usize) -> usize {
+    let most = chosen.unwrap_or_else(|| os::memory_total() / 4);
+    if idle < ASK_MIN { most } else { most.min(os::headroom()) }
 }
 
 /// Epochs after which idle parts of huge pages go, later than all else, because the rest of a split one stays on base pages.

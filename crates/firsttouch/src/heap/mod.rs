@@ -15,7 +15,7 @@ pub(crate) mod segment;
 mod tests;
 
 use crate::address_map::find;
-use crate::allocator::{AllocError, Allocator};
+use crate::allocator::Allocator;
 use crate::heap::segment::{CLEAN, CLEAN_HUGE, FreshPages, NONE, Occupant, PageKind, Segment, UNMAPPED, huge_page};
 use crate::os::{self, Errno};
 use crate::policy::{MAX_SEGMENTS, PROBE_MIN};
@@ -475,10 +475,4 @@ pub(crate) fn mark_listed(address: usize) {
 pub(crate) fn span_at(address: usize) -> Option<Span> {
     let (segment, start) = find(address)?;
     Some(Span { segment, start, len: segment.span_len(start) })
-}
-
-/// The error for a request of `asked` bytes that the system refused with `error`.
-#[cold]
-pub(crate) fn refused(asked: usize, error: Errno) -> AllocError {
-    AllocError::new(asked, os::why_refused(asked, error))
 }

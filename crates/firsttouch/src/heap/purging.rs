@@ -111,7 +111,7 @@ impl Victims {
     /// belongs to a page. Returns the first; each is linked to the next.
     fn take_out(self, region: &mut Region, segment: &Segment, now: u8, budget: usize) -> Option<u32> {
         let Self { min_ticks, parts } = self;
-        if region.dirty == 0 || (parts && region.kind == PageKind::Base) {
+        if region.dirty == 0 || budget == 0 || (parts && region.kind == PageKind::Base) {
             return None;
         }
         let page = if parts { 1 } else { (region.kind.page() >> segment.unit_shift) as u32 };

@@ -213,14 +213,12 @@ mod watch {
     use std::cell::Cell;
     use std::time::Duration;
 
-    const MIB: usize = 1 << 20;
-
-    /// When a watch trims, at ticks of 100 ms where so many bytes are free and resident. A trim makes no difference to what is
-    /// free, as glibc counts.
-    fn times(at: impl Fn(u64) -> (usize, usize)) -> Vec<u64> {
+    /// When a watch trims in ten seconds, at ticks of 100 ms where so many MiB are free and resident. A trim makes no difference to
+    /// what is free, as glibc counts.
+    fn trims(at: &dyn Fn(u64) -> [usize; 2]) -> Vec<u64> {
         let mut watch = Watch::new();
         let trims = |tick: &u64| {
-            let (free, resident) = at(*tick);
+            let [free, resident] = at(*tick).map(|mib| mib << 20);
             let trims = watch.look(Duration::from_millis(*tick), || free, || resident);
             if trims {
                 watch.trimmed(free, resident);
@@ -230,31 +228,20 @@ mod watch {
         (0..10_000).step_by(100).filter(trims).collect()
     }
 
-    fn trims(free: impl Fn(u64) -> usize) -> Vec<u64> {
-        times(|now| (free(now), 900 * MIB))
-    }
-
     #[test]
     fn what_stays_free_is_returned_once() {
-        assert_eq!(trims(|_| 500 * MIB), []); // it was free from the start
-        assert_eq!(trims(|now| if now < 1000 { MIB } else { 400 * MIB }), [1500]);
-        assert_eq!(trims(|now| now as usize * MIB / 1000), [8500]); // 1 MiB a second: once it was worth it
-    }
-
-    #[test]
-    fn what_is_used_again_stays() {
-        assert_eq!(trims(|now| if now.is_multiple_of(200) { MIB } else { 400 * MIB }), []);
-        let after_a_second = |now: u64| if (now / 1000).is_multiple_of(2) { MIB } else { 400 * MIB };
-        assert_eq!(trims(after_a_second), [1500, 3500, 5500, 7500, 9500]);
-    }
-
-    #[test]
-    fn what_was_used_between_two_looks_is_returned() {
-        let free = |now: u64| if now < 1000 { MIB } else { 400 * MIB };
-        let resident = |now: u64| if now < 4000 { 100 * MIB } else { 400 * MIB };
-        assert_eq!(times(|now| (free(now), resident(now))), [1500, 4000]);
-        let grows = |now: u64| now as usize * MIB / 1000; // of 1 MiB a second, none of it known to be free
-        assert_eq!(times(|now| (free(now), grows(now))), [1500, 9500]);
+        let grows = |now: u64| now as usize / 1000; // 1 MiB a second: once it is worth it
+        let after = |ms: u64, now: u64| if now < ms { 1 } else { 400 };
+        assert_eq!(trims(&|_| [500, 900]), []); // it was free from the start
+        assert_eq!(trims(&|now| [after(1000, now), 900]), [1500]);
+        assert_eq!(trims(&|now| [grows(now), 900]), [8500]);
+        // What is used again stays.
+        assert_eq!(trims(&|now| [if now.is_multiple_of(200) { 1 } else { 400 }, 900]), []);
+        let in_turns = |now: u64| if (now / 1000).is_multiple_of(2) { 1 } else { 400 };
+        assert_eq!(trims(&|now| [in_turns(now), 900]), [1500, 3500, 5500, 7500, 9500]);
+        // What was used between two looks is returned; of what grows, none is known to be free.
+        assert_eq!(trims(&|now| [after(1000, now), if now < 4000 { 100 } else { 400 }]), [1500, 4000]);
+        assert_eq!(trims(&|now| [after(1000, now), grows(now)]), [1500, 9000]);
     }
 
     #[test]
@@ -264,9 +251,9 @@ mod watch {
             let before = looks.get();
             let look = || {
                 looks.set(before + 1);
-                400 * MIB
+                400 << 20
             };
-            watch.look(now, look, || 900 * MIB);
+            watch.look(now, look, || 900 << 20);
             watch.took(now, now + Duration::from_millis(20 * (looks.get() - before)));
         }
         assert_eq!(looks.get(), 5); // 10 s, of which five times 20 ms

@@ -15,7 +15,6 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request
 use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
-use crate::heap;
 use crate::heap::purger;
 use crate::layout::{round_down, round_up};
 use crate::ledger::Ledger;
@@ -135,7 +134,7 @@ impl GuardedBlock {
         let bytes = round_up(asked, page).ok_or(too_large)?;
         let before = if side == Side::Before { align.max(page) } else { 0 };
         let size = bytes.checked_add(before.max(page)).ok_or(too_large)?;
-        let refused = |error| heap::refused(asked, error);
+        let refused = |error| AllocError::new(asked, os::why_refused(asked, error));
         let start = os::map_aligned(size, align.max(page), None).map_err(refused)?;
         let (address, guard) = match side {
             // Aligned, because the mapping and its end are; and no larger than the block's pages.

@@ -31,11 +31,6 @@ impl Pool {
         count
     }
 
-    /// Bytes of the spans that the shards remember.
-    pub(super) fn cached(&self) -> usize {
-        self.shards().map(|shard| shard.lock().bytes()).sum()
-    }
-
     pub(super) fn footprint(&self) -> Footprint {
         let mut sum = Footprint::default();
         self.heaps.iter().for_each(|heap| heap.add_footprint(&mut sum));
@@ -54,7 +49,7 @@ impl Pool {
         let mut shortage = 0;
         if unasked >= ASK_MIN && idle() >= ASK_MIN {
             self.unasked.store(0, Relaxed);
-            shortage = idle().saturating_sub(policy::idle_limit(self.max_idle, idle()));
+            shortage = idle().saturating_sub(policy::idle_limit(self.options.max_idle, idle()));
         }
         let excess = || {
             let beyond =
@@ -108,45 +103,37 @@ impl Pool {
         let is_short = self.clock.decay_epochs.is_some_and(|epochs| epochs < SHARD_EPOCHS);
         self.flush(|epoch| is_short || ticks_since(epoch, now) >= SHARD_EPOCHS);
         if let Some(epochs) = self.clock.decay_epochs {
-            self.purge(Victims { min_ticks: policy::epochs_of_parts(epochs), parts: true });
-            self.purge(Victims { min_ticks: epochs, parts: false });
+            self.purge(Victims { min_ticks: policy::epochs_of_parts(epochs), parts: true }, usize::MAX);
+            self.purge(Victims { min_ticks: epochs, parts: false }, usize::MAX);
         }
         let idle = self.idle();
         // What could not be purged may have gone since. Once a tick, or each request would search.
         self.stuck.fetch_min(idle, Relaxed);
-        let limit = policy::idle_limit(self.max_idle, idle);
+        let limit = policy::idle_limit(self.options.max_idle, idle);
         if idle > limit {
             self.flush(|_| true);
             self.purge_oldest(idle - limit);
         }
     }
 
-    /// Purges dirty memory of all heaps; bytes given back.
-    pub(super) fn purge(&self, victims: Victims) -> usize {
-        let now = self.epoch();
-        self.purged(self.heaps.iter().map(|heap| heap.purge(victims, now, usize::MAX)).sum())
-    }
-
-    /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.
-    fn purge_oldest(&self, bytes: usize) -> usize {
-        let mut gone = 0;
-        for min_ticks in PURGE_ORDER {
-            for heap in &self.heaps {
-                if gone < bytes {
-                    gone += heap.purge(Victims { min_ticks, parts: false }, self.epoch(), bytes - gone);
-                }
-            }
+    /// Purges dirty memory of all heaps until `budget` bytes have gone; bytes given back.
+    pub(super) fn purge(&self, victims: Victims, budget: usize) -> usize {
+        let (now, mut gone) = (self.epoch(), 0);
+        for heap in &self.heaps {
+            gone += heap.purge(victims, now, budget - budget.min(gone));
         }
-        self.purged(gone)
-    }
-
-    fn purged(&self, gone: usize) -> usize {
         self.meter.purged.fetch_add(gone as u64, Relaxed);
         gone
     }
 
+    /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.
+    fn purge_oldest(&self, bytes: usize) -> usize {
+        let purge = |gone, min_ticks| gone + self.purge(Victims { min_ticks, parts: false }, bytes - bytes.min(gone));
+        PURGE_ORDER.into_iter().fold(0, purge)
+    }
+
     /// Gives back what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes given back.
     pub fn trim_parts(&self) -> usize {
-        self.purge(Victims { min_ticks: 0, parts: true })
+        self.purge(Victims { min_ticks: 0, parts: true }, usize::MAX)
     }
 }

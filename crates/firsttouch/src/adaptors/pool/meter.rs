@@ -139,7 +139,7 @@ impl Pool {
 
     /// Idle bytes.
     pub fn idle(&self) -> usize {
-        self.footprint().dirty + self.cached()
+        self.footprint().dirty + self.shards().map(|shard| shard.lock().bytes()).sum::<usize>()
     }
 
     /// Bytes that were taken fresh from the system.

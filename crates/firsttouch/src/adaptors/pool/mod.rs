@@ -138,7 +138,6 @@ impl Options {
 /// See the module.
 pub struct Pool {
     options: Options,
-    max_idle: usize,
     machine: Machine,
     /// By node, each for its processors.
     heaps: Box<[Heap]>,
@@ -165,7 +164,6 @@ impl Pool {
     pub fn on(options: Options, machine: Machine) -> Arc<Self> {
         let pool = Arc::new_cyclic(|this: &Weak<Self>| Self {
             options,
-            max_idle: policy::max_idle(options.max_idle),
             // SAFETY: the pool is not moved before it is dropped, which closes the heaps.
             heaps: (0..=machine.last_node()).map(|node| unsafe { Heap::new(node, this.as_ptr()) }).collect(),
             shards: machine.node_of.iter().take(SHARDS).map(|_| Padded(Lock::new(Shard::new()))).collect(),
@@ -335,7 +333,7 @@ impl Pool {
             self.taken(taken, request, Origin::Off);
             Ok(taken)
         });
-        result.map_err(|error| self.refused(heap::refused(request.size(), error)))
+        result.map_err(|error| self.refused(AllocError::new(request.size(), os::why_refused(request.size(), error))))
     }
 
     /// Counts and remembers a failure.
@@ -503,7 +501,7 @@ unsafe impl Allocator for Pool {
 
     fn trim(&self) -> usize {
         self.flush(|_| true);
-        let gone = self.purge(Victims { min_ticks: 0, parts: false });
+        let gone = self.purge(Victims { min_ticks: 0, parts: false }, usize::MAX);
         *self.evidence.lock() = Evidence::new(); // what comes next is served as at the beginning
         gone
     }

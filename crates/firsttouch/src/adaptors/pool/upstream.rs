@@ -10,7 +10,7 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request
 use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::ledger::Ledger;
-use crate::policy::{self, UPSTREAM_TRIES, UPSTREAM_WASTE, allowed, idle_limit};
+use crate::policy::{UPSTREAM_TRIES, UPSTREAM_WASTE, allowed, idle_limit};
 use crate::stats::Stats;
 use crate::sync::lock::{Lock, RawLock};
 use std::collections::VecDeque;
@@ -69,7 +69,6 @@ pub(super) struct UpstreamPool {
     /// Whether the background purger's thread may call it.
     is_purged: bool,
     options: Options,
-    max_idle: usize,
     state: Lock<FreeList>,
     meter: Meter,
     ledger: Arc<Ledger<Sizes>>,
@@ -83,7 +82,6 @@ impl Pool {
             is_purged: !upstream.calls_out(),
             upstream,
             options,
-            max_idle: policy::max_idle(options.max_idle),
             state: Lock::new(FreeList::default()),
             meter: Meter::default(),
             ledger: Ledger::new(),
@@ -142,7 +140,7 @@ impl UpstreamPool {
         self.clock.tick();
         let (now, decay) = (self.clock.epoch(), self.clock.decay_epochs);
         self.give_back_while(|epoch, _| decay.is_some_and(|epochs| now.wrapping_sub(epoch) >= epochs.into()));
-        let limit = idle_limit(self.max_idle, self.state.lock().idle);
+        let limit = idle_limit(self.options.max_idle, self.state.lock().idle);
         self.give_back_while(|_, idle| idle > limit);
     }
 }
