@@ -89,8 +89,6 @@ pub const DECAY: Duration = Duration::from_secs(1);
 pub(crate) const DECAY_EPOCHS: u32 = 10;
 /// Time between two ticks of the background purger. Bounds on idle memory may be exceeded for so long (law 5).
 pub(crate) const TICK: Duration = Duration::from_millis(100);
-/// Epochs that a span stays on its shard, where nobody joins it with its neighbors.
-pub(crate) const SHARD_EPOCHS: u8 = 2;
 
 /// With less idle memory than this, the memory available on the machine is not queried.
 pub(crate) const ASK_MIN: usize = 16 << 20;

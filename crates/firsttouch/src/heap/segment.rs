@@ -9,7 +9,7 @@
 
 use crate::allocator::Allocator;
 use crate::os;
-use crate::policy::{BASE_EXTENT, BEST_FIT, FIRST_DIRTY, HUGE_UNIT};
+use crate::policy::{BASE_EXTENT, BEST_FIT, FIRST_DIRTY, HUGE_UNIT, LINE};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -102,7 +102,6 @@ impl Occupant {
     const LISTED: u64 = 1 << 63;
     /// The most moves that are counted.
     pub(crate) const MOST_MOVES: usize = (Self::LISTED / Self::MOVED) as usize - 1;
-    const LINE: usize = 64;
 
     /// No block.
     pub(crate) const NONE: Self = Self(0);
@@ -110,7 +109,7 @@ impl Occupant {
     /// A block of `asked` bytes; its offset is less than 16 KiB and a multiple of a cache line.
     #[inline]
     pub(crate) fn new(asked: usize, offset: usize, note: u8) -> Self {
-        let lines = (offset / Self::LINE) as u64;
+        let lines = (offset / LINE) as u64;
         Self(asked as u64 | lines << Self::ASKED_BITS | u64::from(note) << (Self::ASKED_BITS + Self::OFFSET_BITS))
     }
 
@@ -121,7 +120,7 @@ impl Occupant {
 
     #[inline]
     pub(crate) fn offset(self) -> usize {
-        (self.0 >> Self::ASKED_BITS) as usize % (1 << Self::OFFSET_BITS) * Self::LINE
+        (self.0 >> Self::ASKED_BITS) as usize % (1 << Self::OFFSET_BITS) * LINE
     }
 
     /// The allocator's note, less than 8.

@@ -6,9 +6,8 @@ use super::shards::Shard;
 use crate::allocator::Allocator;
 use crate::heap::Footprint;
 use crate::heap::purging::Victims;
-use crate::heap::segment::ticks_since;
 use crate::os;
-use crate::policy::{self, ASK_MIN, IDLE_SPACE, PURGE_ORDER, SHARD_EPOCHS, WORTH_A_SEARCH};
+use crate::policy::{self, ASK_MIN, IDLE_SPACE, PURGE_ORDER, WORTH_A_SEARCH};
 use crate::sync::lock::{Lock, Padded};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,14 +16,14 @@ impl Pool {
         self.shards.iter().map(|Padded(shard)| shard)
     }
 
-    /// Moves the spans that the shards remember to the heaps if `old` returns `true` for their epoch; returns their number.
-    pub(super) fn flush(&self, old: impl Fn(u8) -> bool) -> usize {
+    /// Moves the spans that the shards remember to the heaps; returns their number.
+    pub(super) fn flush(&self) -> usize {
         let mut count = 0;
         for shard in self.shards() {
             loop {
-                let recent = shard.lock().pop_oldest(&old);
-                let Some(recent) = recent else { break };
-                self.heap_of(recent.span).region(recent.span.kind()).give(recent.span, recent.epoch);
+                let oldest = shard.lock().pop_oldest();
+                let Some(span) = oldest else { break };
+                self.heap_of(span).region(span.kind()).give(span, self.epoch());
                 count += 1;
             }
         }
@@ -65,7 +64,7 @@ impl Pool {
         if !is_worth_it() {
             return;
         }
-        self.flush(|_| true);
+        self.flush();
         let wanted = policy::purged_at_a_time(excess(), self.meter.most_active());
         let gone = self.purge_oldest(wanted);
         // Asked anew: another thread may have purged at the same time.
@@ -99,9 +98,7 @@ impl Pool {
     pub(super) fn age(&self) {
         self.look_at_bound();
         self.clock.tick();
-        let now = self.epoch();
-        let is_short = self.clock.decay_epochs.is_some_and(|epochs| epochs < SHARD_EPOCHS);
-        self.flush(|epoch| is_short || ticks_since(epoch, now) >= SHARD_EPOCHS);
+        self.flush();
         if let Some(epochs) = self.clock.decay_epochs {
             self.purge(Victims { min_ticks: policy::epochs_of_parts(epochs), parts: true }, usize::MAX);
             self.purge(Victims { min_ticks: epochs, parts: false }, usize::MAX);
@@ -111,7 +108,7 @@ impl Pool {
         self.stuck.fetch_min(idle, Relaxed);
         let limit = policy::idle_limit(self.options.max_idle, idle);
         if idle > limit {
-            self.flush(|_| true);
+            self.flush();
             self.purge_oldest(idle - limit);
         }
     }

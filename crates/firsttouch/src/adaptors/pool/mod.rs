@@ -41,7 +41,7 @@ pub use evidence::Origin;
 pub(crate) use evidence::written_bytes;
 use meter::{Meter, PoolCounts};
 pub use shards::Machine;
-use shards::{Processor, Recent, Shard};
+use shards::{Processor, Shard};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -181,11 +181,6 @@ impl Pool {
         pool
     }
 
-    /// The region whose idle memory a request prefers: that for huge pages if it may have some of its own.
-    fn kind(&self, size: usize, zeroed: bool) -> PageKind {
-        if self.options.huge && size >= huge_min(zeroed) { PageKind::Huge } else { PageKind::Base }
-    }
-
     #[inline]
     fn shard(&self, here: Processor) -> &Lock<Shard> {
         &self.shards[here.shard].0
@@ -211,14 +206,9 @@ impl Pool {
         }
         let here = self.machine.here();
         let mut shard = self.shard(here).lock();
-        let mut take = |kind: PageKind| shard.take(here.node, kind, span_size(kind, request));
+        let mut take = |kind: PageKind| shard.take(here.node, kind, span_size(kind, request), request.align());
         let smaller = kind == PageKind::Base && serves_small(request.size());
         let span = take(kind).or_else(|| if smaller { take(PageKind::Huge) } else { None })?;
-        if span.address() & (request.align() - 1) != 0 {
-            let epoch = self.epoch();
-            let _ = shard.put(Recent { span, epoch }); // it is not full: a span was just removed
-            return None;
-        }
         self.count(&mut shard.counts, span, request, Origin::Recycled, span.bytes());
         Some(span)
     }
@@ -243,7 +233,7 @@ impl Pool {
         let take_dirty = || heap.region(kind).take(size, align, false, Some(kind.pages()));
         let grow = |kind: PageKind, fresh| heap.take_or_grow(kind, span_size(kind, request), align, fresh);
         let idle = match take_dirty()? {
-            None if self.flush(|_| true) > 0 => take_dirty()?,
+            None if self.flush() > 0 => take_dirty()?,
             idle => idle,
         };
         let idle = if idle.is_none() { self.take_from_other(heap, kind, request)? } else { idle };
@@ -432,7 +422,9 @@ unsafe impl Allocator for Pool {
 
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         request.check().map_err(|error| self.refused(error))?;
-        let kind = self.kind(request.size(), request.is_zeroed());
+        // The region for huge pages if the block may have some of its own.
+        let is_large = self.options.huge && request.size() >= huge_min(request.is_zeroed());
+        let kind = if is_large { PageKind::Huge } else { PageKind::Base };
         let (span, dirty) = match self.take_recent(kind, request) {
             Some(span) => (span, span.bytes()),
             None => self.take_from_heap(kind, request).or_else(|_| self.retry(kind, request))?,
@@ -462,12 +454,11 @@ unsafe impl Allocator for Pool {
         let mut shard = self.shard(here).lock();
         shard.counts.blocks -= 1;
         self.meter.note(&mut shard.counts, -asked, -(span.bytes() as isize));
-        let recent = Recent { span, epoch: self.epoch() };
         let stays = span.bytes() <= SHARD_MAX && span.segment.node == here.node;
-        let oldest = if stays { shard.put(recent) } else { Some(recent) };
+        let oldest = if stays { shard.put(span) } else { Some(span) };
         drop(shard);
-        if let Some(Recent { span, epoch }) = oldest {
-            self.heap_of(span).region(span.kind()).give(span, epoch);
+        if let Some(span) = oldest {
+            self.heap_of(span).region(span.kind()).give(span, self.epoch());
         }
         let idle_space = self.idle_space.load(Relaxed);
         if idle_space != usize::MAX {
@@ -500,7 +491,7 @@ unsafe impl Allocator for Pool {
     }
 
     fn trim(&self) -> usize {
-        self.flush(|_| true);
+        self.flush();
         let gone = self.purge(Victims { min_ticks: 0, parts: false }, usize::MAX);
         *self.evidence.lock() = Evidence::new(); // what comes next is served as at the beginning
         gone
@@ -540,7 +531,7 @@ impl Purgeable for Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
-        self.flush(|_| true);
+        self.flush();
         // SAFETY: there are no other references to the pool; a heap with live blocks stays open (law 8).
         self.heaps.iter().for_each(|heap| unsafe { heap.close() });
     }

@@ -64,18 +64,11 @@ pub(super) struct Processor {
     pub shard: usize,
 }
 
-/// A freed span that has not been joined with its neighbors yet.
-#[derive(Clone, Copy)]
-pub(super) struct Recent {
-    pub span: Span,
-    /// When it was freed.
-    pub epoch: u8,
-}
-
-/// The spans freed last on a processor, newest last: warm in its cache, and handed out again unchanged.
+/// The spans freed last on a processor, newest last: warm in its cache, and handed out again unchanged. They count as used, until
+/// they go to their heaps and are joined with their neighbors.
 pub(super) struct Shard {
     /// With capacity for all, so that a free allocates nothing.
-    recent: Vec<Recent>,
+    recent: Vec<Span>,
     pub counts: PoolCounts,
 }
 
@@ -84,33 +77,33 @@ impl Shard {
         Self { recent: Vec::with_capacity(SHARD_SPANS), counts: PoolCounts::default() }
     }
 
-    /// Takes the warmest span of `kind` and `node` that holds `bytes` and wastes little.
+    /// Takes the warmest span of `kind` and `node` that holds `bytes`, wastes little, and begins at a multiple of `align`.
     #[inline]
-    pub(super) fn take(&mut self, node: u8, kind: PageKind, bytes: usize) -> Option<Span> {
-        let suits = |Recent { span, .. }: &Recent| {
+    pub(super) fn take(&mut self, node: u8, kind: PageKind, bytes: usize, align: usize) -> Option<Span> {
+        let suits = |span: &Span| {
             let (has, segment) = (span.bytes(), span.segment);
             let holds = segment.kind == kind && segment.node == node && has >= bytes;
-            holds && has - bytes < bytes / SHARD_WASTE + segment.unit()
+            holds && has - bytes < bytes / SHARD_WASTE + segment.unit() && span.address() & (align - 1) == 0
         };
         let at = self.recent.iter().rposition(suits)?;
-        Some(self.recent.remove(at).span)
+        Some(self.recent.remove(at))
     }
 
     /// Remembers a freed span; removes and returns the oldest if it is full.
     #[inline]
-    pub(super) fn put(&mut self, recent: Recent) -> Option<Recent> {
+    pub(super) fn put(&mut self, span: Span) -> Option<Span> {
         let oldest = (self.recent.len() == SHARD_SPANS).then(|| self.recent.remove(0));
-        self.recent.push(recent);
+        self.recent.push(span);
         oldest
     }
 
-    /// Removes and returns the oldest span if `old` returns `true` for its epoch.
-    pub(super) fn pop_oldest(&mut self, old: impl Fn(u8) -> bool) -> Option<Recent> {
-        self.recent.first().is_some_and(|oldest| old(oldest.epoch)).then(|| self.recent.remove(0))
+    /// Removes and returns the oldest span.
+    pub(super) fn pop_oldest(&mut self) -> Option<Span> {
+        (!self.recent.is_empty()).then(|| self.recent.remove(0))
     }
 
     /// Bytes of the remembered spans.
     pub(super) fn bytes(&self) -> usize {
-        self.recent.iter().map(|recent| recent.span.bytes()).sum()
+        self.recent.iter().map(Span::bytes).sum()
     }
 }
