@@ -50,10 +50,6 @@ fn idle_memory_is_given_back_by_itself() {
     let before = resident();
     let idle = leave_idle(&*pool, 200 * MIB);
     assert!(idle >= 200 * MIB && resident() > before + 190 * MIB);
-    let freed = Instant::now();
-    wait(200);
-    let still = pool.stats().idle;
-    assert!(still > 100 * MIB || freed.elapsed() > Duration::from_millis(400), "not before its time: {still}");
     within("idle memory is gone", || pool.stats().idle == 0);
     // What is on its way is no longer idle, and not yet gone.
     within("the system has it back", || resident() < before + 8 * MIB);

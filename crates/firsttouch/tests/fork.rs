@@ -88,41 +88,30 @@ fn sources_and_compositions_in_a_storm() {
     allocators.iter().for_each(|each| forks_in_a_storm(&**each, 25));
 }
 
-/// Pools that come and go never leave a lock behind in the child.
-fn while_pools_come_and_go() {
+/// Forks while two threads do a thing again and again, and does it in each child.
+fn forks_beside(forks: u64, body: impl Fn(u64) + Sync + std::panic::RefUnwindSafe) {
     let stop = AtomicBool::new(false);
     scope(|threads| {
-        for seed in 1..3 {
-            let stop = &stop;
-            threads.spawn(move || {
-                while !stop.load(Relaxed) {
-                    use_it(&*quick(), seed);
-                }
-            });
-        }
-        let pool = quick();
-        for round in 0..100 {
-            fork(|| {
-                use_it(&*pool, round);
-                use_it(&*quick(), round);
-            })
-            .join();
-        }
+        let again = || {
+            while !stop.load(Relaxed) {
+                body(1);
+            }
+        };
+        let _ = [threads.spawn(again), threads.spawn(again)];
+        let result = std::panic::catch_unwind(|| (0..forks).for_each(|round| fork(|| body(round)).join()));
         stop.store(true, Relaxed);
+        result.unwrap();
     });
+}
+
+/// Pools that come and go never leave a lock behind in the child.
+fn while_pools_come_and_go() {
+    forks_beside(100, |seed| use_it(&*quick(), seed));
 }
 
 /// Also of who made no handle.
 fn while_shared_memory_is_dropped() {
-    let stop = AtomicBool::new(false);
-    let drop_one = || drop(Shared::new(1).expect("memory"));
-    let drop_many = || std::iter::repeat_with(drop_one).take_while(|()| !stop.load(Relaxed)).for_each(drop);
-    scope(|threads| {
-        let _ = [threads.spawn(drop_many), threads.spawn(drop_many)];
-        let result = std::panic::catch_unwind(|| (0..300).for_each(|_| fork(drop_one).join()));
-        stop.store(true, Relaxed);
-        result.unwrap();
-    });
+    forks_beside(300, |_| drop(Shared::new(1).expect("memory")));
 }
 
 /// Python counts threads right after a fork and warns.

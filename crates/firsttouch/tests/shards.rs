@@ -34,12 +34,23 @@ fn the_last_comes_first(pool: &Pool, size: usize) -> bool {
     Held::filled(pool, size, 9).address().abs_diff(last) < 4096
 }
 
-/// In the heap, where it would be joined with its neighbor, its neighbor would be the first.
+/// In the heap, where it would be joined with its neighbor, its neighbor would be the first; and a loop would search the heap, and
+/// empty all shards, in every turn. So it is where they lie on huge pages.
 #[test]
 fn the_last_of_a_size_is_handed_out_first() {
-    let pool = Pool::new(Options::default());
-    for size in [100_000, 512 << 10] {
-        assert!(now_and_then(|| the_last_comes_first(&pool, size)), "{size} bytes");
+    for (size, before) in [(100_000, 0), (512 << 10, 0), (300_000, 9 * MIB), (500_000, 9 * MIB)] {
+        if before > 0 && huge_min(false) > MIB {
+            continue;
+        }
+        let pool = Pool::new(Options::default());
+        let found = now_and_then(|| {
+            Held::filled(&*pool, before.max(1), 1).give_back();
+            let fresh = pool.taken_fresh();
+            let found = the_last_comes_first(&pool, size);
+            assert!(before == 0 || pool.taken_fresh() == fresh, "they lie on huge pages");
+            found
+        });
+        assert!(found, "{size} bytes");
     }
 }
 
@@ -55,25 +66,6 @@ fn another_size_finds_large_blocks_in_the_heap() {
         (at..at + MIB).contains(&Held::filled(&*pool, 2 * MIB, 2).address())
     });
     assert!(found);
-}
-
-/// So that a loop does not search the heap, and empty all shards, in every turn.
-#[test]
-fn the_last_of_a_size_is_handed_out_first_on_huge_pages_as_well() {
-    if huge_min(false) > MIB {
-        return;
-    }
-    for size in [300_000, 500_000] {
-        let found = now_and_then(|| {
-            let pool = Pool::new(Options::default());
-            Held::filled(&*pool, 9 * MIB, 1).give_back();
-            let fresh = pool.taken_fresh();
-            let found = the_last_comes_first(&pool, size);
-            assert_eq!(pool.taken_fresh(), fresh, "they lie on huge pages");
-            found
-        });
-        assert!(found, "{size} bytes");
-    }
 }
 
 /// What a shard has not reported yet, less than 1 MiB, counts as idle until then; with many shards that is much.

@@ -1,11 +1,11 @@
 //! What must hold of a heap's records after every step, checked over random programs.
 
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::heap::purging::Victims;
 use crate::heap::segment::{self, FIRST_EPOCH, FreshPages, NONE, PageKind, Segment, UNMAPPED, age_of, huge_page};
 use crate::heap::{Footprint, Heap, Region, Span};
+use crate::sources::Pages;
 use proptest::prelude::*;
-use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Spans fill the segment without a gap, no two free ones touch, and each says the truth at both of its ends.
 /// Bytes used, dirty and mapped.
@@ -65,33 +65,14 @@ fn check(heap: &Heap) {
     }
 }
 
-/// The owner of the heap's segments, which serves no requests.
-struct Owner;
-static OWNER: Owner = Owner;
-
-// SAFETY: it hands out nothing.
-unsafe impl Allocator for Owner {
-    fn describe(&self) -> Description {
-        Description::of("owner")
-    }
-
-    fn allocate(&self, request: Request) -> Result<Block, AllocError> {
-        Err(AllocError::new(request.size(), Limit::Upstream))
-    }
-
-    unsafe fn deallocate(&self, _address: NonNull<u8>) {}
-
-    unsafe fn usable_size(&self, _address: NonNull<u8>) -> usize {
-        0
-    }
-}
-
 /// The kind of a step, and two numbers.
 type Step = (u8, usize, usize);
 
 fn run(steps: &[Step]) {
-    // SAFETY: the owner is static.
-    let heap = unsafe { Heap::new(0, &raw const OWNER) };
+    let pages = Pages::new(false); // which serves no requests
+    let owner = Arc::as_ptr(&pages);
+    // SAFETY: the owner outlives the heap, which is closed below.
+    let heap = unsafe { Heap::new(0, owner) };
     let mut spans: Vec<(PageKind, Span)> = Vec::new();
     let mut now = age_of(0);
     for &(step, a, b) in steps {
