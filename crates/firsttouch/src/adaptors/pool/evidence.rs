@@ -20,7 +20,7 @@ use crate::heap::segment::{FreshPages, PageKind, huge_page};
 use crate::heap::{self, Span};
 use crate::layout::round_down;
 use crate::os;
-use crate::policy::{CREDIT, FEWEST_SAMPLES, FILLED, FIRST_LOOK, LAST_LOOK, NEXT_LOOK, NUMPYS_HUGE};
+use crate::policy::{CREDIT, FEWEST_SAMPLES, FILLED, FIRST_LOOK, LAST_LOOK, NEXT_LOOK, NUMPYS_HUGE, SKIPPED};
 use crate::policy::{SAMPLE_PAGES, SAMPLES, huge_min, shares_huge_pages};
 use std::fmt;
 
@@ -76,6 +76,8 @@ pub(super) struct Evidence {
     /// Some of their blocks, and how many there were.
     samples: [Sample; SAMPLES],
     count: usize,
+    /// Blocks that come back before one of them is looked at.
+    skipped: usize,
 }
 
 /// A block, and the base pages in it.
@@ -89,7 +91,7 @@ struct Sample {
 impl Evidence {
     pub(super) const fn new() -> Self {
         let nowhere = Sample { block: 0, start: 0, bytes: 0 };
-        Self { credit: None, seen: 0, next: FIRST_LOOK, samples: [nowhere; SAMPLES], count: 0 }
+        Self { credit: None, seen: 0, next: FIRST_LOOK, samples: [nowhere; SAMPLES], count: 0, skipped: 0 }
     }
 
     /// Which pages fresh memory for a request gets, in which region, and why. For arrays NumPy would ask for huge pages.
@@ -133,6 +135,17 @@ impl Evidence {
             *sample = Sample { block: span.block(), start, bytes: end - start };
         }
         self.count += 1;
+    }
+
+    /// Whether a block that comes back on base pages was filled. Is it not, the next ones are taken to be like it.
+    pub(super) fn is_filled(&mut self, span: Span) -> bool {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+            return false;
+        }
+        let is_filled = written(span.address(), span.bytes()) >= FILLED;
+        self.skipped = if is_filled { 0 } else { SKIPPED };
+        is_filled
     }
 
     /// Records that so many bytes came on huge pages.

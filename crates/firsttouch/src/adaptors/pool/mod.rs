@@ -29,9 +29,7 @@ pub use crate::layout::SMALL_LIMIT;
 use crate::layout::{round_down, round_up};
 use crate::os::{self, Errno};
 use crate::pages::placement::Placement;
-use crate::policy::{
-    self, DECAY, DISCARD_MIN, FILLED, HALF_FILLED, RENEW_MIN, SHARD_MAX, SHARDS, SMALL_ON_HUGE, huge_min,
-};
+use crate::policy::{self, DECAY, DISCARD_MIN, HALF_FILLED, RENEW_MIN, SHARD_MAX, SHARDS, SMALL_ON_HUGE, huge_min};
 use crate::sources::Pages;
 use crate::spec::{DefaultValue, MakeResult, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
@@ -240,7 +238,7 @@ impl Pool {
         let (taken, origin) = match idle {
             Some((idle, dirty)) if kind == PageKind::Huge && idle.kind() == PageKind::Base => {
                 // At a limit there may be no huge pages to be had: then the idle ones serve.
-                let is_filled = evidence::written(idle.address(), idle.bytes()) >= FILLED;
+                let is_filled = self.evidence.lock().is_filled(idle);
                 match is_filled.then(|| grow(PageKind::Huge, FreshPages::Huge)) {
                     Some(Ok(taken)) => {
                         self.meter.renewed(idle.bytes());
