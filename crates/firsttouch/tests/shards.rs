@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::alone::alone;
+use common::alone::each_alone;
 use common::held::Held;
 use firsttouch::adaptors::{Machine, Options, Pool, huge_min};
 use firsttouch::os::{Call, fail_after, injected};
@@ -10,6 +10,8 @@ use firsttouch::{Allocator, Request};
 use std::cell::Cell;
 
 const MIB: usize = 1 << 20;
+
+each_alone! { blocks_that_are_not_written_are_not_looked_at_each_time }
 
 thread_local! {
     /// The processor that runs this thread, for the pools on a [`machine`].
@@ -71,15 +73,12 @@ fn another_size_finds_large_blocks_in_the_heap() {
 }
 
 /// To ask the kernel costs five times as much as the request.
-#[test]
 fn blocks_that_are_not_written_are_not_looked_at_each_time() {
-    alone("blocks_that_are_not_written_are_not_looked_at_each_time", || {
-        let pool = Pool::new(Options::default());
-        fail_after(&[Call::NodesOfPages], 5, 1);
-        (0..50).for_each(|_| drop(Held::new(&*pool, Request::bytes(700_000)).unwrap()));
-        let left = (0..9).position(|_| injected(Call::NodesOfPages)); // of those that were to pass
-        assert!(left.is_some_and(|left| left >= 4), "{left:?}");
-    });
+    let pool = Pool::new(Options::default());
+    fail_after(&[Call::NodesOfPages], 5, 1);
+    (0..50).for_each(|_| drop(Held::new(&*pool, Request::bytes(700_000)).unwrap()));
+    let left = (0..9).position(|_| injected(Call::NodesOfPages)); // of those that were to pass
+    assert!(left.is_some_and(|left| left >= 4), "{left:?}");
 }
 
 /// What a shard has not reported yet, less than 1 MiB, counts as idle until then; with many shards that is much.
