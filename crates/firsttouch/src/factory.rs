@@ -8,7 +8,7 @@
 
 use crate::adaptors::AUTO;
 use crate::allocator::Allocator;
-use crate::description::{Argument, Description, Value};
+use crate::description::{Argument, Description, Value, quoted};
 use crate::expression::{self, DEEPEST, did_you_mean};
 use crate::layout::{MAX_SIZE, checked_align};
 use crate::numa::{Policy, Topology};
@@ -41,16 +41,14 @@ pub fn allocator_from_expression(text: &str) -> Result<Arc<dyn Allocator>, Error
 /// # Errors
 /// As for [`allocator_from_expression`].
 pub fn allocator_from(description: &Description) -> Result<Arc<dyn Allocator>, Error> {
-    let spec = Spec::find(&description.name).ok_or_else(|| no_allocator(&description.name))?;
-    make(spec, description.arguments())
-}
-
-/// The error for a name that is not declared.
-fn no_allocator(name: &str) -> Error {
-    let mut known: Vec<&str> = spec::all().map(|spec| spec.name).collect();
-    known.sort_unstable();
-    let near = did_you_mean(name, known.iter().copied());
-    Error::Value(format!("no allocator {}{near}: there are {}", Value::from(name.to_owned()), known.join(", ")))
+    let name = &description.name;
+    let unknown = || {
+        let mut known: Vec<&str> = spec::all().map(|spec| spec.name).collect();
+        known.sort_unstable();
+        let near = did_you_mean(name, known.iter().copied());
+        Error::Value(format!("no allocator {}{near}: there are {}", quoted(name, usize::MAX), known.join(", ")))
+    };
+    make(Spec::find(name).ok_or_else(unknown)?, description.arguments())
 }
 
 // ---- A call ---------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ const AGAIN: u64 = 1000;
 const STEP: usize = 32;
 
 #[repr(C)]
-struct Account {
+pub(super) struct Account {
     /// The process that has or had it; 0 if none had.
     process: AtomicU32,
     /// Whether a thread writes the text.
@@ -48,11 +48,15 @@ struct Account {
     text: UnsafeCell<[u8; TEXT]>,
 }
 
+// SAFETY: `text` is written by the thread that has set `is_written`, and read by another process.
+unsafe impl Sync for Account {}
+
 const _: () = assert!(size_of::<usize>() < 8 || size_of::<Account>() == 8 << 10, "budget.py reads it");
 
 /// See the module.
 pub struct Accounts {
-    at: usize,
+    /// The first has the sum.
+    all: &'static [Account; COUNT],
     /// The number of this process's account; 0 if there is none.
     own: AtomicUsize,
     /// The forks before the process that has it.
@@ -77,21 +81,17 @@ impl Accounts {
         let file = os::find_memory_file(process, number, NAME)?;
         let at = os::map_file(&file, 0, COUNT * size_of::<Account>(), true)?;
         let (own, forks) = (AtomicUsize::new(0), AtomicU32::new(fork::forks()));
-        let accounts: &'static Self = Box::leak(Box::new(Self { at, own, forks, start: Instant::now() }));
+        // SAFETY: the mapping holds as many, and zeros are an account.
+        let all = unsafe { &*with_exposed_provenance(at) };
+        let accounts: &'static Self = Box::leak(Box::new(Self { all, own, forks, start: Instant::now() }));
         accounts.take();
         // SAFETY: it lives for ever.
         unsafe { purger::enter(std::ptr::from_ref(accounts)) };
         Ok(accounts)
     }
 
-    fn account(&self, number: usize) -> &Account {
-        debug_assert!(number < COUNT);
-        // SAFETY: it lies in the mapping, and zeros are an account.
-        unsafe { &*with_exposed_provenance::<Account>(self.at + number * size_of::<Account>()) }
-    }
-
     fn all(&self) -> impl Iterator<Item = (usize, &Account)> {
-        (1..COUNT).map(|number| (number, self.account(number)))
+        self.all.iter().enumerate().skip(1)
     }
 
     /// Opens an account for this process, which has one thread: one that it had before an exec, or a new one, or that of a
@@ -118,16 +118,9 @@ impl Accounts {
         self.own.store(found.map_or(0, |(number, _)| number), Relaxed);
     }
 
-    /// Whether this process has an account.
-    pub fn is_open(&self) -> bool {
-        self.own().is_some()
-    }
-
-    fn own(&self) -> Option<&Account> {
-        match self.own.load(Relaxed) {
-            0 => None,
-            number => Some(self.account(number)),
-        }
+    /// The account of this process, if it has one.
+    pub(super) fn own(&self) -> Option<&Account> {
+        Some(self.own.load(Relaxed)).filter(|&number| number > 0).map(|number| &self.all[number])
     }
 
     fn close(&self, account: &Account) {
@@ -144,7 +137,7 @@ impl Accounts {
 
     /// The bytes that all processes hold.
     pub fn sum(&self) -> &AtomicUsize {
-        &self.account(0).used
+        &self.all[0].used
     }
 
     /// The bytes that this process holds.

@@ -266,7 +266,7 @@ impl Limited {
 
     /// The accounts, if this process has one of them.
     fn accounts(&self) -> Option<&'static Accounts> {
-        self.accounts.get().copied().filter(|accounts| accounts.is_open())
+        self.accounts.get().copied().filter(|accounts| accounts.own().is_some())
     }
 
     /// The counter of the bytes in use.

@@ -275,20 +275,6 @@ impl Guarded {
         nearest.map(|(_, near)| near)
     }
 
-    /// Notes the damage beside a block that is about to be freed.
-    ///
-    /// # Safety
-    /// The block is listed, or was until now.
-    unsafe fn inspect(&self, block: &GuardedBlock) {
-        // SAFETY: its pages are still accessible.
-        if let Some(at) = unsafe { block.damage() } {
-            let mut kept = self.kept.lock();
-            if kept.found.len() < FOUND_MAX {
-                kept.found.push(Overrun { address: block.address, asked: block.asked, at });
-            }
-        }
-    }
-
     fn take(&self, request: Request) -> Result<GuardedBlock, AllocError> {
         request.check()?;
         let block = GuardedBlock::map(self.options.side, request)?;
@@ -342,7 +328,12 @@ unsafe impl Allocator for Guarded {
         self.counts.freed(block.asked);
         // SAFETY: the caller's promise.
         unsafe {
-            self.inspect(&block);
+            if let Some(at) = block.damage() {
+                let found = &mut self.kept.lock().found;
+                if found.len() < FOUND_MAX {
+                    found.push(Overrun { address: block.address, asked: block.asked, at });
+                }
+            }
             let keeps = self.options.keep >= block.size && os::protect(block.start, block.size, false).is_ok();
             if !keeps {
                 return block.unmap();
