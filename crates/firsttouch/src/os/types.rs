@@ -262,18 +262,13 @@ impl<const WORDS: usize> BitSet<WORDS> {
 
 impl<const WORDS: usize> fmt::Display for BitSet<WORDS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut numbers = self.iter().peekable();
-        let mut separator = "";
-        while let Some(first) = numbers.next() {
-            let mut last = first;
-            while numbers.next_if_eq(&(last + 1)).is_some() {
-                last += 1;
-            }
+        let numbers: Vec<usize> = self.iter().collect();
+        for (at, run) in numbers.chunk_by(|one, next| one + 1 == *next).enumerate() {
+            let (separator, first, last) = (if at > 0 { "," } else { "" }, run[0], run[run.len() - 1]);
             write!(f, "{separator}{first}")?;
             if last > first {
                 write!(f, "-{last}")?;
             }
-            separator = ",";
         }
         Ok(())
     }

@@ -22,8 +22,8 @@ const VALID: usize = 1;
 const NODE: (u32, usize) = (16, 0x3f);
 const LARGE: usize = 1 << 22;
 
-/// Hands the address and the bits of the working set of up to [`BATCH`] pages to `take`.
-fn working_set(addresses: impl Iterator<Item = usize>, take: &mut impl FnMut(usize, usize)) -> Result<(), Errno> {
+/// Hands the address of each page and its bits of the working set to `take`.
+fn working_set(mut addresses: impl Iterator<Item = usize>, mut take: impl FnMut(usize, usize)) -> Result<(), Errno> {
     if injected(Call::ScanPages) {
         return Err(Errno::NO_ACCESS);
     }
@@ -31,22 +31,26 @@ fn working_set(addresses: impl Iterator<Item = usize>, take: &mut impl FnMut(usi
         VirtualAddress: std::ptr::null_mut(),
         VirtualAttributes: PSAPI_WORKING_SET_EX_BLOCK { Flags: 0 },
     };
-    let mut pages = [none; BATCH];
-    let mut count = 0;
-    for (page, address) in pages.iter_mut().zip(addresses) {
-        page.VirtualAddress = address as *mut c_void;
-        count += 1;
+    loop {
+        let mut pages = [none; BATCH];
+        let mut count = 0;
+        for (page, address) in pages.iter_mut().zip(&mut addresses) {
+            page.VirtualAddress = address as *mut c_void;
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        // SAFETY: the system reads and writes as many entries as it is told.
+        check(unsafe {
+            let size = (count * size_of::<PSAPI_WORKING_SET_EX_INFORMATION>()) as u32;
+            K32QueryWorkingSetEx(GetCurrentProcess(), pages.as_mut_ptr().cast(), size)
+        })?;
+        for page in &pages[..count] {
+            // SAFETY: any bits are valid flags.
+            take(page.VirtualAddress as usize, unsafe { page.VirtualAttributes.Flags });
+        }
     }
-    // SAFETY: the system reads and writes as many entries as it is told.
-    check(unsafe {
-        let size = (count * size_of::<PSAPI_WORKING_SET_EX_INFORMATION>()) as u32;
-        K32QueryWorkingSetEx(GetCurrentProcess(), pages.as_mut_ptr().cast(), size)
-    })?;
-    for page in &pages[..count] {
-        // SAFETY: any bits are valid flags.
-        take(page.VirtualAddress as usize, unsafe { page.VirtualAttributes.Flags });
-    }
-    Ok(())
 }
 
 pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
@@ -54,23 +58,17 @@ pub fn resident_pages(address: usize, size: usize) -> Result<usize, Errno> {
         return Err(Errno::INVALID);
     }
     let mut there = 0;
-    for from in (address..address + size).step_by(BATCH * page_size()) {
-        let to = (address + size).min(from + BATCH * page_size());
-        working_set((from..to).step_by(page_size()), &mut |_, bits| there += bits & VALID)?;
-    }
+    working_set((address..address + size).step_by(page_size()), |_, bits| there += bits & VALID)?;
     Ok(there)
 }
 
 pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> {
-    for (addresses, nodes) in addresses.chunks(BATCH).zip(nodes.chunks_mut(BATCH)) {
-        let mut nodes = nodes.iter_mut();
-        working_set(addresses.iter().copied(), &mut |_, bits| {
-            let node = (bits >> NODE.0 & NODE.1) as i32;
-            let found = if bits & VALID != 0 { node } else { -Errno::NOTHING_THERE.0 };
-            nodes.next().into_iter().for_each(|place| *place = found);
-        })?;
-    }
-    Ok(())
+    let mut nodes = nodes.iter_mut();
+    working_set(addresses.iter().copied(), |_, bits| {
+        let node = (bits >> NODE.0 & NODE.1) as i32;
+        let found = if bits & VALID != 0 { node } else { -Errno::NOTHING_THERE.0 };
+        nodes.next().into_iter().for_each(|its| *its = found);
+    })
 }
 
 /// The working set of the process. Windows has no shared zero page: a page that was never touched is not there.
@@ -85,14 +83,11 @@ impl PageTable {
     /// Visits the pages of a range that are resident, in order.
     pub fn visit(&self, range: &Range<usize>, visit: &mut dyn FnMut(Range<usize>, PageState)) -> Result<(), Errno> {
         let page = page_size();
-        for from in range.clone().step_by(BATCH * page) {
-            working_set((from..range.end.min(from + BATCH * page)).step_by(page), &mut |address, bits| {
-                if bits & VALID != 0 {
-                    visit(address..address + page, if bits & LARGE != 0 { PageState::Huge } else { PageState::Small });
-                }
-            })?;
-        }
-        Ok(())
+        working_set(range.clone().step_by(page), |address, bits| {
+            if bits & VALID != 0 {
+                visit(address..address + page, if bits & LARGE != 0 { PageState::Huge } else { PageState::Small });
+            }
+        })
     }
 
     /// It says nothing of that, and there is no zero page.
