@@ -81,9 +81,6 @@ class _Scopes(_firsttouch.Scopes):
         return _decorated(function, self.buffer)
 
 
-_SUSPENDED = (inspect.isgeneratorfunction, inspect.isasyncgenfunction, inspect.iscoroutinefunction)
-
-
 def _decorated(function: Callable[P, R], buffer: Buffer | None) -> Callable[P, R]:
     """Return the function with a scope for each call; raise a :exc:`TypeError` that explains unless it can have one."""
     if isinstance(function, type) or not callable(function):
@@ -91,7 +88,7 @@ def _decorated(function: Callable[P, R], buffer: Buffer | None) -> Callable[P, R
             f"scratch() takes a buffer, like ScratchBuffer(), or a function to decorate, not {function!r:.60}"
         )
     inner = inspect.unwrap(function)
-    if any(is_suspended(inner) for is_suspended in _SUSPENDED):
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner) or inspect.iscoroutinefunction(inner):
         raise TypeError(
             f"@scratch cannot decorate {function!r:.60}, a generator or coroutine: while it is suspended, others would "
             "run in its scope; put `with scratch():` around the parts in between"

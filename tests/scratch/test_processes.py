@@ -64,55 +64,43 @@ def test_inside_a_scope(buffer: str) -> None:
 pytest.importorskip("_testcapi")
 
 
-@pytest.mark.parametrize("warm", ["", "with ft.scratch(ft.ScratchBuffer('64 KiB')): pass"])
-def test_a_scope_that_cannot_be_entered_is_closed(warm: str) -> None:
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "attempt = enter",
+        "enter(); attempt = enter",
+        "made(); attempt = made",
+    ],
+)
+def test_no_memory_for_an_object(attempt: str) -> None:
+    """A scope that cannot be entered is closed, the first as well as a later one; a result cannot be copied."""
     printed = run(
         f"""
         import _testcapi
-        {warm}
-        entered = refused = 0
-        for n in range(40):
-            buffer = ft.ScratchBuffer("64 KiB")
-            manager = ft.scratch(buffer)
-            _testcapi.set_nomemory(n, n + 1)
-            try:
-                manager.__enter__()
-            except MemoryError:
-                refused += 1
-            else:
-                entered += 1
-                _testcapi.remove_mem_hooks()
-                manager.__exit__(None, None, None)
-            finally:
-                _testcapi.remove_mem_hooks()
-            buffer.reset()  # an error, if a scope is open
-        print(entered > 0, refused > 0)
-    """
-    )
-    assert printed == "True True\n"
-
-
-def test_a_result_for_whose_copy_there_is_no_memory() -> None:
-    printed = run(
-        """
-        import _testcapi
         buffer = ft.ScratchBuffer("1 MiB")
+
+        def enter():
+            with ft.scratch(buffer):
+                _testcapi.remove_mem_hooks()
 
         @ft.scratch(buffer)
         def made():
             return [np.ones(1000)]
 
-        made()
-        refused = 0
+        {attempt}
+        done = refused = 0
         for n in range(60):
             _testcapi.set_nomemory(n, n + 1)
             try:
-                made()
+                attempt()
+                done += 1
             except MemoryError:
                 refused += 1
             finally:
                 _testcapi.remove_mem_hooks()
-        print(refused > 0, buffer.used)
+            assert buffer.used == 0
+            assert ft.get_allocator() == ft.numpy_default()
+        print(done > 0, refused > 0)
     """
     )
-    assert printed == "True 0\n"
+    assert printed == "True True\n"

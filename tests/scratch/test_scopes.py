@@ -6,6 +6,7 @@ import gc
 import sys
 import tracemalloc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -236,22 +237,29 @@ def started(*buffer: Any) -> Any:
     return generator
 
 
-def test_scopes_that_overlap_for_ever_keep_nothing() -> None:
-    def turns(number: int) -> int:
-        generator = started()
-        before = tracemalloc.get_traced_memory()[0]
-        for _ in range(number):
-            following = started()
-            generator.close()
-            generator = following
-        return tracemalloc.get_traced_memory()[0] - before
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_scopes_that_overlap_for_ever_keep_nothing(elsewhere: bool) -> None:
+    """Whoever closes them: this thread, or another one."""
+    with ThreadPoolExecutor(1) as other:
 
-    tracemalloc.start()
-    try:
-        turns(10)
-        assert turns(2000) < 100_000  # without the GIL some is freed later
-    finally:
-        tracemalloc.stop()
+        def turns(number: int) -> int:
+            generator = started()
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(number):
+                storages.append(weakref.ref(storage := NUMPY.empty(4096, np.uint8)))
+                following = started(ft.FixedBuffer(storage))
+                other.submit(generator.close).result() if elsewhere else generator.close()
+                generator = following
+            return tracemalloc.get_traced_memory()[0] - before
+
+        storages: list[Any] = []
+        tracemalloc.start()
+        try:
+            turns(10)
+            assert turns(500) < 100_000  # without the GIL some is freed later
+        finally:
+            tracemalloc.stop()
+    assert sum(storage() is not None for storage in storages) <= 4
 
 
 @pytest.mark.parametrize("closed", [0, 1, 2])

@@ -66,16 +66,3 @@ def test_a_buffer_on_an_array_that_an_adaptor_knows() -> None:
     other = limited.full(1 << 20, 9, "u1")
     storage[:] = 1
     assert (other == 9).all()
-
-
-def test_returned_arrays_pin_no_chunk() -> None:
-    buffer = ft.ScratchBuffer()
-
-    @ft.scratch(buffer)
-    def small(turn: int) -> Any:
-        return np.full(500, turn), np.full(300, turn)
-
-    kept = [small(turn) for turn in range(1_000)]
-    assert buffer.used == 0
-    assert buffer.capacity <= 2 * (128 << 10)
-    assert all((x == turn).all() and (y == turn).all() for turn, (x, y) in enumerate(kept))

@@ -191,24 +191,3 @@ def test_the_scopes_of_many_other_tasks_cost_little() -> None:
         for scopes, context in others:
             context.run(scopes.__exit__)
     assert beside < 40 * alone, (beside, alone)
-
-
-def test_scopes_that_another_thread_closes_out_of_order_are_not_kept() -> None:
-    def inside(storage: np.ndarray) -> Generator[None]:
-        with ft.scratch(ft.FixedBuffer(storage)):
-            yield
-
-    given = [np.empty(4096, np.uint8) for _ in range(100)]
-    storages = [weakref.ref(storage) for storage in given]
-    before = None
-    with ThreadPoolExecutor(1) as other:
-        while given:
-            block = inside(given.pop())
-            next(block)
-            if before is not None:
-                other.submit(before.close).result()
-            before = block
-    assert before is not None
-    del block
-    assert sum(ref() is not None for ref in storages) <= 4
-    before.close()
