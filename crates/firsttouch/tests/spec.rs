@@ -42,6 +42,7 @@ fn what_a_text_makes() {
         ("limited(budget=10)", format!("limited({POOL}, 10)")),
         ("limited('pool()', 10)", format!("limited({POOL}, 10)")),
         ("limited(pool, 4GiB)", "limited(pool(), '4 GiB')".into()),
+        ("limited(pool, 100000000)", "limited(pool(), '100 MB')".into()),
         ("guarded(side=before)", "guarded(side='before')".into()),
         ("pool(pages(thp))", POOL.into()),
         ("pages(numa=local)", pages("numa='local'")),
