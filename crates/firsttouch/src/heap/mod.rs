@@ -355,7 +355,14 @@ impl Region {
         os::commit(segment.address(from), segment.bytes(to - from))?;
         segment.ages(from, to - from).fill(CLEAN);
         self.mapped += segment.bytes(to - from);
-        self.advise_clean(segment, huge.0, huge.1);
+        let (low, high) = (segment.huge_above(huge.0), segment.huge_below(huge.1));
+        if low < high {
+            // Where all memory gets huge pages, one would be filled for the little that is used around them.
+            for (from, to) in [(from, low), (high, to)].into_iter().filter(|&(from, to)| from < to) {
+                os::unadvise_huge(segment.address(from), segment.bytes(to - from));
+            }
+            self.advise_clean(segment, low, high);
+        }
         Ok(())
     }
 
