@@ -28,21 +28,18 @@ const ALIGN: usize = 64;
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
 
 /// An arena that is left to the arrays in it, and ends with the last of them.
-struct Left {
+struct LeftArena {
     _arena: Arena<'static>,
     /// Of `Cursor::left`, unless the arena has one array.
     _counted: Option<Arc<()>>,
 }
 
 // SAFETY: it is only dropped, and that by one thread; an arena may move between threads.
-unsafe impl Sync for Left {}
-
-/// What a count keeps until it ends, in any thread.
-type Kept = Vec<Arc<Left>>;
+unsafe impl Sync for LeftArena {}
 
 extern "C" fn ended(data: *mut c_void) {
     // SAFETY: `data` is the box that `Count::new` let go of for this count, which ends once.
-    drop(unsafe { Box::from_raw(data.cast::<Kept>()) });
+    drop(unsafe { Box::from_raw(data.cast::<Vec<Arc<LeftArena>>>()) });
 }
 
 /// A count as Numba has it; the fields after the number are private to Numba.
@@ -71,12 +68,13 @@ fn api() -> Option<&'static Api> {
 /// A reference to a count that arrays share.
 struct Count {
     info: NonNull<MemInfo>,
-    kept: NonNull<Kept>,
+    /// What it keeps until it ends, in any thread.
+    kept: NonNull<Vec<Arc<LeftArena>>>,
 }
 
 impl Count {
     fn new() -> Result<Self, Failure> {
-        let kept = NonNull::from_mut(Box::leak(Box::<Kept>::default()));
+        let kept = NonNull::from_mut(Box::leak(Box::<Vec<Arc<LeftArena>>>::default()));
         let made = api().map_or(null_mut(), |api| (api.manage_memory)(kept.as_ptr().cast(), ended));
         let Some(info) = NonNull::new(made) else {
             ended(kept.as_ptr().cast());
@@ -97,7 +95,7 @@ impl Count {
     }
 
     /// Keeps an arena for its arrays, until it ends or forgets what it keeps.
-    fn keep(&self, left: Arc<Left>) {
+    fn keep(&self, left: Arc<LeftArena>) {
         // SAFETY: the count lives while this reference does, and nothing else accesses what it keeps before it ends.
         unsafe { &mut *self.kept.as_ptr() }.push(left);
     }
@@ -243,7 +241,7 @@ impl Cursor {
         let own = Arena::with(self.buffer.clone(), layout.size());
         let address = cut(&own)?;
         let count = Count::new()?;
-        count.keep(Arc::new(Left { _arena: own, _counted: None }));
+        count.keep(Arc::new(LeftArena { _arena: own, _counted: None }));
         self.info = count.number();
         frame.apart.push(count);
         Ok(address.as_ptr().expose_provenance())
@@ -301,7 +299,7 @@ impl Cursor {
         }
         let around = if is_newer || arena.used() == 0 { frame.depth } else { self.since.saturating_sub(1) };
         self.since = frame.depth;
-        let left = Arc::new(Left { _arena: arena, _counted: Some(self.left.clone()) });
+        let left = Arc::new(LeftArena { _arena: arena, _counted: Some(self.left.clone()) });
         for &outer in &self.frames[around..frame.depth] {
             // SAFETY: an open frame of ours, which nothing else accesses meanwhile.
             unsafe { &(*outer).count }.keep(left.clone());

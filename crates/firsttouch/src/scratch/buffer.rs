@@ -268,14 +268,7 @@ impl Buffer {
     /// Makes a buffer that grows by chunks of about so many bytes from `upstream`, which recognizes its blocks.
     pub fn growing(upstream: Arc<dyn Allocator>, chunk_size: usize) -> Arc<Self> {
         let chunk = chunk_size.clamp(1, Self::LARGEST_CHUNK).next_multiple_of(GRANULE * LARGE);
-        Self::enter(Self {
-            state: Lock::new(State::default()),
-            serial: AtomicU64::new(0),
-            upstream: Some(upstream),
-            chunk,
-            large: chunk / LARGE,
-            shared: None,
-        })
+        Self::enter(State::default(), Some(upstream), chunk, None)
     }
 
     /// Makes a buffer in `size` bytes of storage that `keep` keeps. If forked children share it, the buffer is closed in
@@ -287,18 +280,13 @@ impl Buffer {
         let mut state = State { keep: Some(keep), ..State::default() };
         // SAFETY: the storage is this buffer's alone until `keep` is dropped, which it is not while blocks live.
         state.insert(unsafe { Chunk::new(storage, size) });
-        Self::enter(Self {
-            state: Lock::new(state),
-            serial: AtomicU64::new(0),
-            upstream: None,
-            chunk: size,
-            large: usize::MAX,
-            shared: shared.then(forks),
-        })
+        Self::enter(state, None, size, shared.then(forks))
     }
 
-    fn enter(buffer: Self) -> Arc<Self> {
-        let buffer = Arc::new(buffer);
+    fn enter(state: State, upstream: Option<Arc<dyn Allocator>>, chunk: usize, shared: Option<u32>) -> Arc<Self> {
+        let large = if upstream.is_some() { chunk / LARGE } else { usize::MAX };
+        let (state, serial) = (Lock::new(state), AtomicU64::new(0));
+        let buffer = Arc::new(Self { state, serial, upstream, chunk, large, shared });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
