@@ -135,6 +135,9 @@ def test_arrows_pool_is_asked_by_itself_once_it_is_idle() -> None:
             end = Pool.looked + count
             return probe.wait_until(lambda: Pool.looked >= end)
         ft.install(trim_c_library=True)
+        import builtins
+        imported, theirs = [], builtins.__import__
+        builtins.__import__ = lambda name, *rest: (imported.append(name), theirs(name, *rest))[1]
         sys.modules["pyarrow"] = type(sys)("pyarrow")
         sys.modules["pyarrow"].default_memory_pool = Pool
         Pool.allocated = Pool.held = 100 << 20
@@ -143,6 +146,7 @@ def test_arrows_pool_is_asked_by_itself_once_it_is_idle() -> None:
         assert looks(3) and Pool.asked == 1  # once: there is nothing more to return
         Pool.allocated += 1 << 20
         assert looks(3) and Pool.asked == 1  # that is not worth it
+        assert not imported  # of which the program would hear
         """,
         prologue=PROLOGUE,
     )

@@ -57,14 +57,17 @@ extern "C" fn look(_: *mut c_void) -> c_int {
     if *queued != NEVER {
         *queued = 0;
         drop(queued);
-        let _ = catch_unwind(|| Python::attach(look_at_arrow)); // without Arrow, or memory, there is nothing to do
+        // Without Arrow, or memory, there is nothing to do.
+        let _ = catch_unwind(|| Python::attach(|py| drop(look_at_arrow(py))));
     }
     0
 }
 
 /// Arrow's pool; an error where Arrow is not loaded.
 fn arrow(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("sys")?.getattr("modules")?.get_item("pyarrow")?.call_method0("default_memory_pool")
+    // SAFETY: a borrowed reference, until the interpreter ends. (To import sys would call the program's `__import__`.)
+    let modules = unsafe { Bound::from_borrowed_ptr_or_err(py, ffi::PyImport_GetModuleDict())? };
+    modules.get_item("pyarrow")?.call_method0("default_memory_pool")
 }
 
 /// Asks it now, if there is one.
