@@ -95,7 +95,7 @@ pub fn is_open() -> bool {
 }
 
 /// Records from now on in a memory file of this process: blocks from [`SMALL_LIMIT`] on, and of those from
-/// [`LINES_FROM`] on the lines, of one in some of the smaller ones, too. Does nothing in a process that records already.
+/// `LINES_FROM` on the lines, of one in some of the smaller ones, too. Does nothing in a process that records already.
 ///
 /// # Errors
 /// If the file cannot be made or mapped.
