@@ -231,6 +231,19 @@ def test_each_block_ends_its_own_scope_of_those_that_one_object_opened() -> None
     assert not kept[2].is_open
 
 
+def test_contexts_end_their_own_scopes_whose_frames_have_ended() -> None:
+    """A frame that ended before may have had the address of the one that ends the scope."""
+    shared, contexts = ft.scratch(ft.ScratchBuffer("1 MiB")), [contextvars.copy_context() for _ in range(3)]
+
+    def called(method: Any) -> Any:
+        return method()
+
+    scopes = [context.run(called, shared.__enter__) for context in contexts]
+    for ended, context in enumerate(contexts, 1):
+        context.run(called, shared.__exit__)
+        assert [scope.is_open for scope in scopes] == [False] * ended + [True] * (3 - ended)
+
+
 def started(*buffer: Any) -> Any:
     generator = suspended(*buffer)
     next(generator)

@@ -280,14 +280,22 @@ fn chosen<'py>(py: Python<'py>, given: &Option<Py<PyBuffer>>) -> PyResult<Bound<
 #[pyclass(module = "firsttouch._firsttouch", subclass, frozen, weakref)]
 pub struct Scopes {
     buffer: Option<Py<PyBuffer>>,
-    /// Each with the address of the frame that entered it.
-    entered: Lock<Vec<(usize, Entered, Py<PyBuffer>)>>,
+    /// Each with the frame that entered it.
+    entered: Lock<Vec<(Frame, Entered, Py<PyBuffer>)>>,
 }
 
-/// The address of the frame of the Python function that calls.
-fn frame(_py: Python<'_>) -> usize {
-    // SAFETY: the thread is attached; the answer is a frame or null.
-    unsafe { ffi::PyEval_GetFrame() }.addr()
+/// The addresses of a frame and of its code. (A frame that has ended leaves its address to others.)
+type Frame = (usize, usize);
+
+/// The frame of the Python function that calls, if one does.
+fn frame(_py: Python<'_>) -> Frame {
+    // SAFETY: the thread is attached; the answers are a frame, or null, and a new reference to its code.
+    unsafe {
+        let frame = ffi::PyEval_GetFrame();
+        let code = if frame.is_null() { std::ptr::null_mut() } else { ffi::PyFrame_GetCode(frame) };
+        ffi::Py_DecRef(code.cast()); // which the frame keeps
+        (frame.addr(), code.addr())
+    }
 }
 
 #[pymethods]
@@ -316,18 +324,16 @@ impl Scopes {
         Ok(object)
     }
 
-    /// Ends the last scope that this frame entered, as threads, tasks and generators may share this. An `ExitStack` has another
-    /// frame at its end: there it is the scope that serves here, or else the last.
+    /// Ends the scope that this frame entered, as threads, tasks and generators may share this. An `ExitStack` has another frame at
+    /// its end. There, and among several of a frame, it is the scope that serves here, or else the last.
     #[pyo3(signature = (*_error))]
     fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
         let (frame, current) = (frame(py), NumPy::get(py)?.current(py)?);
         let last = {
             let mut entered = self.entered.lock();
-            let of_frame = entered.iter().rposition(|(of, ..)| *of == frame && frame != 0);
             let serves_here = |of: &Entered| of.block.as_ref().is_some_and(|(capsule, _)| capsule.is(&current));
-            let here = || entered.iter().rposition(|(_, of, _)| serves_here(of));
-            let at = of_frame.or_else(here).or(entered.len().checked_sub(1));
-            at.map(|at| entered.remove(at))
+            let last = (0..entered.len()).max_by_key(|&at| (entered[at].0 == frame, serves_here(&entered[at].1)));
+            last.map(|at| entered.remove(at))
         };
         let Some((_, mut last, buffer)) = last else { return Ok(()) };
         let closed = last.close(py);
