@@ -59,7 +59,7 @@ pub(crate) fn note_outside(address: usize) {
     }
 }
 
-/// The same for a range that is not empty.
+/// Calls [`note_outside`] for each slot of a range that is not empty.
 pub(crate) fn note_outside_all(range: std::ops::Range<usize>) {
     slots_of((range.start, range.len())).for_each(|slot| note_outside(slot << SLOT_SHIFT));
 }

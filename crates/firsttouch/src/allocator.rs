@@ -54,8 +54,8 @@ impl Request {
         Self { zeroed, ..self }
     }
 
-    /// The same request, of an interpreter for itself, and for no array: at the end of a budget it has to compile and import what
-    /// tells of that, so budgets have a little more for it.
+    /// The same request, made by an interpreter for itself and not for an array. A budget serves it a little longer: the
+    /// interpreter needs memory to report that the budget is used up.
     #[inline]
     pub const fn of_interpreter(self) -> Self {
         Self { of_interpreter: true, ..self }
@@ -186,7 +186,7 @@ pub unsafe trait Allocator: Any + Send + Sync {
         None
     }
 
-    /// Whether its memory may lie in a block of any other allocator: lent storage, and what C functions and Python return.
+    /// Whether its memory may lie in a block of any other allocator, as lent storage and what functions of a program return.
     fn is_lent(&self) -> bool {
         false
     }

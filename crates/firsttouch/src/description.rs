@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The value of an argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// The default of a parameter without a default value.
+    /// `None`: nothing is given.
     None,
     /// A boolean.
     Flag(bool),

@@ -21,8 +21,8 @@ pub struct FreshBytes {
 }
 
 impl FreshBytes {
-    /// So many fresh bytes of a block. For large arrays NumPy asks for huge pages, which the block covers whole but for its
-    /// ends; as it begins anywhere, these are one huge page in the mean.
+    /// `fresh` bytes of a block of `size`. For a large array NumPy asks for huge pages; as the block begins anywhere, its two
+    /// ends, which do not cover a huge page, have the size of one in the mean and come on base pages.
     pub fn of(fresh: usize, size: usize, is_array: bool) -> Self {
         let ends = if is_array && size >= NUMPYS_HUGE { os::huge_page_size().unwrap_or(size).min(size) } else { size };
         let small = (fresh as u128 * ends as u128 / size.max(1) as u128) as u64;
@@ -167,8 +167,8 @@ impl Gain {
 const NOTHING: f64 = 0.02;
 /// What base pages cost a program, at least and at most, as a multiple of what [`Price::measure`] finds.
 const BASE: Range = Range { low: 0.75, high: 1.25 };
-/// The same of huge pages, and of memory that is cleared, as the processor's caches do not hold these in a program; but no more than
-/// base pages. Both were tuned on 41 programs: see docs/notes/076.
+/// What huge pages, and clearing, cost a program as a multiple of what [`Price::measure`] finds, which has them in the processor's
+/// caches; but no more than base pages. Both ranges were tuned on 41 programs: see docs/notes/076.
 const COLD: Range = Range { low: 3.0, high: 7.0 };
 /// A program saves hardly more than this part of its time in the kernel, and, as some systems count that in ticks, of all its time.
 const OF_KERNEL: f64 = 1.25;
@@ -186,7 +186,7 @@ const LARGEST: usize = 32 << 20;
 pub struct Price {
     /// To map, write for the first time and unmap it, on base pages.
     pub small: f64,
-    /// The same on huge pages.
+    /// To map, write for the first time and unmap it, on huge pages.
     pub huge: f64,
     /// To write it again.
     pub clear: f64,
@@ -210,8 +210,8 @@ impl Price {
         Some(Self { small, huge, clear: clear / size as f64 })
     }
 
-    /// The same for a program that plainly used so many seconds in the kernel, and all in all, for what it took: others may have run
-    /// while it was measured.
+    /// Lower prices, if by these a program would save more than it can: it used `kernel` seconds in the kernel and `all` seconds
+    /// of processor time. (Other programs may have run while the prices were measured.)
     #[must_use]
     pub fn within(self, kernel: f64, all: f64, taken: &Taken) -> Self {
         let most = OF_KERNEL * kernel + OF_ALL * all;

@@ -85,7 +85,7 @@ impl Plainly {
         }
     }
 
-    /// The same where nobody asked for huge pages.
+    /// These bytes as if nobody had asked for huge pages.
     #[must_use]
     pub fn on_base_pages(self) -> Self {
         let on_base = |fresh: FreshBytes| FreshBytes { small: fresh.bytes(), huge: 0 };
@@ -120,7 +120,7 @@ fn change(by: isize) -> usize {
     grown.max(0) as usize
 }
 
-/// The same, of which little is told later.
+/// Changes the bytes of live blocks as [`change`] does, but collects small changes in the thread first.
 #[inline]
 fn note(by: isize) -> usize {
     if by.abs() >= STEP {

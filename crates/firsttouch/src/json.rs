@@ -37,7 +37,7 @@ pub fn object<'a>(named: impl IntoIterator<Item = (&'a str, String)>) -> String 
     format!("{{{}}}", entries(named, ", "))
 }
 
-/// The same on lines of their own.
+/// An object whose values stand on lines of their own.
 pub fn lines<'a>(named: impl IntoIterator<Item = (&'a str, String)>) -> String {
     format!("{{\n  {}\n}}\n", entries(named, ",\n  "))
 }

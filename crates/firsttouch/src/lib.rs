@@ -1,8 +1,13 @@
 #![doc = include_str!("../README.md")]
 //!
-//! The layers are those of ARCHITECTURE.md. None imports one above it, with three exceptions: [`sources`] and [`adaptors`] are
-//! declared in the words of [`spec`], and made from the arguments of a [`factory`]; a [`description`] is shown by its
-//! declaration, and its values may be allocators; and [`fork`], which lists what happens at a fork, is asked to register that.
+//! The picture in ARCHITECTURE.md has the modules, and each uses those below it. In four places two modules know each other:
+//!
+//! - Allocators and the placements of [`pages`] declare and describe themselves by [`spec`], [`description`], [`factory`] and
+//!   [`expression`], which list them and make them.
+//! - [`address_map`] leads to the segments of [`heap`], which enters them there.
+//! - [`fork`] lists the locks of the modules above it, and these ask it to register its handlers.
+//! - [`error`] names the limits of [`os`], which says what limit explains a refusal.
+//!
 //! Nothing here depends on Python.
 
 #[cfg(not(any(target_os = "linux", windows)))]

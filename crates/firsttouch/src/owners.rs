@@ -31,7 +31,7 @@ pub fn keeps_list(allocator: &dyn Allocator) -> bool {
     allocator.owns(NonNull::dangling()).is_some()
 }
 
-/// The height of keepers whose memory is lent. That may be a block of any other keeper, so these come first.
+/// The height of keepers whose memory is lent. It may be part of a block of any other keeper, so these are asked first.
 const ON_ANYTHING: usize = 1 << 16;
 
 /// The height of a stack: of two keepers that list an address, the higher one handed out the block, on memory from the lower.
@@ -43,12 +43,12 @@ fn height(allocator: &dyn Allocator) -> usize {
     }
 }
 
-/// The order in which keepers are asked: the highest first. The number rises from one to the next, so that who goes through
-/// them misses none where others come and go meanwhile.
+/// The order in which keepers are asked: the highest first, and of one height the one that was registered first. The second
+/// number is never used again, so that a walk from rank to rank misses none while others come and go.
 type Rank = (Reverse<usize>, u64);
 
 pub(crate) struct Keepers {
-    /// In the order of their places.
+    /// By rank.
     all: Vec<(Rank, Arc<dyn Allocator>)>,
     last: u64,
 }
@@ -132,7 +132,7 @@ pub fn of_segment(address: NonNull<u8>) -> Owner {
     }
 }
 
-/// The same, as a shared reference. (Every owner of address space lives in an [`Arc`].)
+/// The owner of the live block at `address` as a shared reference, if it exists. (Every owner of a segment lives in an [`Arc`].)
 ///
 /// # Safety
 /// If the memory is ours, a live block begins at `address`.

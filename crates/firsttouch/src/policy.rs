@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Blocks from this size on lie in units of 64 KiB and may have huge pages of their own: rounding wastes at most an eighth,
 /// and several share a huge page.
 const HUGE_MIN: usize = 512 << 10;
-/// The same for zeroed requests, which may be sparse. NumPy's threshold is the same.
+/// [`HUGE_MIN`] of zeroed requests, whose blocks may be sparse: where NumPy asks for huge pages, too.
 const HUGE_MIN_ZEROED: usize = 4 << 20;
 /// From this size on NumPy asks for huge pages.
 pub const NUMPYS_HUGE: usize = 4 << 20;
@@ -20,22 +20,22 @@ pub(crate) const HUGE_UNIT: usize = 64 << 10;
 /// Idle memory on huge pages serves smaller blocks from so many units on: rounding then wastes at most a quarter.
 pub(crate) const SMALL_ON_HUGE: usize = 4;
 
-/// Fresh bytes on base pages before the first look: what is left of a huge page is then less than what is in use.
+/// Fresh bytes on base pages before the first look. A program that uses so much uses more than a huge page can waste.
 pub(crate) const FIRST_LOOK: usize = 2 << 20;
-/// The same before a look after a good one. A look costs some microseconds, as do 64 KiB of base pages; a program that is
-/// filled pays for base pages here.
+/// Fresh bytes on base pages between a look that found filled blocks and the next: eight times what a look costs (some
+/// microseconds, as the page faults of 64 KiB), and not more, as a program that fills its blocks loses by each of them.
 pub(crate) const NEXT_LOOK: usize = 512 << 10;
-/// The most before any look: after each that finds nothing filled, twice as much comes on base pages before the next.
+/// The most fresh bytes on base pages before any look: after each that finds sparse blocks, the next waits for twice as many.
 pub(crate) const LAST_LOOK: usize = 64 << 20;
-/// Bytes that a good look allows on huge pages.
+/// Fresh bytes on huge pages that a look allows that found filled blocks.
 pub(crate) const CREDIT: usize = 32 << 20;
 /// Blocks that are remembered for a look, the fewest that a first look is worth, and pages of each that it asks about.
 pub(crate) const SAMPLES: usize = 16;
 pub(crate) const FEWEST_SAMPLES: usize = 3;
 pub(crate) const SAMPLE_PAGES: usize = 16;
-/// Of so many pages nearly all: a block that has them is filled.
+/// A block is filled if at least so many of [`SAMPLE_PAGES`] were written.
 pub(crate) const FILLED: usize = SAMPLE_PAGES * 7 / 8;
-/// Blocks that come back without a look after one that was not filled: of 700 kB, a request with a look takes 3 us, another one 0.5.
+/// After a recycled block that was not filled, so many are not looked at: a request of 700 kB takes 3 us with a look, and 0.5 without.
 pub(crate) const SKIPPED: usize = 63;
 
 /// Whether several blocks share a huge page.
@@ -60,11 +60,11 @@ pub fn huge_min(zeroed: bool) -> usize {
 
 // ---- Zeroed requests that get dirty memory
 
-/// From this size on it is discarded instead of cleared: the kernel then zeroes what is used, and only that.
+/// From this size on dirty memory is discarded instead of cleared: the kernel then zeroes what is used, and only that.
 pub const RENEW_MIN: usize = 32 << 20;
-/// From this size on it is discarded if it was hardly used. Below, `memset` is always faster. Up to 1 MiB that is faster where the
-/// block is in the cache (300 KiB: 2.9 us, with the question 5.8), but of 400 sparse arrays of 300 KiB twice as much was resident
-/// as plainly.
+/// From this size on dirty memory is discarded if it was hardly used. Below, `memset` is always faster. Up to 1 MiB it is faster
+/// where the block is in the cache (300 KiB: 2.9 us, and 5.8 with the question), but without the question 400 sparse arrays of
+/// 300 KiB had twice the resident memory that they have without a pool.
 pub(crate) const DISCARD_MIN: usize = 256 << 10;
 /// A block was hardly used if fewer of [`SAMPLE_PAGES`] were.
 pub(crate) const HALF_FILLED: usize = SAMPLE_PAGES / 2;
@@ -78,11 +78,11 @@ pub(crate) const HALF_FILLED: usize = SAMPLE_PAGES / 2;
 /// 0.65.
 const KEPT_PART: usize = 8;
 const SLACK: usize = 2 << 20;
-/// Where more is held, so much of what may be held goes at a time, because searching for victims is expensive.
+/// Where more is held, this part of what may be held goes as well, because searching for victims is expensive.
 const PURGED_PART: usize = 32;
-/// Idle bytes beyond those that could not be purged from which on it is worth while to look for more.
+/// The next search for victims is worth while when so many more bytes are idle than the last one could not purge.
 pub(crate) const WORTH_A_SEARCH: usize = SLACK / 8;
-/// How many ticks the memory was idle that goes first, next and last.
+/// For how many epochs the memory was idle that goes first, next and last.
 pub(crate) const PURGE_ORDER: [u8; 3] = [5, 1, 0];
 
 /// How long memory stays idle by default: longer than most pauses between two steps of a computation.
@@ -92,7 +92,7 @@ pub(crate) const DECAY_EPOCHS: u32 = 10;
 /// Time between two ticks of the background purger. Bounds on idle memory may be exceeded for so long (law 5).
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// With less idle memory than this, the memory available on the machine is not queried.
+/// With less idle memory than this, the machine is not asked what memory it has left.
 pub(crate) const ASK_MIN: usize = 16 << 20;
 /// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
 /// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).
@@ -101,7 +101,7 @@ pub(crate) const IDLE_SPACE: usize = 16;
 /// From this many bytes on memory is unmapped: it then costs no address space, and locked memory can go too. Below,
 /// holes would cost mappings, so the pages are discarded and the mapping stays.
 const UNMAP_MIN: usize = 1 << 20;
-/// The same where the process has a bound on its address space.
+/// [`UNMAP_MIN`] where the process has a bound on its address space.
 const UNMAP_MIN_BOUNDED: usize = 64 << 10;
 
 /// Bytes that may be held if `active` was the most in use.
@@ -135,7 +135,7 @@ pub(crate) fn unmap_min() -> usize {
 
 /// Bytes that are worth a trim, or a line in a report.
 pub const WORTH_A_TRIM: usize = 8 << 20;
-/// What is free at every look during such a time is idle.
+/// What was free at every look for so long is idle.
 pub const TRIM_AFTER: Duration = Duration::from_millis(500);
 /// Looking and trimming take at most one part in so many of the time.
 pub const TRIM_SHARE: u32 = 100;
@@ -153,11 +153,11 @@ pub(crate) const SHARD_MAX: usize = (512 + 64) << 10;
 pub(crate) const SHARD_WASTE: usize = 16;
 /// Free spans of a class that are examined for the best fit.
 pub(crate) const BEST_FIT: usize = 64;
-/// Units of a free span that are examined for the first dirty one: what lies before a block on huge pages is less.
+/// Units of a free span that are examined for the first dirty one: more than lie before a block that begins at a huge page.
 pub(crate) const FIRST_DIRTY: u32 = 64;
 /// Idle blocks of a pool over an upstream that a request tries. To try this many costs less than a page fault.
 pub(crate) const UPSTREAM_TRIES: usize = 256;
-/// Such a block may be larger than a request by so small a part of that.
+/// Such a block may be larger than the request by so small a part of that.
 pub(crate) const UPSTREAM_WASTE: usize = 8;
 /// Changes of this size are reported to the meter.
 pub(crate) const METER_STEP: usize = 1 << 20;
@@ -189,8 +189,8 @@ pub(crate) fn cuts(bytes: usize, unneeded: usize) -> bool {
     unneeded >= CUT_MIN.max(bytes / CUT_PART)
 }
 
-/// How often a block of so many bytes may take its pages along before it is copied once. Each time they lie in one mapping more, of
-/// which a process may have 65,530.
+/// How often a block of so many bytes may move with its pages before it is copied once. Each move leaves its pages in one mapping
+/// more, of which a process may have 65,530.
 pub(crate) fn moves(bytes: usize) -> usize {
     bytes >> 21
 }

@@ -43,7 +43,7 @@ pub struct Opt {
 /// The default of an option.
 #[derive(Debug)]
 pub enum DefaultValue {
-    /// None: it must be given.
+    /// There is none: the option must be given.
     Required,
     /// This value.
     Is(Value),
@@ -58,7 +58,7 @@ pub enum OptionKind {
     Alignment,
     /// A size in bytes, as a number or as text.
     Size,
-    /// The same, at least one byte, or `auto`.
+    /// A size of at least one byte, as a number or as text, or `auto`.
     Budget,
     /// A byte, or `None`.
     Byte,

@@ -32,7 +32,7 @@ pub struct Stats {
     pub recycled_bytes: u64,
     /// The part of all spans served that was fresh, on base pages: the kernel faults in what of it is touched.
     pub first_touched_small_bytes: u64,
-    /// The same, where huge pages were requested.
+    /// The part of all spans served that was fresh and for which huge pages were requested.
     pub first_touched_huge_bytes: u64,
     /// Returned to the operating system.
     pub purged_bytes: u64,
@@ -44,7 +44,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// The same, with the counts that only grow from `before` on.
+    /// These statistics, but of the counts that only grow, what was added after `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {

@@ -149,7 +149,7 @@ impl Handler {
             (false, true) => NUMPYS_SMALL,
             (false, false) => usize::MAX,
         };
-        self.small.store(small, Release); // after the door was set up, which whoever sees it then sees
+        self.small.store(small, Release); // who loads it sees what was set up before
         self.quick.store(small.min(most), Release);
     }
 

@@ -298,7 +298,7 @@ impl Limited {
         if let Some(accounts) = accounts.filter(|_| is_short) {
             accounts.close_gone();
         }
-        if self.is_auto && (is_short || more >= FROM) {
+        if self.is_auto && (is_short || more >= LINES_FROM) {
             self.read_limits(is_short);
         }
         match counter.fetch_update(Relaxed, Relaxed, fits) {
@@ -338,7 +338,7 @@ impl Limited {
     fn account(&self, served: usize) {
         if let Some(accounts) = self.accounts() {
             let (allowed, used) = (self.budget(), accounts.used());
-            accounts.write(allowed, served >= FROM, || {
+            accounts.write(allowed, served >= LINES_FROM, || {
                 accounts.close_gone();
                 let listed = listed(&self.ledger);
                 format!("{}, of {} that limited() allows{}{listed}", Bytes(used), Bytes(allowed), self.found())
@@ -364,7 +364,7 @@ impl Limited {
     }
 
     fn note(&self, asked: usize) -> Charge {
-        let site = match asked >= FROM || is_sampled() {
+        let site = match asked >= LINES_FROM || is_sampled() {
             true => CALL_SITES.get().map_or(0, |sites| (sites.site)()),
             false => NOT_SAMPLED,
         };
@@ -442,8 +442,9 @@ unsafe impl Allocator for Limited {
     }
 }
 
-/// From this size on the line that makes a block is recorded: it costs a fraction of touching the block once.
-const FROM: usize = 128 << 10;
+/// From this size on the line that makes a block is recorded: it costs a fraction of touching the block once. Such requests
+/// also have limits read again and accounts written, if it is time.
+const LINES_FROM: usize = 128 << 10;
 /// Of smaller blocks, the line of one in so many is recorded, which stands for the others.
 const SAMPLED: usize = 16;
 const NOT_SAMPLED: u64 = u64::MAX;
@@ -487,7 +488,7 @@ impl Line {
 fn listed(ledger: &Ledger<Charge>) -> String {
     let (mut lines, mut is_complete) = (Vec::<Line>::new(), true);
     ledger.each(|_, Charge { asked, site, .. }| {
-        let blocks = if asked < FROM { SAMPLED } else { 1 };
+        let blocks = if asked < LINES_FROM { SAMPLED } else { 1 };
         let block = Line { site, blocks, bytes: blocks * asked };
         match lines.binary_search_by_key(&site, |line| line.site) {
             _ if site == NOT_SAMPLED => {}

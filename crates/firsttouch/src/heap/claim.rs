@@ -134,7 +134,7 @@ pub(crate) unsafe fn close(segment: &'static Segment) {
     }
 }
 
-/// Maps what the records of all units below `top` need. The caller holds the heap's lock.
+/// Maps what the records of all units below `top` need. The caller holds the region's lock.
 pub(crate) fn open_records(segment: &Segment, top: u32) -> Result<(), Errno> {
     open_array(segment.records as usize, &segment.records_open, top as usize * size_of::<Record>())?;
     open_array(segment.ages as usize, &segment.ages_open, top as usize)

@@ -69,7 +69,7 @@ pub(crate) struct Footprint {
 pub(crate) struct Heap {
     /// For base pages and for huge ones. Who holds both acquired them in this order.
     pub(crate) regions: [Lock<Region>; 2],
-    /// Footprint during a purge, so that none is half done at a fork. Acquired before those of `regions`.
+    /// Held during a purge, so that none is half done at a fork. Acquired before the locks of `regions`.
     pub(crate) purging: Lock<()>,
     owner: *const dyn Allocator,
 }
@@ -96,8 +96,8 @@ impl Heap {
         self.regions[kind as usize].lock()
     }
 
-    /// Allocates a span from what is free, if possible with dirty memory, or from new address space; what is mapped for it comes
-    /// on the pages that `fresh` says. Also returns how many of its bytes are dirty.
+    /// Allocates a span from free memory, dirty if possible, or from new address space. What is mapped for it comes on the pages
+    /// that `fresh` says. Also returns how many of its bytes are dirty.
     pub(crate) fn take_or_grow(
         &self,
         kind: PageKind,
@@ -199,7 +199,7 @@ impl Heap {
     }
 }
 
-/// Segments with pages of one kind. Guarded by the heap's lock.
+/// Segments with pages of one kind, under the lock that [`Heap::regions`] has for it.
 pub(crate) struct Region {
     pub kind: PageKind,
     /// The node whose threads it serves.
@@ -226,9 +226,10 @@ impl Region {
         u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NONE >> 1)
     }
 
-    /// Allocates a span of at least `bytes` from what is free, part of which is dirty or, `may_be_clean`, nothing; also returns
-    /// how many bytes are dirty, while the rest reads zero. What is not mapped comes on the pages that `fresh` says, which may
-    /// fail; without it, all of the span is dirty, so that no page of it is faulted in.
+    /// Allocates a span of at least `bytes` from a free one, and returns it with its number of dirty bytes; the others read zero.
+    ///
+    /// The free span has dirty units, or none if it `may_be_clean`. Units that are not mapped are mapped on the pages that
+    /// `fresh` says, which may fail. Without `fresh`, only a span is taken that is dirty as a whole, so that no page is faulted in.
     pub(crate) fn take(
         &mut self,
         bytes: usize,
@@ -298,8 +299,8 @@ impl Region {
         Some(segment.bytes(more - dirty))
     }
 
-    /// Where a block with such pages has to lie: so many bytes before a multiple of a number. If only the huge pages inside are
-    /// wanted, one begins right behind the first unit, so that hardly more than that has base pages.
+    /// Where a block with such pages has to begin: the second number of bytes before a multiple of the first. If only the huge
+    /// pages inside are wanted, the first of them begins behind the block's first unit, so that hardly more has base pages.
     fn alignment(&self, align: usize, fresh: FreshPages) -> (usize, usize) {
         let unit = self.kind.unit();
         let is_inner = fresh == FreshPages::Inner && self.kind == PageKind::Huge && align <= unit;
@@ -310,8 +311,8 @@ impl Region {
 // ---- Mapping
 
 impl Region {
-    /// Maps what is not mapped of the used units from `start` to `end`, a whole extent at a time if the units around are free
-    /// too, and nothing below `floor`.
+    /// Maps those of the used units from `start` to `end` that are not mapped; a whole extent at a time if the units around them
+    /// are free, but nothing below `floor`.
     fn open(
         &mut self,
         segment: &'static Segment,
@@ -447,7 +448,7 @@ impl Region {
             segment.top.set(raised);
             segment.give(top, raised - top, 0); // fresh ages are UNMAPPED, which is zero
         } else if free > 0 {
-            // It was too deep in its list to be examined.
+            // The free span at the top is large enough, but lay too deep in its list to be examined: it comes first now.
             let (len, dirty) = segment.unlist(top - free);
             segment.list(top - free, len, dirty);
         }

@@ -1,9 +1,9 @@
 //! Returning idle memory to the system.
 //!
-//! Victims, runs of units, are taken out of the lists of free spans under the heap's lock, linked to each other, purged
+//! Victims, runs of units, are taken out of the lists of free spans under the region's lock, linked to each other, purged
 //! without the lock, and joined again under it. A lock of its own serializes purges, and is held around forks.
 
-use crate::heap::segment::{CLASSES, CLEAN, FIRST_EPOCH, PageKind, Segment, UNMAPPED, class_of, ticks_since};
+use crate::heap::segment::{CLASSES, CLEAN, FIRST_EPOCH, PageKind, Segment, UNMAPPED, class_of, epochs_since};
 use crate::heap::{Heap, Region, Span};
 use crate::{heap, os, policy};
 
@@ -98,11 +98,11 @@ pub(super) fn settle(region: &mut Region, segment: &Segment, (start, len): (u32,
     if age.is_some() { segment.bytes(len) } else { 0 }
 }
 
-/// What is purged: dirty memory that has been idle for so many ticks.
+/// What is purged: dirty memory that has been idle for so many epochs.
 #[derive(Clone, Copy)]
 pub(crate) struct Victims {
-    pub min_ticks: u8,
-    /// Whether of huge pages that are in use in part, which are split; else of whole ones, and of base pages.
+    pub min_epochs: u8,
+    /// Whether it is idle parts of huge pages, which are split. Else it is whole huge pages, and base pages.
     pub parts: bool,
 }
 
@@ -110,12 +110,12 @@ impl Victims {
     /// Takes victims out of the free spans of a segment, the largest spans first, of `budget` bytes or as much more as
     /// belongs to a page. Returns the first; each is linked to the next.
     fn take_out(self, region: &mut Region, segment: &Segment, now: u8, budget: usize) -> Option<u32> {
-        let Self { min_ticks, parts } = self;
+        let Self { min_epochs, parts } = self;
         if region.dirty == 0 || budget == 0 || (parts && region.kind == PageKind::Base) {
             return None;
         }
         let page = if parts { 1 } else { (region.kind.page() >> segment.unit_shift) as u32 };
-        let is_old = |age: u8| age < FIRST_EPOCH || ticks_since(age, now) >= min_ticks;
+        let is_old = |age: u8| age < FIRST_EPOCH || epochs_since(age, now) >= min_epochs;
         let is_victim =
             |units: &[u8]| units.iter().all(|&age| is_old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
         let (mut first, mut left) = (None, budget);

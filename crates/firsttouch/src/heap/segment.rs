@@ -4,7 +4,7 @@
 //! last freed first, best fit among the first few. This is bookkeeping only: mapping is up to the region.
 //!
 //! The units themselves are never read or written. Records exist for the units below `top`; the memory for them is mapped
-//! as `top` rises. Everything except the bounds, which lookups read, is guarded by the heap's lock. Each unit has an age of
+//! as `top` rises. Everything except the bounds, which lookups read, is guarded by the region's lock. Each unit has an age of
 //! one byte.
 
 use crate::allocator::Allocator;
@@ -25,7 +25,7 @@ pub(crate) enum PageKind {
 }
 
 impl PageKind {
-    /// The pages of the region, unless it is said otherwise.
+    /// The pages that the region's memory comes on by default.
     pub(crate) fn pages(self) -> FreshPages {
         if self == Self::Huge { FreshPages::Huge } else { FreshPages::Base }
     }
@@ -40,7 +40,7 @@ impl PageKind {
         if self == Self::Huge { os::page_size().max(HUGE_UNIT) } else { os::page_size() }
     }
 
-    /// The same, as a power of two.
+    /// Bytes of a unit, as a power of two.
     pub(crate) fn unit_shift(self) -> u32 {
         self.unit().trailing_zeros()
     }
@@ -72,7 +72,7 @@ pub(crate) enum FreshPages {
 pub(crate) const UNMAPPED: u8 = 0;
 /// The unit is mapped and reads zero.
 pub(crate) const CLEAN: u8 = 1;
-/// The same, on a huge page: reading or writing it makes its neighbors real, too.
+/// The unit is mapped where huge pages were asked for, and reads zero. To use it makes its neighbors resident, too.
 pub(crate) const CLEAN_HUGE: u8 = 2;
 /// The first epoch. Ages from here on say in which epoch a dirty unit was freed.
 pub(crate) const FIRST_EPOCH: u8 = 3;
@@ -85,7 +85,7 @@ pub(crate) fn age_of(epoch: u32) -> u8 {
 }
 
 /// Epochs from a dirty unit's age until now.
-pub(crate) fn ticks_since(age: u8, now: u8) -> u8 {
+pub(crate) fn epochs_since(age: u8, now: u8) -> u8 {
     if now >= age { now - age } else { EPOCHS - (age - now) }
 }
 
@@ -168,7 +168,7 @@ impl Occupant {
 
 /// The record of one unit. The length and state of a span stand in the records of its first and its last unit.
 ///
-/// The holder of a used span may change `next` and `prev` while the holder of the heap's lock reads `len` and `tag`; and
+/// The holder of a used span may change `next` and `prev` while the holder of the region's lock reads `len` and `tag`; and
 /// growth looks without the lock at blocks that others may free meanwhile (`heap::block_at`): what it reads is a guess.
 #[repr(C)]
 pub(crate) struct Record {
@@ -192,7 +192,7 @@ impl Record {
 /// No unit.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A number that is changed under the heap's lock and may be read without it.
+/// A number that is changed under the region's lock and may be read without it.
 pub(crate) struct Number(AtomicU32);
 
 impl Number {
@@ -247,7 +247,7 @@ pub(crate) struct Body {
     pub heads: [[Number; CLASSES]; 2],
 }
 
-// SAFETY: the cells are used under the heap's lock; fields that are read without it never change while the segment is open, or
+// SAFETY: the cells are used under the region's lock; fields that are read without it never change while the segment is open, or
 // are atomic.
 unsafe impl Sync for Segment {}
 
@@ -338,7 +338,7 @@ impl Segment {
     #[inline]
     pub(crate) fn record(&self, unit: u32) -> &Record {
         // SAFETY: units below `top` have records, which live as long as the segment; each cell of a record is used either
-        // under the heap's lock or by the only holder of the used span (law 6).
+        // under the region's lock or by the only holder of the used span (law 6).
         unsafe { &*self.records.add(unit as usize) }
     }
 
@@ -346,7 +346,7 @@ impl Segment {
     #[inline]
     #[allow(clippy::mut_from_ref)] // disjoint by the lock, see below
     pub(crate) fn ages(&self, start: u32, len: u32) -> &mut [u8] {
-        // SAFETY: as for `record`: ages are used by the holder of the span or of the heap's lock.
+        // SAFETY: as for `record`: ages are used by the holder of the span or of the region's lock.
         unsafe { std::slice::from_raw_parts_mut(self.ages.add(start as usize), len as usize) }
     }
 
@@ -415,8 +415,8 @@ impl Segment {
         self.record(start).set(len, 0, 0, 0);
     }
 
-    /// Allocates `len` units from one free span, if there is one with dirty units or, `may_be_clean`, without, so many bytes
-    /// `before` a multiple of `align`. Returns the first unit, and how many of the units are dirty.
+    /// Allocates `len` units of a free span with dirty units, or else of one without if it `may_be_clean`; they begin `before`
+    /// bytes before a multiple of `align`. Returns the first unit, and how many of the units are dirty.
     pub(crate) fn take(&self, len: u32, (align, before): (usize, usize), may_be_clean: bool) -> Option<(u32, u32)> {
         let extra = (align >> self.unit_shift).saturating_sub(1) as u32;
         let wanted = len.checked_add(extra)?;

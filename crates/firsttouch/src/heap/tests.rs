@@ -105,9 +105,9 @@ fn run(steps: &[Step]) {
             }
             (13, _) => now = age_of((a % 1000) as u32),
             (14, _) => {
-                let ticks = (a % 3) as u8;
-                heap.purge(Victims { min_ticks: ticks, parts: false }, now, b % (8 << 20));
-                heap.purge(Victims { min_ticks: ticks, parts: true }, now, usize::MAX);
+                let min_epochs = (a % 3) as u8;
+                heap.purge(Victims { min_epochs, parts: false }, now, b % (8 << 20));
+                heap.purge(Victims { min_epochs, parts: true }, now, usize::MAX);
             }
             (15, Some((kind, span))) => {
                 spans.swap_remove(at);
@@ -135,7 +135,7 @@ fn run(steps: &[Step]) {
                 }
             }
             _ => {
-                heap.purge(Victims { min_ticks: (a % 6) as u8, parts: false }, now, b % (1 << 20));
+                heap.purge(Victims { min_epochs: (a % 6) as u8, parts: false }, now, b % (1 << 20));
             }
         }
         check(&heap);
@@ -143,7 +143,7 @@ fn run(steps: &[Step]) {
     for (_, span) in spans {
         heap.region(span.kind()).give(span, FIRST_EPOCH);
     }
-    heap.purge(Victims { min_ticks: 0, parts: false }, now, usize::MAX);
+    heap.purge(Victims { min_epochs: 0, parts: false }, now, usize::MAX);
     check(&heap);
     let mut held = Footprint::default();
     heap.add_footprint(&mut held);

@@ -33,29 +33,29 @@ macro_rules! contract {
             unsafe fn release(address: usize) -> () = ();
             /// Maps a part of a reservation: at exactly that address or not at all, and never over an existing mapping.
             [Map] fn commit(address: usize, size: usize) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
-            /// Unmaps a part, of a reservation or of another mapping.
+            /// Unmaps a part of a reservation or of another mapping.
             [Unmap] unsafe fn decommit(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Maps memory at a multiple of `align`, at least that of a page. The node is for systems that [`bind`] nothing afterwards.
             [Map] fn map_aligned(size: usize, align: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
-            /// Unmaps what one of these or [`map_file`] mapped, as a whole.
+            /// Unmaps the whole of what [`map_aligned`], [`map_huge`] or [`map_file`] mapped.
             [Unmap] unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Keeps the range, which reads zero afterwards.
+            /// Gives the pages of a range back. It stays mapped, and reads zero afterwards.
             [Discard] unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Does so, and keeps nothing of what was asked for the range: advice, protection, locks.
+            /// Maps a range anew: it reads zero, and all that was asked for it is gone (advice, protection, locks).
             [Map] unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Moves pages to where nothing is mapped; if that is refused, they are where they were, and nothing is mapped there.
-            /// What they leave behind reads zero.
+            /// Moves pages to a range where nothing is mapped. The range that they leave stays mapped and reads zero. If it is
+            /// refused, all pages are where they were, and nothing is mapped in the other range.
             unsafe fn remap(from: usize, to: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Makes pages inaccessible, or accessible again with their content.
             [Protect] unsafe fn protect(address: usize, size: usize, accessible: bool) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Lets go of parts of huge pages before they are discarded.
+            /// Prepares parts of huge pages to be discarded: the kernel then splits these.
             fn split_huge(address: usize, size: usize) -> () = ();
 
             // ---- Placement: any of it may be refused, which callers report in their receipts ----
 
             /// Asks for huge pages. A refusal is harmless.
             [AdviseHuge] fn advise_huge(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Asks for no more of them.
+            /// Asks for no huge pages from now on.
             fn unadvise_huge(address: usize, size: usize) -> () = ();
             /// Maps explicit huge pages of `page` bytes; [`Errno::INVALID`] if the machine has none of this size.
             [Map] fn map_huge(size: usize, page: usize, node: Option<usize>) -> Result<usize, Errno> = Err(Errno::UNSUPPORTED);
@@ -121,13 +121,13 @@ macro_rules! contract {
             fn why_refused(size: usize, error: Errno) -> Limit = Limit::Errno(error.0);
             /// The resident memory of the process.
             fn resident() -> usize = 0;
-            /// The same, and its peak.
+            /// The resident memory of the process, now and at its peak.
             fn resident_and_peak() -> Option<(usize, usize)> = None;
             /// What the process has used.
             fn usage() -> Usage = Usage::default();
             /// From now on no function of the contract opens a file.
             fn stop_reading_files() -> () = ();
-            /// From now on none makes a system call that `malloc` would not make.
+            /// From now on no function of the contract makes a system call that `malloc` would not make.
             fn ask_nothing() -> () = ();
             /// Unpredictable bytes.
             fn random() -> [u8; 16] = [0; 16];
@@ -136,7 +136,7 @@ macro_rules! contract {
 
             /// Sleeps while a word has a value; it may return early.
             fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) -> () = std::thread::yield_now();
-            /// Wakes a thread that sleeps so.
+            /// Wakes a thread that sleeps on a word by [`wait`].
             fn wake(word: &AtomicU32) -> () = ();
             /// Starts a thread that blocks all signals, and needs no allocator and no memory of the C library. It may write its
             /// number to `task` by [`name_thread`].
@@ -150,14 +150,14 @@ macro_rules! contract {
             fn end_with(parent: u32) -> () = ();
             /// Reports the first memory fault, in a signal handler, before it ends the process.
             fn watch_faults(report: fn(&Fault)) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Writes to a file, in such a handler.
+            /// Writes to a file, in the signal handler of [`watch_faults`].
             fn write_in_handler(file: i32, bytes: &[u8]) -> () = ();
 
             // ---- Memory files: memory that other processes can map ----
 
-            /// Makes one of `size` zero bytes, under a number beyond those of the standard streams.
+            /// Makes a memory file of `size` zero bytes, under a number beyond those of the standard streams.
             fn memory_file(name: &str, size: usize) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
-            /// Opens the one of that name, which a process has under a number.
+            /// Opens the memory file of that name that a process has open under a number.
             fn find_memory_file(process: u32, number: i32, name: &str) -> Result<File, Errno> = Err(Errno::UNSUPPORTED);
             /// The number by which other processes find a file of this one.
             fn file_number(file: &File) -> i32 = -1;

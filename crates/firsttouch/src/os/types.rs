@@ -21,7 +21,7 @@ pub struct Usage {
     pub wall: f64,
     /// Processor seconds of the program's own code.
     pub user: f64,
-    /// The same of the kernel, on its behalf.
+    /// Processor seconds of the kernel on the program's behalf.
     pub kernel: f64,
     /// Page faults that needed no reading.
     pub minor_faults: u64,

@@ -1,4 +1,5 @@
-//! Scratch memory for those who promise: allocating moves a pointer, and leaving a scope moves it back.
+//! An arena: scratch memory whose user promises not to use what was rewound. Allocating moves a pointer, and leaving a scope
+//! moves it back.
 //!
 //! Blocks are not freed one by one, and values in an [`Arena`] are never dropped. In Rust the borrow checker keeps the
 //! promise, so that nothing is counted and nothing can dangle:
@@ -253,7 +254,7 @@ fn chunk_of(upstream: &Arc<dyn Allocator>, size: usize, align: usize) -> Result<
     Ok(NonNull::slice_from_raw_parts(upstream.allocate(request)?.address, size))
 }
 
-/// A bump allocator, rewound to marks by those who promise. An arena can move to another thread, but cannot be shared:
+/// A bump allocator that is rewound to marks. An arena can move to another thread, but cannot be shared:
 ///
 /// ```compile_fail,E0277
 /// fn share<T: Sync>(_: T) {}

@@ -7,8 +7,8 @@
 //!   looks at some of these blocks that are still live. If they are filled, the next [`CREDIT`] of fresh memory comes on huge
 //!   pages. Once that is used up, a little comes on base pages again, and the pool looks at those. Temporaries prove
 //!   nothing: they are recycled, and take no fresh memory.
-//! - *By the block itself.* If a block on base pages comes back filled, and a large block is to recycle it, it gets huge
-//!   pages instead: its pages go back, and as many others take their place.
+//! - *By the block itself.* If a large request is about to recycle a block on base pages, and that was filled, it gets fresh
+//!   huge pages instead, and the base pages go back to the system.
 //! - *By precedent.* NumPy asks for huge pages for the inner part of each array of 4 MiB and more, so a pool for arrays
 //!   does as well, even where nothing is known.
 //!
@@ -76,7 +76,7 @@ pub(super) struct Evidence {
     /// Some of their blocks, and how many there were.
     samples: [Sample; SAMPLES],
     count: usize,
-    /// Blocks that come back before one of them is looked at.
+    /// Blocks that are recycled before one of them is looked at again.
     skipped: usize,
 }
 
@@ -137,7 +137,7 @@ impl Evidence {
         self.count += 1;
     }
 
-    /// Whether a block that comes back on base pages was filled. Is it not, the next ones are taken to be like it.
+    /// Whether a block on base pages that is about to be recycled was filled. If it was not, the next ones are not looked at.
     pub(super) fn is_filled(&mut self, span: Span) -> bool {
         if self.skipped > 0 {
             self.skipped -= 1;

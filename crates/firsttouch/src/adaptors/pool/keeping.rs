@@ -100,11 +100,11 @@ impl Pool {
         self.clock.tick();
         self.flush();
         if let Some(epochs) = self.clock.decay_epochs {
-            self.purge(Victims { min_ticks: policy::epochs_of_parts(epochs), parts: true }, usize::MAX);
-            self.purge(Victims { min_ticks: epochs, parts: false }, usize::MAX);
+            self.purge(Victims { min_epochs: policy::epochs_of_parts(epochs), parts: true }, usize::MAX);
+            self.purge(Victims { min_epochs: epochs, parts: false }, usize::MAX);
         }
         let idle = self.idle();
-        // What could not be purged may have gone since. Once a tick, or each request would search.
+        // What could not be purged before may be purged now. This is forgotten once a tick: else each request would search.
         self.stuck.fetch_min(idle, Relaxed);
         let limit = policy::idle_limit(self.options.max_idle, idle);
         if idle > limit {
@@ -125,12 +125,12 @@ impl Pool {
 
     /// Purges at least `bytes` of idle memory if there is as much, the longest idle first; bytes purged.
     fn purge_oldest(&self, bytes: usize) -> usize {
-        let purge = |gone, min_ticks| gone + self.purge(Victims { min_ticks, parts: false }, bytes - bytes.min(gone));
+        let purge = |gone, min_epochs| gone + self.purge(Victims { min_epochs, parts: false }, bytes - bytes.min(gone));
         PURGE_ORDER.into_iter().fold(0, purge)
     }
 
     /// Gives back what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes given back.
     pub fn trim_parts(&self) -> usize {
-        self.purge(Victims { min_ticks: 0, parts: true }, usize::MAX)
+        self.purge(Victims { min_epochs: 0, parts: true }, usize::MAX)
     }
 }

@@ -44,8 +44,8 @@ pub(super) struct Meter {
     pub first_touched_small: AtomicU64,
     pub first_touched_huge: AtomicU64,
     pub purged: AtomicU64,
-    /// Bytes taken fresh in place of idle ones that did not suit the request: what the kernel clears faster, what lay on
-    /// another node, or on base pages.
+    /// Bytes taken fresh in place of idle ones that did not suit the request: those that the kernel clears faster, those on
+    /// base pages where huge ones are better, and those that gave way to the pages of a block that moved.
     pub renewed: AtomicU64,
     pub failures: AtomicU64,
 }
@@ -111,7 +111,7 @@ impl Meter {
         self.active.load(Relaxed).max(0) as usize
     }
 
-    /// The same at their peak.
+    /// The most bytes of spans that ever held blocks.
     pub(super) fn most_active(&self) -> usize {
         self.active().max(self.peak_active.load(Relaxed).max(0) as usize)
     }

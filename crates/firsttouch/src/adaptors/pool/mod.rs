@@ -254,14 +254,14 @@ impl Pool {
                 (grow(kind, fresh)?, origin)
             }
         };
-        self.taken(taken, request, origin);
+        self.record(taken, request, origin);
         Ok(taken)
     }
 
     /// On which pages fresh memory for a request comes.
     fn pages_for(&self, request: Request) -> (PageKind, FreshPages, Origin) {
         let (size, zeroed) = (request.size(), request.is_zeroed());
-        // Without decay every block is fresh, and what is left of a huge page beside a small one would be for nothing.
+        // If nothing stays idle, every block is fresh, and the rest of a huge page beside a small one would be wasted.
         let is_small = size < huge_min(zeroed);
         if !self.options.huge || (is_small && self.options.decay == Some(Duration::ZERO)) {
             return (PageKind::Base, FreshPages::Base, Origin::Off);
@@ -283,23 +283,23 @@ impl Pool {
         heap.region(other).take(span_size(other, request), request.align(), false, None)
     }
 
-    /// Records that a span was taken from a heap for a request.
-    fn taken(&self, (span, dirty): (Span, usize), request: Request, origin: Origin) {
+    /// Records the block of a request in a span that was taken from a heap, and what of it is fresh.
+    fn record(&self, (span, dirty): (Span, usize), request: Request, origin: Origin) {
         self.count(&mut self.shard(self.machine.here()).lock().counts, span, request, origin, dirty);
         let fresh = span.bytes() - dirty;
         if fresh == 0 {
             return;
         }
         let huge = span.segment.on_fresh_huge(span.start, span.len);
-        let counts = request.size() >= huge_min(true) || !request.is_zeroed(); // others may be sparse, and prove nothing
+        let counts = request.size() >= huge_min(true) || !request.is_zeroed(); // a small zeroed block may be sparse
         if counts && origin != Origin::Exchanged {
             self.evidence.lock().taken(span, origin, fresh, huge);
         }
-        self.taken_fresh_of(fresh, huge);
+        self.count_fresh(fresh, huge);
     }
 
     /// Counts `fresh` bytes that were taken from the system, `huge` of them on huge pages, and purges what is too much then.
-    fn taken_fresh_of(&self, fresh: usize, huge: usize) {
+    fn count_fresh(&self, fresh: usize, huge: usize) {
         if fresh == 0 {
             return;
         }
@@ -310,7 +310,7 @@ impl Pool {
         }
     }
 
-    /// Tries again after trimming the pool, at last on base pages, whose granules are smaller.
+    /// Tries again after trimming the pool, at last on base pages, of which less is mapped at a time.
     #[cold]
     fn retry(&self, kind: PageKind, request: Request) -> Result<(Span, usize), AllocError> {
         self.trim();
@@ -318,7 +318,7 @@ impl Pool {
             let heap = &self.heaps[usize::from(self.machine.here().node)];
             let taken = heap.take_or_grow(PageKind::Base, request.size(), request.align(), FreshPages::Base);
             let taken = taken.map_err(|_| refused)?;
-            self.taken(taken, request, Origin::Off);
+            self.record(taken, request, Origin::Off);
             Ok(taken)
         });
         result.map_err(|error| self.refused(AllocError::new(request.size(), os::why_refused(request.size(), error))))
@@ -368,7 +368,7 @@ impl Pool {
         to.segment.set_occupant(to.start, block);
         let (asked, change) = (size as isize - old.asked() as isize, to.bytes() as isize - span.bytes() as isize);
         self.meter.note(&mut self.shard(self.machine.here()).lock().counts, asked, change);
-        self.taken_fresh_of(fresh, huge);
+        self.count_fresh(fresh, huge);
         NonNull::new(with_exposed_provenance_mut(to.block()))
     }
 }
@@ -481,7 +481,7 @@ unsafe impl Allocator for Pool {
             // A block that is copied can grow, as two that grow in turn would move at every step. Arrays seldom grow.
             let larger = if self.options.arrays { size } else { policy::with_growth(size) };
             let block = self.allocate(request.with_size(larger)).or_else(|_| self.allocate(request))?.address;
-            self.resize(block, request); // it stays: what it can grow by was not asked for
+            self.resize(block, request); // notes the size that was asked for; the block stays where it is
             block.copy_from_nonoverlapping(address, self.usable_size(address).min(size));
             self.deallocate(address);
             Ok(at(block))
@@ -490,7 +490,7 @@ unsafe impl Allocator for Pool {
 
     fn trim(&self) -> usize {
         self.flush();
-        let gone = self.purge(Victims { min_ticks: 0, parts: false }, usize::MAX);
+        let gone = self.purge(Victims { min_epochs: 0, parts: false }, usize::MAX);
         *self.evidence.lock() = Evidence::new(); // what comes next is served as at the beginning
         gone
     }
