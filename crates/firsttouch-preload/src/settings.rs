@@ -2,7 +2,8 @@
 //!
 //! `firsttouch run` writes them; a word that is not understood is left out, since the library may be younger or older.
 
-use firsttouch::adaptors::{Options, SMALL_LIMIT};
+use firsttouch::adaptors::Options;
+use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::size;
 use std::ffi::{CStr, OsString, c_char};
 use std::os::unix::ffi::OsStringExt;

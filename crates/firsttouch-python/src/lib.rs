@@ -85,7 +85,7 @@ mod _firsttouch {
     #[pymodule_init]
     fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("SMALL_LIMIT", firsttouch::adaptors::SMALL_LIMIT)?;
+        module.add("SMALL_LIMIT", firsttouch::layout::SMALL_LIMIT)?;
         module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
         crate::python::begin(module.py())?;
         crate::allocators::factories::begin(module)?;

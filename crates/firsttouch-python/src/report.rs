@@ -3,9 +3,9 @@
 use crate::allocators::allocator::PyAllocator;
 use crate::handlers::front::arrays_only;
 use crate::process::stats_of;
-use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::glibc::{self, Plainly};
 use firsttouch::heap::malloc_trim;
+use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::os::{self, Usage};
 use firsttouch::report::Report;
 use firsttouch::{Stats, failure};

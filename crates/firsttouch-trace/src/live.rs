@@ -6,16 +6,17 @@
 //! After a fork the file is the parent's, and the child records nothing until it opens one of its own, which begins with a copy
 //! of the parent's rows.
 
-use firsttouch::adaptors::{CallSites, SMALL_LIMIT, is_sampled};
+use firsttouch::adaptors::{CallSites, is_sampled};
 use firsttouch::heap::purger;
+use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::os::{self, Errno};
+use firsttouch::sync::OnceBox;
 use firsttouch::sync::lock::Lock;
 use firsttouch::{address_map, fork};
 use std::fs::File;
 #[cfg(unix)]
 use std::os::unix::fs::FileExt;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
@@ -70,7 +71,7 @@ static STATE: State = State {
     has_foreign: AtomicBool::new(false),
     file_at: AtomicUsize::new(0),
     named: AtomicU64::new(0),
-    call_sites: OnceLock::new(),
+    call_sites: OnceBox::new(),
 };
 
 /// What each record needs, in one line of the processor's cache.
@@ -84,7 +85,7 @@ struct State {
     file_at: AtomicUsize,
     /// The number of the last line in the text.
     named: AtomicU64,
-    call_sites: OnceLock<CallSites>,
+    call_sites: OnceBox<CallSites>,
 }
 
 /// Whether this process records its live blocks.
@@ -119,7 +120,7 @@ pub fn open(call_sites: CallSites) -> Result<(), Errno> {
     drop(shared);
     header().process.store(std::process::id().into(), Relaxed);
     header().magic.store(MAGIC, Release); // now it may be read
-    name_sites(STATE.call_sites.get_or_init(|| call_sites), STATE.named.swap(0, Relaxed)); // before others may add lines
+    name_sites(STATE.call_sites.get_or_init(|| Box::new(call_sites)), STATE.named.swap(0, Relaxed)); // before others may add lines
     STATE.open_in.store(fork::forks() + 1, Release);
     Ok(())
 }

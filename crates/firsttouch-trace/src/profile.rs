@@ -4,21 +4,19 @@
 //! block costs one load.
 
 use firsttouch::heap::purger;
+use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::ledger::BlockMap;
 use firsttouch::sync::lock::Lock;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Smaller blocks are not counted: they are served by the program's own allocator for small blocks, which reports nothing.
-pub const MIN_SIZE: usize = firsttouch::adaptors::SMALL_LIMIT;
-
 static REGIONS: Lock<Regions> =
     Lock::new(Regions { last: 0, open: Vec::new(), blocks: HashMap::with_hasher(BuildHasherDefault::new()) });
 /// The number of open regions.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The blocks of at least [`MIN_SIZE`] bytes allocated in a region. Sizes are those requested, in bytes.
+/// The blocks of at least [`SMALL_LIMIT`] bytes allocated in a region. Sizes are those requested, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionCounts {
     /// Bytes allocated, growth by resizing included.
@@ -132,7 +130,7 @@ pub fn is_open() -> bool {
 
 /// Tells of a block that was allocated.
 pub fn on_alloc(address: usize, size: usize) {
-    if size >= MIN_SIZE && is_open() {
+    if size >= SMALL_LIMIT && is_open() {
         REGIONS.lock().on_alloc(address, size);
     }
 }
@@ -162,7 +160,7 @@ pub fn on_resize_end(before: Option<Block>, old: usize, address: Option<usize>, 
     match address {
         _ if regions.open.is_empty() => {}
         None => regions.insert(old, block),
-        Some(_) if size < MIN_SIZE => regions.change(block, block.size, 0),
+        Some(_) if size < SMALL_LIMIT => regions.change(block, block.size, 0),
         Some(address) => {
             regions.change(block, block.size, size);
             regions.insert(address, Block { size, ..block });

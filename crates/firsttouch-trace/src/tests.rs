@@ -1,6 +1,7 @@
 //! Traces say what lines take, plainly and on a pool.
 
 use super::trace::*;
+use firsttouch::layout::SMALL_LIMIT;
 
 const MIB: usize = 1 << 20;
 
@@ -50,7 +51,7 @@ fn lines_have_what_they_take_plainly_and_on_a_pool() {
 #[test]
 fn a_block_that_grows_belongs_to_the_line_that_made_it_large() {
     let found = traced(|| {
-        on_alloc(1, buffer(LEAST - 1, 1));
+        on_alloc(1, buffer(SMALL_LIMIT - 1, 1));
         resize(1, Some(2), buffer(MIB, 2));
         resize(2, None, buffer(9 * MIB, 3));
         resize(2, Some(3), buffer(3 * MIB, 3));
@@ -78,7 +79,7 @@ fn what_is_there_already_is_not_taken_fresh() {
 fn a_block_that_shrinks_below_what_is_traced_is_gone() {
     let found = traced(|| {
         on_alloc(1, array(MIB, 0));
-        resize(1, Some(1), array(LEAST - 1, 0));
+        resize(1, Some(1), array(SMALL_LIMIT - 1, 0));
     });
     assert_eq!((found.peak_in_use, found.in_use), (MIB, 0));
 }

@@ -3,10 +3,11 @@
 //! lock, a look into a table and a question to the kernel for each event. A forked child is not traced unless it begins a trace
 //! of its own.
 
-use firsttouch::adaptors::{DECAY, RENEW_MIN, SMALL_LIMIT};
+use firsttouch::adaptors::{DECAY, RENEW_MIN};
 use firsttouch::fork;
 use firsttouch::gain::{FreshBytes, Taken};
 use firsttouch::heap::purger;
+use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::ledger::BlockMap;
 use firsttouch::os::{self, Usage};
 use firsttouch::sync::lock::Lock;
@@ -14,8 +15,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Smaller blocks are not traced: no pool serves them.
-pub const LEAST: usize = SMALL_LIMIT;
 /// The kernel is asked for so many bytes of a block at a time.
 const MOST_ASKED: usize = 16 << 20;
 /// Each question costs as much time as a page fault, so that fewer are asked about blocks below this size.
@@ -39,7 +38,7 @@ pub struct Request {
     pub site: usize,
 }
 
-/// The blocks that one line made, or that it resized to [`LEAST`] bytes or more.
+/// The blocks that one line made, or that it resized to [`SMALL_LIMIT`] bytes or more.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line {
     /// Number of blocks.
@@ -184,7 +183,7 @@ fn absent(start: usize, size: usize) -> usize {
 
 /// Tells of a block that was allocated, and that nobody has written to but the C library.
 pub fn on_alloc(address: usize, request: Request) {
-    if request.size >= LEAST && is_on() {
+    if request.size >= SMALL_LIMIT && is_on() {
         let fresh = fresh(address, request.size);
         with(|trace| trace.on_alloc(address, request, fresh));
     }
@@ -193,7 +192,7 @@ pub fn on_alloc(address: usize, request: Request) {
 /// Tells of a block that is about to be freed. `size` need not be exact.
 #[inline]
 pub fn on_free(address: usize, size: usize) {
-    if size >= LEAST {
+    if size >= SMALL_LIMIT {
         with(|trace| trace.on_free(address));
     }
 }
@@ -281,7 +280,7 @@ impl Tracing {
             cleared: 0.0,
         };
         self.insert(address, Block { size, ..block });
-        if size < LEAST {
+        if size < SMALL_LIMIT {
             self.on_free(address); // which will not be told
         }
     }

@@ -11,9 +11,10 @@
 //! - What a pool recycles is no measure of what it gains, as glibc keeps some of it, too. [`taken`] counts what it takes fresh
 //!   from the system in any case, and what at most.
 
-use crate::adaptors::{SMALL_LIMIT, written_bytes};
+use crate::adaptors::written_bytes;
 use crate::allocator::Request;
 use crate::gain::FreshBytes;
+use crate::layout::SMALL_LIMIT;
 use crate::os::{self, MemoryBound};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -24,8 +25,6 @@ pub const INITIAL: usize = 128 << 10;
 const MOST: usize = (32 << 20) - (64 << 10);
 /// What a block takes beside its bytes.
 const HEADER: usize = 16;
-/// Smaller blocks come from no pool.
-const LEAST: usize = SMALL_LIMIT;
 
 /// The size that the thresholds were raised for; the largest where they are left alone.
 static RAISED: AtomicUsize = AtomicUsize::new(MOST);
@@ -145,8 +144,8 @@ fn count([small, huge]: &[AtomicU64; 2], fresh: usize, size: usize, is_array: bo
 pub fn allocated(address: usize, request: Request, is_array: bool) {
     let size = request.size();
     match size {
-        ..LEAST => {}
-        LEAST..=MOST => {
+        ..SMALL_LIMIT => {}
+        SMALL_LIMIT..=MOST => {
             let (grown, is_mapped) = (note(size as isize), size > FREED.load(Relaxed));
             let fresh = if is_mapped { size } else { grown };
             count(&HEAP_GREW, fresh, size, is_array);
@@ -166,7 +165,7 @@ pub fn allocated(address: usize, request: Request, is_array: bool) {
 /// than plainly.
 #[inline]
 pub fn freed(size: usize) {
-    if (LEAST..=MOST).contains(&size) {
+    if (SMALL_LIMIT..=MOST).contains(&size) {
         note(-(size as isize));
     }
     if size <= MOST && size > FREED.load(Relaxed) {
@@ -177,7 +176,7 @@ pub fn freed(size: usize) {
 
 /// Records that such a block was resized: it takes its pages along.
 pub fn resized(old: usize, new: usize) {
-    let in_heap = |size| if (LEAST..=MOST).contains(&size) { size as isize } else { 0 };
+    let in_heap = |size| if (SMALL_LIMIT..=MOST).contains(&size) { size as isize } else { 0 };
     count(&HEAP_GREW, note(in_heap(new) - in_heap(old)), new, false);
 }
 

@@ -5,10 +5,10 @@
 use crate::allocators::allocator::{PyAllocator, process_pool};
 use crate::handlers::front::{ensure_front, installed};
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
-use crate::handlers::raw;
 use crate::numpy::{CAPSULE, NumPy, handler_in};
 use crate::python::values::{PyTypeError, ensure_memory};
 use crate::scratch::scope;
+use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::owners;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -56,7 +56,7 @@ pub fn of_allocator<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyR
         let handler = match allocator.native() {
             // As NumPy's own was before anything was installed, but for one thing: each block is freed by its owner, as an array
             // may get another's data.
-            None => Handler::new(Kind::NumPy, process_pool().clone(), raw::LEAST, next),
+            None => Handler::new(Kind::NumPy, process_pool().clone(), SMALL_LIMIT, next),
             Some(native) => Handler::new(Kind::Context, native.clone(), native.small_limit(), next),
         };
         PyResult::Ok(Box::new(new_capsule(py, handler)?.unbind()))

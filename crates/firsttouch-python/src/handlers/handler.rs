@@ -14,6 +14,7 @@ use crate::scratch::scope;
 use firsttouch::address_map;
 use firsttouch::allocator::{Allocator, Request};
 use firsttouch::glibc;
+use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::owners::{self, Owner};
 use firsttouch_trace::trace::{self, Request as Traced};
 use firsttouch_trace::{live, profile};
@@ -488,7 +489,7 @@ fn address(block: *mut c_void) -> Option<usize> {
 /// Traces a block that was given.
 #[inline]
 pub fn traced(block: *mut c_void, size: usize, zeroed: bool, is_array: bool) -> *mut c_void {
-    if size >= trace::LEAST && trace::is_on() && !block.is_null() && (is_array || !raw::passes()) {
+    if size >= SMALL_LIMIT && trace::is_on() && !block.is_null() && (is_array || !raw::passes()) {
         trace::on_alloc(block as usize, Traced { size, zeroed, is_array, site: line() });
     }
     block
@@ -502,12 +503,12 @@ pub fn traced_resize(
     is_array: bool,
     resize: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
-    if size.max(used) < trace::LEAST || (!is_array && raw::passes()) {
+    if size.max(used) < SMALL_LIMIT || (!is_array && raw::passes()) {
         return resize();
     }
     let before = trace::on_resize_begin(pointer as usize);
     let moved = resize();
-    let site = if before.is_none() && size >= trace::LEAST { line() } else { 0 };
+    let site = if before.is_none() && size >= SMALL_LIMIT { line() } else { 0 };
     let request = Traced { size, zeroed: false, is_array, site };
     trace::on_resize_end(before, pointer as usize, address(moved), request);
     moved

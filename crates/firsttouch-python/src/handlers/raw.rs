@@ -21,8 +21,8 @@ use crate::allocators::allocator::process_pool;
 use crate::handlers::handler::{self, Handler, Kind};
 use crate::numpy::Functions;
 use crate::python::symbol;
-use firsttouch::adaptors::SMALL_LIMIT;
 use firsttouch::address_map;
+use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::os;
 use firsttouch::owners::{self, Owner};
 use firsttouch_trace::trace;
@@ -53,11 +53,9 @@ type Exchange = unsafe extern "C" fn(c_int, *mut RawDomain);
 /// `PYMEM_DOMAIN_RAW`.
 const RAW: c_int = 0;
 
-/// Requests below this many bytes stay with CPython's own functions, whatever is installed.
-pub const LEAST: usize = SMALL_LIMIT;
 /// A block of CPython's own that is smaller than this moves to the pool when it grows. A larger one was made before, and stays
 /// where it is: `malloc` may have its pages moved where we would copy them.
-const MOVED: usize = 8 * LEAST;
+const MOVED: usize = 8 * SMALL_LIMIT;
 
 /// The handler that the functions below use, once they stand there.
 static FRONT: AtomicPtr<Handler> = AtomicPtr::new(null_mut());
@@ -225,11 +223,11 @@ unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     unsafe {
         let (ctx, next) = (ctx(), handler::handler(ctx()).next());
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return handler::malloc(ctx, size) };
-        if address_map::is_foreign(pointer as usize) && size < LEAST {
+        if address_map::is_foreign(pointer as usize) && size < SMALL_LIMIT {
             return (next.realloc)(next.ctx, pointer, size);
         }
         let Some(used) = usable(address) else { return grow(address, size) };
-        if size >= LEAST || used == 0 {
+        if size >= SMALL_LIMIT || used == 0 {
             return handler::realloc(ctx, pointer, size);
         }
         let small = (next.malloc)(next.ctx, size);

@@ -12,6 +12,6 @@ pub use accounts::Accounts;
 pub use filled::Filled;
 pub use limited::{AUTO, Budget, CallSites, Limited, is_sampled, set_call_sites};
 pub(crate) use pool::written_bytes;
-pub use pool::{Machine, Options, Origin, Pool, SMALL_LIMIT};
+pub use pool::{Machine, Options, Origin, Pool};
 
 declared! { filled limited pool }

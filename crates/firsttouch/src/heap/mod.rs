@@ -3,6 +3,10 @@
 //!
 //! Units are mapped on demand, a whole extent at a time if the units around are free too. The top of a segment, where its
 //! units with records end, is raised when nothing free fits.
+//!
+//! The words: a span is *used* (a block has it, or a shard) or *free*. A unit is *clean* if it reads zero, as it was not
+//! handed out since it was mapped or purged, and else *dirty*. Free dirty memory is *idle*: it has pages, which a request can
+//! recycle and a purge gives back. Memory that was not mapped, or is clean, is *fresh*.
 
 #![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
 

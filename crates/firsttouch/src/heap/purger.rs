@@ -209,8 +209,9 @@ impl Clock {
     }
 }
 
-/// What keeps idle memory. All functions are called under the purger's lock, so they must call nothing that could wait
-/// for it.
+/// What is registered with the purger: what keeps idle memory, which is looked at with every tick; and what has locks, which a
+/// fork holds. The default is to keep nothing. All functions are called under the purger's lock, so they must call nothing
+/// that could wait for it.
 pub trait Purgeable: Sync {
     /// A tick has passed.
     fn tick(&self) {}
@@ -226,7 +227,7 @@ pub trait Purgeable: Sync {
     fn after_fork(&self) {}
 }
 
-/// What is locked keeps nothing.
+/// A lock alone keeps no memory: it is held at a fork.
 impl<T: Send> Purgeable for Lock<T> {
     fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
         each(self.raw());

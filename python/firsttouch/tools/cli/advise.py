@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from _firsttouch_start import speak
+from firsttouch._firsttouch import SMALL_LIMIT
 from firsttouch._internal import units
 from firsttouch.tools.cli import files, output, program
 from firsttouch.tools.cli.output import BadUsageError, Output, Parser
@@ -146,7 +147,7 @@ def conclusion(trace: Trace, program: str) -> str:
 
 def _judgement(trace: Trace, program: str) -> str:
     if not trace["lines"]:
-        return "nothing to gain: the program made no array and no buffer of 16 KiB or more"
+        return f"nothing to gain: the program made no array and no buffer of {SMALL_LIMIT >> 10} KiB or more"
     (low, high), processor = trace["gain_seconds"], trace["processor"]
     if high < 0:
         more, share = units.seconds(-low), units.share(-low, processor)

@@ -59,7 +59,7 @@ impl Pool {
         if !is_worth_it() {
             return;
         }
-        // With many shards, what they have not reported may be all of it.
+        // With many shards, what these have not reported may be all of the excess: the figures above are asked again.
         self.shards().for_each(|shard| self.meter.report(&mut shard.lock().counts));
         if !is_worth_it() {
             return;
@@ -94,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// Ends an epoch: purges what is too old or too much.
+    /// Does the work of a tick: purges what is too old or too much.
     pub(super) fn age(&self) {
         self.look_at_bound();
         self.clock.tick();

@@ -5,10 +5,11 @@
 //! where that runs foreign code, the next request does. Trimming and running out of memory return all.
 
 use super::meter::{Meter, PoolCounts};
-use super::{Options, Pool, SMALL_LIMIT};
+use super::{Options, Pool};
 use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
+use crate::layout::SMALL_LIMIT;
 use crate::ledger::Ledger;
 use crate::policy::{UPSTREAM_TRIES, UPSTREAM_WASTE, allowed, idle_limit};
 use crate::stats::Stats;
