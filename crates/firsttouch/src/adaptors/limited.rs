@@ -136,7 +136,7 @@ impl Budget {
                 *found = found.filter(|old| old.bound.is_shared());
                 continue;
             };
-            let used = now.used.saturating_sub(ours);
+            let used = now.used.saturating_sub(if now.is_shared() { ours } else { ours.saturating_sub(others) });
             let at_start = found.map_or(used, |old| old.at_start);
             // Address space that others take is not told from what the budget's upstream keeps mapped.
             let used = if now.is_shared() { used.max(at_start) } else { at_start };
@@ -156,8 +156,7 @@ impl Budget {
 
     /// The bytes that may be in use at a time.
     pub fn bytes(&self) -> usize {
-        let least = usize::from(self.is_found);
-        self.tightest().map_or(usize::MAX, |found| self.left(&found)).min(self.given).max(least)
+        self.tightest().map_or(usize::MAX, |found| self.left(&found)).min(self.given).max(self.is_found.into())
     }
 }
 
@@ -192,8 +191,9 @@ impl fmt::Display for Budget {
 pub struct Limited {
     upstream: Arc<dyn Allocator>,
     is_auto: bool,
-    /// The budget, and when its limits were read last. Nobody waits for it, as a fork may happen while a thread holds it.
-    budget: Lock<(Budget, Instant)>,
+    /// The budget, and when and after how many forks its limits were read last. Nobody waits for it, as a fork may happen while a
+    /// thread holds it.
+    budget: Lock<(Budget, Instant, u32)>,
     allowed: AtomicUsize,
     /// The bytes in use, where they are not the sum of the accounts.
     used: AtomicUsize,
@@ -221,7 +221,7 @@ impl Limited {
             upstream,
             is_auto: budget.is_found,
             allowed: AtomicUsize::new(budget.bytes()),
-            budget: Lock::new((budget, Instant::now())),
+            budget: Lock::new((budget, Instant::now(), fork::forks())),
             used: AtomicUsize::new(0),
             overdrawn: AtomicUsize::new(0),
             accounts: OnceBox::new(),
@@ -256,8 +256,13 @@ impl Limited {
     #[cold]
     fn read_limits(&self, is_needed: bool) {
         let Some(mut held) = self.budget.try_lock() else { return };
-        let (budget, read) = &mut *held;
-        if is_needed || read.elapsed() >= READ_AGAIN {
+        let (budget, read, forks) = &mut *held;
+        let is_child = self.accounts.get().is_some() && std::mem::replace(forks, fork::forks()) != fork::forks();
+        if is_child {
+            // What a fork copies is the parent's, but takes address space here.
+            budget.found = budget.found.map(|found| found.filter(|found| found.bound.is_shared()));
+        }
+        if is_needed || is_child || read.elapsed() >= READ_AGAIN {
             *read = Instant::now();
             budget.read_again(os::memory_bounds(), self.ours(), self.of_others());
             self.allowed.store(budget.bytes(), Relaxed);

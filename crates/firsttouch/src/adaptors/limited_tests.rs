@@ -47,6 +47,9 @@ fn limits_may_change_and_what_was_in_use_at_the_start_counts_on() {
     let mut shared = own;
     shared.read_again(bounds(None, space), 7 * GIB, 3 * GIB);
     assert_eq!((own.bytes() / GIB, shared.bytes() / GIB), (8, 11)); // other processes' bytes are not in this one's space
+    let mut joined = Budget { is_found: true, ..Budget::from(usize::MAX) };
+    joined.read_again(bounds(None, space), 7 * GIB, 7 * GIB);
+    assert_eq!(joined.bytes() / GIB, 8); // 1 GiB of its own, as a process that joins has 8 GiB in use already
     assert_eq!(again(own, None, None, 0).bytes() / GIB, 13); // a limit of the process was lifted
     assert_eq!(again(Budget { given: 3 * GIB, ..budget }, None, None, 0).bytes() / GIB, 3);
     assert_eq!(again(Budget::from(5), None, None, 0).bytes(), 5);

@@ -167,11 +167,8 @@ unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
             self.library.trim();
             take()
         };
-        let (raw, zeroed) = take().or_else(again).ok_or_else(|| {
-            let error = AllocError::new(request.size(), Limit::Upstream);
-            failure::remember(error);
-            error
-        })?;
+        let taken = take().or_else(again).ok_or(AllocError::new(request.size(), Limit::Upstream));
+        let (raw, zeroed) = taken.inspect_err(|&error| failure::remember(error))?;
         // SAFETY: it was just allocated.
         let (block, note) = unsafe { self.block(raw, given, request) };
         self.ledger.enter(block.address, note.asked, note).inspect_err(|&error| {

@@ -5,8 +5,10 @@ use super::common::alone::alone;
 use super::common::forked::fork;
 use super::common::held::Held;
 #[cfg(target_os = "linux")]
+use super::common::{limits, process::address_space};
+#[cfg(target_os = "linux")]
 use firsttouch::adaptors::Accounts;
-use firsttouch::adaptors::{Filled, Limited, Options, Pool};
+use firsttouch::adaptors::{Budget, Filled, Limited, Options, Pool};
 use firsttouch::allocator::Limit;
 #[cfg(target_os = "linux")]
 use firsttouch::os;
@@ -187,7 +189,7 @@ fn what_an_upstream_adds_is_not_handed_on() {
 
 /// A budget that the processes share which open the file.
 #[cfg(target_os = "linux")]
-fn of_a_run(file: &std::fs::File, budget: usize) -> Arc<Limited> {
+fn of_a_run(file: &std::fs::File, budget: impl Into<Budget>) -> Arc<Limited> {
     let limited = Limited::new(Pool::new(Options::default()), budget);
     limited.join(Accounts::open(std::process::id(), os::file_number(file)).unwrap());
     limited
@@ -218,6 +220,27 @@ fn processes_share_it() {
         refused(&*limited, 1);
         drop((all, inherited));
         assert_eq!(limited.used(), 0);
+    });
+}
+
+/// What a fork copies is no part of the child's account, but of its address space.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_child_leaves_a_reserve_of_address_space() {
+    alone("limited::a_child_leaves_a_reserve_of_address_space", || {
+        let file = Accounts::create().unwrap();
+        limits::set(libc::RLIMIT_AS, address_space() + (800 << 20));
+        let limited = of_a_run(&file, Budget::found(usize::MAX));
+        let inherited = Held::filled(&*limited, 400 << 20, 1);
+        let ended = fork(|| {
+            while let Ok(block) = Held::new(&*limited, Request::bytes(4 << 20)) {
+                block.leak();
+            }
+            let reason = failure::last_reason().unwrap();
+            assert!(reason.contains("limited() allows"), "{reason}");
+        });
+        ended.join();
+        drop(inherited);
     });
 }
 
