@@ -14,8 +14,8 @@ use crate::os::{self, MemoryBound};
 use crate::size::Bytes;
 use crate::spec::{DefaultValue, MakeResult, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use crate::stats::Stats;
-use crate::sync::OnceBox;
 use crate::sync::lock::Lock;
+use crate::sync::{OnceBox, thread};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt::{self, Write};
@@ -454,9 +454,9 @@ const LINES_FROM: usize = 128 << 10;
 const SAMPLED: usize = 16;
 const NOT_SAMPLED: u64 = u64::MAX;
 
-/// Whether the line of a small block is recorded: at random, as programs make blocks in turns.
+/// Whether the line of a small block is recorded: at random, as programs make blocks in turns, and threads the same ones.
 pub fn is_sampled() -> bool {
-    thread_local!(static LAST: Cell<u32> = const { Cell::new(0) });
+    thread_local!(static LAST: Cell<u32> = Cell::new(thread() as u32));
     let next = LAST.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
     LAST.set(next);
     ((next >> 16) as usize).is_multiple_of(SAMPLED)

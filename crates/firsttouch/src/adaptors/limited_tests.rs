@@ -1,7 +1,8 @@
 //! What a budget that is found becomes as limits and the use of others change.
 
-use super::{Budget, Found, LEAST_RESERVE, MOST_RESERVE};
+use super::{Budget, Found, LEAST_RESERVE, MOST_RESERVE, is_sampled};
 use crate::os::{Bound, MemoryBound};
+use std::thread;
 
 fn of(limit: usize, used: usize) -> usize {
     Found { bound: MemoryBound { whose: Bound::Group, limit, used }, at_start: used }.reserve()
@@ -53,4 +54,11 @@ fn limits_may_change_and_what_was_in_use_at_the_start_counts_on() {
     assert_eq!(again(own, None, None, 0).bytes() / GIB, 13); // a limit of the process was lifted
     assert_eq!(again(Budget { given: 3 * GIB, ..budget }, None, None, 0).bytes() / GIB, 3);
     assert_eq!(again(Budget::from(5), None, None, 0).bytes(), 5);
+}
+
+#[test]
+fn of_threads_that_make_few_blocks_a_sixteenth_is_sampled_too() {
+    let sampled = || (0..3).filter(|_| is_sampled()).count();
+    let all: usize = (0..800).map(|_| thread::spawn(sampled).join().unwrap()).sum();
+    assert!((100..200).contains(&all), "{all} of 2,400");
 }
