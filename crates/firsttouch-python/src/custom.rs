@@ -192,7 +192,7 @@ impl RunningCall {
     fn enter(name: &str) -> PyResult<Self> {
         if RUNNING.get() == MAX_RUNNING {
             return Err(PyRecursionError::new_err(format!(
-                "{name}.allocate() makes arrays on the allocator that it serves, which calls it again, without end"
+                "{name}.allocate() is called within {MAX_RUNNING} others, as where it makes arrays on the allocator that it serves"
             )));
         }
         RUNNING.set(RUNNING.get() + 1);
