@@ -10,7 +10,6 @@ import atexit
 import math
 import operator
 import os
-import pickle
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
@@ -266,8 +265,12 @@ def register_with_dask() -> None:
     """Register handles with `distributed` if it is loaded: its own serialization of arrays would copy them."""
     protocol = sys.modules.get("distributed.protocol.serialize")
     if protocol is not None:
-        protocol.dask_serialize.register(SharedArray)(lambda a: ({}, [pickle.dumps(a, pickle.HIGHEST_PROTOCOL)]))
-        protocol.dask_deserialize.register(SharedArray)(lambda _header, frames: pickle.loads(frames[0]))
+        protocol.dask_serialize.register(SharedArray, _leave_to_pickle)
+
+
+def _leave_to_pickle(_: SharedArray) -> None:
+    """Let `distributed` pickle a handle: a process can open it where nothing is registered yet."""
+    raise NotImplementedError
 
 
 # The grace period at the end of a process: it waits a moment for its handles in flight, whose openers need it alive.

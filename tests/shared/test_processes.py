@@ -109,12 +109,13 @@ def test_a_cluster_of_dask_shares() -> None:
                 LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
                 Client(cluster) as client,
             ):
+                # here no array was shared since distributed was imported
+                assert client.submit(work.made, 1000).result().sum() == 499_500
                 a = ft.shared(10**5)
                 client.submit(work.write, a, 5.0, pure=False).result()
                 assert a[0] == 5  # by way of the scheduler, which opens what it passes on
                 client.submit(work.write, client.scatter(a), 6.0, pure=False).result()
                 assert a[0] == 6
-                assert client.submit(work.made, 1000).result().sum() == 499_500
     """)
 
 
