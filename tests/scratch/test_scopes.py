@@ -242,6 +242,12 @@ def test_contexts_end_their_own_scopes_whose_frames_have_ended() -> None:
     for ended, context in enumerate(contexts, 1):
         context.run(called, shared.__exit__)
         assert [scope.is_open for scope in scopes] == [False] * ended + [True] * (3 - ended)
+    with ThreadPoolExecutor(1) as other:
+        scopes = [contexts[0].run(called, shared.__enter__), other.submit(shared.__enter__).result()]
+        shared.__exit__()  # in another context: it is this thread's
+        assert [scope.is_open for scope in scopes] == [False, True]
+        other.submit(shared.__exit__).result()
+        assert not scopes[1].is_open
 
 
 def started(*buffer: Any) -> Any:

@@ -325,14 +325,17 @@ impl Scopes {
     }
 
     /// Ends the scope that this frame entered, as threads, tasks and generators may share this. An `ExitStack` has another frame at
-    /// its end. There, and among several of a frame, it is the scope that serves here, or else the last.
+    /// its end. There, and among several of a frame, it is the scope that serves here, or else the last of this thread, or of all.
     #[pyo3(signature = (*_error))]
     fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
         let (frame, current) = (frame(py), NumPy::get(py)?.current(py)?);
         let last = {
             let mut entered = self.entered.lock();
-            let serves_here = |of: &Entered| of.block.as_ref().is_some_and(|(capsule, _)| capsule.is(&current));
-            let last = (0..entered.len()).max_by_key(|&at| (entered[at].0 == frame, serves_here(&entered[at].1)));
+            let fits = |(of_frame, of, _): &(Frame, Entered, _)| {
+                let serves_here = of.block.as_ref().is_some_and(|(capsule, _)| capsule.is(&current));
+                (*of_frame == frame, serves_here, of.scope.serves())
+            };
+            let last = (0..entered.len()).max_by_key(|&at| fits(&entered[at]));
             last.map(|at| entered.remove(at))
         };
         let Some((_, mut last, buffer)) = last else { return Ok(()) };
