@@ -144,8 +144,9 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// What a pool saves that saves so many page faults, and seconds for its memory, in a program that uses `plainly(saved)` seconds
-    /// of processor time plainly. A pool takes a little itself, and runs differ.
+    /// The gain of a program in which a pool saves so many page faults, and between two bounds of seconds. `plainly(seconds)` is
+    /// the processor time that the program takes without a pool if that saves so many. What a pool takes itself is subtracted,
+    /// and each bound is widened by what equal runs differ by.
     pub fn of(faults: u64, saved: Range, plainly: impl Fn(f64) -> f64) -> Self {
         let all = plainly(saved.middle());
         if plainly(saved.low) <= 0.0 {

@@ -55,7 +55,8 @@ pub fn raised_for(make_and_free: impl Fn(usize) -> usize) -> usize {
 pub struct Plainly {
     /// For blocks that it maps by themselves whatever was freed before, on memory that earlier blocks had written to.
     pub mapped_again: FreshBytes,
-    /// For the rest of such blocks, which the pool took fresh, too, or nobody uses: there are programs that do not.
+    /// For the rest of such blocks: pages to which no earlier block had written. A pool took them fresh as well, or the program
+    /// does not write to them.
     pub mapped_first: FreshBytes,
     /// By how much its heap grows at most: if all that is free lies at the top, and is returned as soon as it may be; and blocks
     /// larger than all that were freed before, which it maps by themselves unless there is room for them.

@@ -1,5 +1,7 @@
 //! Every number that decides what a pool and its heaps do, beside the argument for it. How a pool learns what a program does with
 //! its memory, and chooses pages by that, is in `adaptors/pool/evidence.rs`.
+//!
+//! A `PART` or `WASTE` is a divisor: 8 stands for an eighth.
 
 use crate::os;
 use std::time::Duration;

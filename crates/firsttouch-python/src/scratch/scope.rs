@@ -2,7 +2,7 @@
 //!
 //! A thread lists the scopes that it has open, each with a number; a handler knows the number of those that serve its requests.
 //! A function's call enters none but the list, so that it costs little: nothing else runs in its thread before it is over. In a
-//! `with` block, others may: child tasks, callbacks, whoever a generator returns to. So the context of a block has a handler of
+//! `with` block, others may: child tasks, callbacks, the caller of a generator. So the context of a `with` block has a handler of
 //! its own, and a number. Contexts leak, and keep the handler: it passes on what no open scope of the thread serves. Ending a
 //! scope has nothing to undo, as its buffer counts its blocks.
 
@@ -31,16 +31,16 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// The number of scopes of functions that are called where no block is around them: they serve the front's requests.
+/// The number of scopes of functions that are called outside of all `with` blocks: they serve the front's requests.
 pub const OF_FRONT: u64 = 0;
 /// No scope's number.
 pub const NONE: u64 = u64::MAX;
 
-/// A scope, for as long as its thread lists it, its block runs, or objects know it.
+/// A scope, for as long as its thread lists it, its `with` block runs, or objects refer to it.
 pub struct Scope {
-    /// It serves the handlers with this number. Of a block's it is its own.
+    /// It serves the handlers with this number. The scope of a `with` block has one of its own.
     number: u64,
-    /// Of a block's: the number of the scopes around it. Where they end first, it is that of the scopes around them.
+    /// For a `with` block: the number of the scopes around it or, once these have ended, of those around them.
     around: AtomicU64,
     /// Requests of so many bytes and more get the same memory from whoever serves here without the scope.
     limit: usize,
@@ -185,7 +185,7 @@ impl PyScope {
         self.buffer.clone_ref(py)
     }
 
-    /// Whether the block is still running.
+    /// Whether the `with` block is still running.
     #[getter]
     fn is_open(&self) -> bool {
         self.scope.is_open()
@@ -200,7 +200,7 @@ impl PyScope {
 /// A scope that was entered, which ends with this at the latest.
 struct Entered {
     scope: Arc<Scope>,
-    /// Of a block: the capsule of its handler, and that of who served the context before.
+    /// For a `with` block: the capsule of its handler, and that of who served the context before.
     block: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 

@@ -73,12 +73,12 @@ pub fn make(arguments: &Arguments) -> MakeResult {
     let upstream = arguments.upstream()?; // before the budget is read, as it may take memory
     let budget = match arguments.number("budget") {
         Some(bytes) => Budget::from(bytes.min(at_most)),
-        None => Budget::found(at_most),
+        None => Budget::auto(at_most),
     };
     Ok(Limited::new(upstream, budget))
 }
 
-/// The word that stands for [`Budget::found`] in expressions.
+/// The word that stands for [`Budget::auto`] in expressions.
 pub const AUTO: &str = "auto";
 
 /// The part of a bound that is kept in reserve, for what is no array: code and libraries loaded later, objects of the
@@ -96,15 +96,15 @@ const SPARE_PART: usize = 32;
 pub struct Budget {
     /// The number that was given, or the most that may be found.
     given: usize,
-    is_found: bool,
-    found: [Option<Found>; 4],
+    is_auto: bool,
+    bounds: [Option<ReadBound>; 4],
     /// What other processes hold of the budget, which no bound of this process alone counts.
     others: usize,
 }
 
-/// A bound.
+/// A bound as it was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Found {
+struct ReadBound {
     /// What is in use of it otherwise than by the budget.
     bound: MemoryBound,
     /// The same at the start. Less is never assumed, as the budget's own blocks may not be resident yet.
@@ -113,15 +113,15 @@ struct Found {
 
 impl From<usize> for Budget {
     fn from(bytes: usize) -> Self {
-        Self { given: bytes, is_found: false, found: [None; 4], others: 0 }
+        Self { given: bytes, is_auto: false, bounds: [None; 4], others: 0 }
     }
 }
 
 impl Budget {
     /// What the machine, the memory cgroup with all its ancestors, `RLIMIT_AS` and `RLIMIT_DATA` leave now, less a
     /// reserve, and at most `at_most`.
-    pub fn found(at_most: usize) -> Self {
-        let mut budget = Self { is_found: true, ..Self::from(at_most) };
+    pub fn auto(at_most: usize) -> Self {
+        let mut budget = Self { is_auto: true, ..Self::from(at_most) };
         budget.read_again(os::memory_bounds(), 0, 0);
         budget
     }
@@ -130,37 +130,37 @@ impl Budget {
     /// `others`.
     fn read_again(&mut self, now: [Option<MemoryBound>; 4], ours: usize, others: usize) {
         self.others = others;
-        for (found, now) in self.found.iter_mut().zip(now).filter(|_| self.is_found) {
+        for (bound, now) in self.bounds.iter_mut().zip(now).filter(|_| self.is_auto) {
             let Some(now) = now else {
                 // Files that tell of it may no longer be read, where the program has changed its root.
-                *found = found.filter(|old| old.bound.is_shared());
+                *bound = bound.filter(|old| old.bound.is_shared());
                 continue;
             };
             let used = now.used.saturating_sub(if now.is_shared() { ours } else { ours.saturating_sub(others) });
-            let at_start = found.map_or(used, |old| old.at_start);
+            let at_start = bound.map_or(used, |old| old.at_start);
             // Address space that others take is not told from what the budget's upstream keeps mapped.
             let used = if now.is_shared() { used.max(at_start) } else { at_start };
-            *found = Some(Found { bound: MemoryBound { used, ..now }, at_start });
+            *bound = Some(ReadBound { bound: MemoryBound { used, ..now }, at_start });
         }
     }
 
     /// What a bound leaves for all processes that share the budget.
-    fn left(&self, found: &Found) -> usize {
-        let others = if found.bound.is_shared() { 0 } else { self.others };
-        found.left().saturating_add(others)
+    fn left(&self, read: &ReadBound) -> usize {
+        let others = if read.bound.is_shared() { 0 } else { self.others };
+        read.left().saturating_add(others)
     }
 
-    fn tightest(&self) -> Option<Found> {
-        self.found.into_iter().flatten().min_by_key(|found| self.left(found))
+    fn tightest(&self) -> Option<ReadBound> {
+        self.bounds.into_iter().flatten().min_by_key(|read| self.left(read))
     }
 
     /// The bytes that may be in use at a time.
     pub fn bytes(&self) -> usize {
-        self.tightest().map_or(usize::MAX, |found| self.left(&found)).min(self.given).max(self.is_found.into())
+        self.tightest().map_or(usize::MAX, |read| self.left(&read)).min(self.given).max(self.is_auto.into())
     }
 }
 
-impl Found {
+impl ReadBound {
     /// At most half of what was left, so that the smallest container has a budget.
     fn reserve(&self) -> usize {
         let part = (self.bound.limit / RESERVED_PART).clamp(LEAST_RESERVE, MOST_RESERVE);
@@ -178,8 +178,8 @@ const READ_AGAIN: Duration = Duration::from_millis(50);
 /// Where a budget was found, as the end of a sentence; nothing where it was given.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(found) = self.tightest().filter(|found| self.left(found) <= self.given) else { return Ok(()) };
-        write!(f, "; {} otherwise, and {} are kept in reserve", found.bound, Bytes(found.reserve()))
+        let Some(read) = self.tightest().filter(|read| self.left(read) <= self.given) else { return Ok(()) };
+        write!(f, "; {} otherwise, and {} are kept in reserve", read.bound, Bytes(read.reserve()))
     }
 }
 
@@ -219,7 +219,7 @@ impl Limited {
         let budget = budget.into();
         Arc::new(Self {
             upstream,
-            is_auto: budget.is_found,
+            is_auto: budget.is_auto,
             allowed: AtomicUsize::new(budget.bytes()),
             budget: Lock::new((budget, Instant::now(), fork::forks())),
             used: AtomicUsize::new(0),
@@ -234,7 +234,7 @@ impl Limited {
     pub fn join(&self, accounts: &'static Accounts) {
         let _ = self.accounts.set(Box::new(accounts));
         if let Some(mut budget) = self.budget.try_lock() {
-            budget.0.found = [None; 4];
+            budget.0.bounds = [None; 4];
         }
         self.read_limits(true);
     }
@@ -260,7 +260,7 @@ impl Limited {
         let is_child = self.accounts.get().is_some() && std::mem::replace(forks, fork::forks()) != fork::forks();
         if is_child {
             // What a fork copies is the parent's, but takes address space here.
-            budget.found = budget.found.map(|found| found.filter(|found| found.bound.is_shared()));
+            budget.bounds = budget.bounds.map(|read| read.filter(|read| read.bound.is_shared()));
         }
         if is_needed || is_child || read.elapsed() >= READ_AGAIN {
             *read = Instant::now();
@@ -346,17 +346,17 @@ impl Limited {
             accounts.write(allowed, served >= LINES_FROM, || {
                 accounts.close_gone();
                 let listed = listed(&self.ledger);
-                format!("{}, of {} that limited() allows{}{listed}", Bytes(used), Bytes(allowed), self.found())
+                format!("{}, of {} that limited() allows{}{listed}", Bytes(used), Bytes(allowed), self.source())
             });
         }
     }
 
     /// Where the budget was found, and who else uses it, as the end of a sentence.
-    fn found(&self) -> String {
-        let found = self.budget.try_lock().map(|budget| budget.0.to_string()).unwrap_or_default();
+    fn source(&self) -> String {
+        let source = self.budget.try_lock().map(|budget| budget.0.to_string()).unwrap_or_default();
         match self.of_others() {
-            0 => found,
-            others => format!("{found}; other processes of the run hold {}", Bytes(others)),
+            0 => source,
+            others => format!("{source}; other processes of the run hold {}", Bytes(others)),
         }
     }
 
@@ -365,7 +365,7 @@ impl Limited {
     fn explain(&self, error: AllocError) {
         self.refused.fetch_add(1, Relaxed);
         let listed = listed(&self.ledger);
-        failure::explain(error, format!("{error}{}{listed}", self.found()));
+        failure::explain(error, format!("{error}{}{listed}", self.source()));
     }
 
     fn note(&self, asked: usize) -> Charge {

@@ -1,11 +1,11 @@
 //! What a budget that is found becomes as limits and the use of others change.
 
-use super::{Budget, Found, LEAST_RESERVE, MOST_RESERVE, is_sampled};
+use super::{Budget, LEAST_RESERVE, MOST_RESERVE, ReadBound, is_sampled};
 use crate::os::{Bound, MemoryBound};
 use std::thread;
 
 fn of(limit: usize, used: usize) -> usize {
-    Found { bound: MemoryBound { whose: Bound::Group, limit, used }, at_start: used }.reserve()
+    ReadBound { bound: MemoryBound { whose: Bound::Group, limit, used }, at_start: used }.reserve()
 }
 
 #[test]
@@ -19,8 +19,8 @@ fn the_reserve_is_a_part_of_the_bound() {
 
 #[test]
 fn a_budget_is_never_more_than_asked() {
-    assert_eq!(Budget::found(1 << 20).bytes(), 1 << 20);
-    assert!(Budget::found(usize::MAX).bytes() > 1 << 20);
+    assert_eq!(Budget::auto(1 << 20).bytes(), 1 << 20);
+    assert!(Budget::auto(usize::MAX).bytes() > 1 << 20);
     assert_eq!(Budget::from(5).to_string(), "");
 }
 
@@ -33,7 +33,7 @@ fn limits_may_change_and_what_was_in_use_at_the_start_counts_on() {
         budget.read_again(bounds(group, own), ours * GIB, 0);
         budget
     };
-    let budget = again(Budget { is_found: true, ..Budget::from(usize::MAX) }, bound(Bound::Group, 16, 2), None, 0);
+    let budget = again(Budget { is_auto: true, ..Budget::from(usize::MAX) }, bound(Bound::Group, 16, 2), None, 0);
     let after = |group, own| again(budget, group, own, 7).bytes() / GIB;
     assert_eq!(budget.bytes() / GIB, 13);
     assert_eq!(after(bound(Bound::Group, 16, 9), None), 13); // what the budget itself serves is no matter
@@ -48,7 +48,7 @@ fn limits_may_change_and_what_was_in_use_at_the_start_counts_on() {
     let mut shared = own;
     shared.read_again(bounds(None, space), 7 * GIB, 3 * GIB);
     assert_eq!((own.bytes() / GIB, shared.bytes() / GIB), (8, 11)); // other processes' bytes are not in this one's space
-    let mut joined = Budget { is_found: true, ..Budget::from(usize::MAX) };
+    let mut joined = Budget { is_auto: true, ..Budget::from(usize::MAX) };
     joined.read_again(bounds(None, space), 7 * GIB, 7 * GIB);
     assert_eq!(joined.bytes() / GIB, 8); // 1 GiB of its own, as a process that joins has 8 GiB in use already
     assert_eq!(again(own, None, None, 0).bytes() / GIB, 13); // a limit of the process was lifted

@@ -2,7 +2,7 @@
 //!
 //! A platform is a module that has these functions, under these names and with these types, and two types: `Thread` and
 //! `PageTable`. One that lacks some begins with `pub use super::unsupported::*`, which is made from this list; what it
-//! defines itself goes before that. All others call the functions that are made here, which a test can make fail by the
+//! defines itself goes before that; its comments there say only what is particular to it. All others call the functions that are made here, which a test can make fail by the
 //! [`Call`] in brackets.
 //!
 //! The unsafe functions demand that the range was mapped by one of these, and that nobody uses it meanwhile; what is unmapped
