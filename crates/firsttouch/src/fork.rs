@@ -9,14 +9,14 @@
 //! So the thread that forks takes all locks before, and releases them after, on both sides (law 6).
 //!
 //! A new lock that is held while memory is requested or freed belongs here: what is made and dropped registers with the
-//! purger ([`Purgeable`]), and what exists once stands in `LOCKS`.
+//! purger ([`Purgeable`]), and what exists once stands in `LOCKS`; both have [`AtFork`].
 
 #![allow(unsafe_code)] // Safety: `after` and `after_in_child` run only after `before`, in the thread that forked.
 
 use crate::heap::purger::{PURGER, Purgeable, end_and_hold};
 use crate::os;
 use crate::sync::OnceBox;
-use crate::sync::lock::{Lock, RawLock};
+use crate::sync::lock::{AtFork, Lock, RawLock};
 use crate::{failure, heap, owners, sources};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -26,7 +26,7 @@ static FORKING: Lock<()> = Lock::new(());
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static IS_INTERRUPTED: OnceBox<fn() -> bool> = OnceBox::new();
 /// The locks that exist once, in the order in which they are taken, after those of what is registered.
-static LOCKS: &[&dyn Purgeable] = &[
+static LOCKS: &[&dyn AtFork] = &[
     &owners::KEEPERS,
     #[cfg(feature = "mimalloc")]
     &sources::MIMALLOC,
@@ -73,10 +73,10 @@ extern "C" fn after() {
     }
     // SAFETY: `before` took these locks, in this thread or in the one that it is a copy of.
     unsafe {
-        let release = |what: &dyn Purgeable| what.locks(&mut |lock| lock.release());
+        let release = |what: &dyn AtFork| what.locks(&mut |lock| lock.release());
         LOCKS.iter().for_each(|&what| release(what));
-        PURGER.held().registered().for_each(release);
-        PURGER.held().registered().for_each(Purgeable::after_fork);
+        PURGER.held().registered().for_each(|what| release(what));
+        PURGER.held().registered().for_each(AtFork::after_fork);
         PURGER.raw().release();
         FORKING.raw().release();
     }

@@ -9,7 +9,7 @@
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
 use crate::heap::purger::{self, Purgeable};
-use crate::sync::lock::{Lock, Padded, RawLock};
+use crate::sync::lock::{AtFork, Lock, Padded, RawLock};
 use crate::{failure, heap};
 use rustc_hash::FxHasher;
 use std::collections::HashMap;
@@ -131,11 +131,13 @@ impl<T: Copy + Send + 'static> Ledger<T> {
     }
 }
 
-impl<T: Copy + Send + 'static> Purgeable for Ledger<T> {
+impl<T: Copy + Send + 'static> AtFork for Ledger<T> {
     fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
         self.shards.locks(each);
     }
 }
+
+impl<T: Copy + Send + 'static> Purgeable for Ledger<T> {}
 
 impl<T: Copy + Send + 'static> Drop for Ledger<T> {
     fn drop(&mut self) {

@@ -18,7 +18,7 @@ use crate::layout::round_up;
 use crate::os::{self, Errno};
 use crate::reason::Reason;
 use crate::size::Bytes;
-use crate::sync::lock::{Lock, RawLock};
+use crate::sync::lock::{AtFork, Lock, RawLock};
 use std::cell::LazyCell;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -318,6 +318,12 @@ pub fn wait_until_opened(most: Duration) -> bool {
 
 struct InFlight;
 
+impl AtFork for InFlight {
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        each(STATE.raw());
+    }
+}
+
 impl Purgeable for InFlight {
     fn tick(&self) {
         with_state(State::close);
@@ -325,9 +331,5 @@ impl Purgeable for InFlight {
 
     fn is_idle(&self) -> bool {
         with_state(|state| !state.has_dropped())
-    }
-
-    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
-        each(STATE.raw());
     }
 }

@@ -11,7 +11,7 @@
 use crate::fork;
 use crate::heap::purger::{self, Purgeable};
 use crate::os::{self, Errno};
-use crate::sync::lock::RawLock;
+use crate::sync::lock::{AtFork, RawLock};
 use std::cell::UnsafeCell;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -203,7 +203,7 @@ fn is_gone(process: u32) -> bool {
     }
 }
 
-impl Purgeable for Accounts {
+impl AtFork for Accounts {
     fn locks(&self, _each: &mut dyn FnMut(&RawLock)) {}
 
     /// A child has an account of its own, and holds nothing yet: what it inherits is its parent's.
@@ -213,3 +213,5 @@ impl Purgeable for Accounts {
         }
     }
 }
+
+impl Purgeable for Accounts {}

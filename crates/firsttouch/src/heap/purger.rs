@@ -10,7 +10,7 @@
 
 use crate::heap::malloc_trim;
 use crate::policy::{DECAY_EPOCHS, TICK};
-use crate::sync::lock::{Lock, Padded, RawLock};
+use crate::sync::lock::{AtFork, Lock};
 use crate::{fork, os};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -209,10 +209,10 @@ impl Clock {
     }
 }
 
-/// What is registered with the purger: what keeps idle memory, which is looked at with every tick; and what has locks, which a
-/// fork holds. The default is to keep nothing. All functions are called under the purger's lock, so they must call nothing
-/// that could wait for it.
-pub trait Purgeable: Sync {
+/// What is registered with the purger: its idle memory is looked at with every tick, and its locks are held at a fork. By
+/// default it keeps no memory. All functions are called under the purger's lock, so they must call nothing that could wait
+/// for it.
+pub trait Purgeable: AtFork {
     /// A tick has passed.
     fn tick(&self) {}
     /// Whether it keeps nothing.
@@ -221,21 +221,7 @@ pub trait Purgeable: Sync {
     }
     /// Purges all idle memory, as far as that runs no foreign code.
     fn trim_idle(&self) {}
-    /// Calls `each` with all locks that a fork holds, in the order in which they are taken.
-    fn locks(&self, each: &mut dyn FnMut(&RawLock));
-    /// A fork has passed, on either side.
-    fn after_fork(&self) {}
 }
 
-/// A lock alone keeps no memory: it is held at a fork.
-impl<T: Send> Purgeable for Lock<T> {
-    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
-        each(self.raw());
-    }
-}
-
-impl<T: Send, const N: usize> Purgeable for [Padded<Lock<T>>; N] {
-    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
-        self.iter().for_each(|padded| each(padded.0.raw()));
-    }
-}
+/// A lock alone keeps no memory.
+impl<T: Send> Purgeable for Lock<T> {}

@@ -9,7 +9,7 @@ use crate::description::Value;
 use crate::fork::forks;
 use crate::heap::purger::{self, Purgeable};
 use crate::stats::Stats;
-use crate::sync::lock::{Lock, RawLock};
+use crate::sync::lock::{AtFork, Lock, RawLock};
 use crate::{failure, heap};
 use std::any::Any;
 use std::ops::Range;
@@ -19,10 +19,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Blocks begin and end at multiples of this, the least alignment of a request.
 pub(super) const GRANULE: usize = 64;
-/// Blocks of at least this fraction of a chunk are the upstream's.
+/// The upstream serves blocks of at least this part of a chunk: an eighth.
 const LARGE: usize = 8;
-/// Held are at most about so many times the bytes that live; more only where no gap of so many chunks is large enough.
+/// While the chunks have more than so many times the bytes of live blocks, gaps between these are used before another chunk is
+/// added.
 const WASTE: usize = 4;
+/// Chunks in which a gap is looked for.
 const LOOKS: usize = 16;
 /// Ticks of the background purger that a chunk may stay unused.
 const PATIENCE: u8 = 10;
@@ -523,6 +525,12 @@ unsafe impl Allocator for Buffer {
     }
 }
 
+impl AtFork for Buffer {
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        each(self.state.raw());
+    }
+}
+
 impl Purgeable for Buffer {
     fn tick(&self) {
         if !self.may_be_purged() {
@@ -542,10 +550,6 @@ impl Purgeable for Buffer {
         if self.may_be_purged() {
             self.give_back(0);
         }
-    }
-
-    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
-        each(self.state.raw());
     }
 }
 

@@ -122,6 +122,26 @@ impl<T> Lock<T> {
 #[repr(align(128))]
 pub struct Padded<T>(pub T);
 
+/// What has locks that the thread that forks holds meanwhile (see `fork.rs`).
+pub trait AtFork: Sync {
+    /// Calls `each` with all of its locks, in the order in which they are taken.
+    fn locks(&self, each: &mut dyn FnMut(&RawLock));
+    /// A fork has passed, on either side.
+    fn after_fork(&self) {}
+}
+
+impl<T: Send> AtFork for Lock<T> {
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        each(self.raw());
+    }
+}
+
+impl<T: Send, const N: usize> AtFork for [Padded<Lock<T>>; N] {
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        self.iter().for_each(|padded| each(padded.0.raw()));
+    }
+}
+
 impl<T> Deref for Guard<'_, T> {
     type Target = T;
     #[inline]

@@ -32,7 +32,7 @@ use crate::policy::{self, DECAY, DISCARD_MIN, HALF_FILLED, RENEW_MIN, SHARD_MAX,
 use crate::sources::Pages;
 use crate::spec::{DefaultValue, MakeResult, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
-use crate::sync::lock::{Lock, Padded, RawLock};
+use crate::sync::lock::{AtFork, Lock, Padded, RawLock};
 use evidence::Evidence;
 pub use evidence::Origin;
 pub(crate) use evidence::written_bytes;
@@ -228,33 +228,35 @@ impl Pool {
         let (size, align) = (span_size(kind, request), request.align());
         let heap = &self.heaps[usize::from(self.machine.here().node)];
         let take_dirty = || heap.region(kind).take(size, align, false, Some(kind.pages()));
-        let grow = |kind: PageKind, fresh| heap.take_or_grow(kind, span_size(kind, request), align, fresh);
         let idle = match take_dirty()? {
             None if self.flush() > 0 => take_dirty()?,
             idle => idle,
         };
         let idle = if idle.is_none() { self.take_from_other(heap, kind, request)? } else { idle };
         let (taken, origin) = match idle {
-            Some((idle, dirty)) if kind == PageKind::Huge && idle.kind() == PageKind::Base => {
-                // At a limit there may be no huge pages to be had: then the idle ones serve.
-                let is_filled = self.evidence.lock().is_filled(idle);
-                match is_filled.then(|| grow(PageKind::Huge, FreshPages::Huge)) {
-                    Some(Ok(taken)) => {
-                        self.meter.renewed(idle.bytes());
-                        heap.give_back(idle);
-                        (taken, Origin::Exchanged)
-                    }
-                    _ => ((idle, dirty), Origin::Recycled),
-                }
-            }
-            Some(idle) => (idle, Origin::Recycled),
+            Some(idle) => match self.exchange(heap, kind, idle.0, request) {
+                Some(fresh) => (fresh, Origin::Exchanged),
+                None => (idle, Origin::Recycled),
+            },
             None => {
                 let (kind, fresh, origin) = self.pages_for(request);
-                (grow(kind, fresh)?, origin)
+                (heap.take_or_grow(kind, span_size(kind, request), align, fresh)?, origin)
             }
         };
         self.record(taken, request, origin);
         Ok(taken)
+    }
+
+    /// Huge pages in exchange for an idle span on base pages that was filled, if the request may have some. `None`, and the span
+    /// serves, if not, or if no huge pages are to be had.
+    fn exchange(&self, heap: &Heap, kind: PageKind, idle: Span, request: Request) -> Option<(Span, usize)> {
+        if kind == PageKind::Base || idle.kind() == PageKind::Huge || !self.evidence.lock().is_filled(idle) {
+            return None;
+        }
+        let taken = heap.take_or_grow(kind, span_size(kind, request), request.align(), FreshPages::Huge).ok()?;
+        self.meter.renewed(idle.bytes());
+        heap.give_back(idle);
+        Some(taken)
     }
 
     /// On which pages fresh memory for a request comes.
@@ -503,6 +505,15 @@ unsafe impl Allocator for Pool {
     }
 }
 
+impl AtFork for Pool {
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        // No thread holds locks of two of these kinds at once, so any order will do.
+        each(self.evidence.raw());
+        self.heaps.iter().for_each(|heap| heap.locks(each));
+        self.shards().for_each(|shard| each(shard.raw()));
+    }
+}
+
 impl Purgeable for Pool {
     fn tick(&self) {
         self.age();
@@ -515,13 +526,6 @@ impl Purgeable for Pool {
 
     fn trim_idle(&self) {
         self.trim();
-    }
-
-    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
-        // No thread holds locks of two of these kinds at once, so any order will do.
-        each(self.evidence.raw());
-        self.heaps.iter().for_each(|heap| heap.locks(each));
-        self.shards().for_each(|shard| each(shard.raw()));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::layout::SMALL_LIMIT;
 use crate::ledger::Ledger;
 use crate::policy::{UPSTREAM_TRIES, UPSTREAM_WASTE, allowed, idle_limit};
 use crate::stats::Stats;
-use crate::sync::lock::{Lock, RawLock};
+use crate::sync::lock::{AtFork, Lock, RawLock};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -239,6 +239,12 @@ unsafe impl Allocator for UpstreamPool {
     }
 }
 
+impl AtFork for UpstreamPool {
+    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
+        each(self.state.raw());
+    }
+}
+
 impl Purgeable for UpstreamPool {
     fn tick(&self) {
         if self.is_purged {
@@ -255,10 +261,6 @@ impl Purgeable for UpstreamPool {
         if self.is_purged {
             self.trim();
         }
-    }
-
-    fn locks(&self, each: &mut dyn FnMut(&RawLock)) {
-        each(self.state.raw());
     }
 }
 
