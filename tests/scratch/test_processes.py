@@ -1,5 +1,7 @@
 """Forks, exits, and interpreters without memory."""
 
+import sys
+
 import pytest
 
 from tests.programs import run
@@ -59,6 +61,34 @@ def test_inside_a_scope(buffer: str) -> None:
         *QUIET,
     )
     assert printed == "False\n"
+
+
+@pytest.mark.linux("fork")
+@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="children inherit locks of objects")
+@pytest.mark.parametrize("turn", range(3))
+def test_a_child_forked_at_the_first_use(turn: int) -> None:
+    """What another thread makes for the first time at the fork, the child makes as well, and does not wait for."""
+    program = """
+        import os, signal, threading
+
+        class Slow:
+            def __getattr__(self, name):
+                held = list(map(str, range(500_000)))  # while they are freed, others come to wait for the GIL
+                raise AttributeError
+
+        worker = threading.Thread(target=probe.message, args=(TypeError, lambda: ft.FixedBuffer(Slow())))
+        worker.start()
+        children = []
+        while worker.is_alive():
+            children.append(os.fork())
+            if not children[-1]:
+                signal.alarm(60)
+                ft.FixedBuffer(100)
+                os._exit(0)
+        worker.join()
+        print(any([os.waitpid(child, 0)[1] for child in children]))
+    """
+    assert run(program, *QUIET) == "False\n"
 
 
 pytest.importorskip("_testcapi")

@@ -20,7 +20,7 @@ use std::mem::transmute;
 /// Has PyO3 make what its own functions make at their first use: names of attributes of types, types that it knows by name, and
 /// what it says of arguments that are refused. Its `PyOnceLock` lets the interpreter go while a value is being made: a child that
 /// another thread forks at that moment would wait for ever for the thread that makes it. What this module makes once is in a
-/// [`OnceBox`].
+/// [`OnceBox`], and names in `intern!`, which has a `PyOnceLock`, are made when the module is registered.
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     let kind = py.get_type::<PyInt>();
     kind.name()?;

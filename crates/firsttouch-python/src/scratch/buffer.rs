@@ -203,13 +203,13 @@ struct Storage {
     keep: Box<dyn Any + Send>,
 }
 
+/// Whether it is memory: arrays have `__index__`, too, but numbers no length. The names exist already (memory may be out).
+pub fn lends(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!given.is_instance_of::<PyString>()
+        && (given.hasattr(intern!(given.py(), "__len__"))? || !given.hasattr(intern!(given.py(), "__index__"))?))
+}
+
 fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {
-    // Arrays have __index__, too, but numbers no length. The names exist already, as there may be no memory for them.
-    let lends = |given: &Bound<'_, PyAny>| -> PyResult<bool> {
-        let py = given.py();
-        Ok(!given.is_instance_of::<PyString>()
-            && (given.hasattr(intern!(py, "__len__"))? || !given.hasattr(intern!(py, "__index__"))?))
-    };
     let size = match given {
         None => DEFAULT,
         Some(lender) if lends(lender)? => return lent(lender),

@@ -24,7 +24,7 @@ use firsttouch::sync::lock::Lock;
 use firsttouch::sync::{OnceBox, thread};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{ffi, intern};
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
@@ -388,11 +388,10 @@ impl ScratchFunction {
             fields.is_some_and(|fields| fields.flags & WRITEABLE != 0)
         };
         if owner.as_ref().is_some_and(is_whole) {
-            let (copy, args) = (
-                returned.getattr(intern!(py, "copy"))?,
-                ORDER.get_or_try_init(|| PyResult::Ok(Box::new(("K",).into_pyobject(py)?.unbind())))?,
-            );
-            returned = gil::call(&copy, args.bind(py), None)?;
+            let make =
+                || PyResult::Ok(Box::new((PyString::intern(py, "copy").unbind(), PyTuple::new(py, ["K"])?.unbind())));
+            let (name, order) = COPY.get_or_try_init(make)?;
+            returned = gil::call(&returned.getattr(name)?, order.bind(py), None)?;
         } else if is_container || owner.is_some() {
             // PyO3's own way to a tuple would panic where there is no memory for it.
             let (mark, kept) = (Py::new(py, mark)?, returned.as_ptr());
@@ -411,8 +410,8 @@ impl ScratchFunction {
     }
 }
 
-/// The arguments for a copy in the order of the original's items.
-static ORDER: OnceBox<Py<PyTuple>> = OnceBox::new();
+/// The method that copies an array, and its arguments: in the order of the original's items.
+static COPY: OnceBox<(Py<PyString>, Py<PyTuple>)> = OnceBox::new();
 
 /// Where a call began in its buffer, which tells what was made in it.
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
@@ -444,6 +443,7 @@ pub fn look_up(py: Python<'_>) -> PyResult<()> {
     let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
     let tasks = py.import("weakref")?.getattr("WeakKeyDictionary")?.call0()?;
     let _ = (MODULES.set(Box::new(modules.unbind())), TASKS.set(Box::new(tasks.unbind())));
+    buffer::lends(py.None().bind(py))?;
     home(py).map(drop)
 }
 
