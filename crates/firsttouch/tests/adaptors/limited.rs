@@ -230,7 +230,7 @@ fn a_child_leaves_a_reserve_of_address_space() {
     alone("limited::a_child_leaves_a_reserve_of_address_space", || {
         let file = Accounts::create().unwrap();
         limits::set(libc::RLIMIT_AS, address_space() + (800 << 20));
-        let limited = of_a_run(&file, Budget::found(usize::MAX));
+        let limited = of_a_run(&file, Budget::auto(usize::MAX));
         let inherited = Held::filled(&*limited, 400 << 20, 1);
         let ended = fork(|| {
             while let Ok(block) = Held::new(&*limited, Request::bytes(4 << 20)) {
