@@ -47,7 +47,7 @@ end
     @test repr(pages(huge = false)) == repr(pages()) == repr(pages(populate = false))
     @test occursin("thp", repr(pages(huge = "thp")))
     @test occursin("bind:0", repr(pages(numa = 0))) && occursin("local", repr(pages(numa = :local)))
-    @test occursin("1000000000", repr(limited(pool(), 1e9)))
+    @test occursin("1 GB", repr(limited(pool(), 1e9)))
     @test stats(numa(0)).blocks >= 0 && filled(numa(0)) isa Allocator
     @test sizeof(AllocBuffer(Int32(100)).buf) == 100
     @test SlabBuffer{0x1000}() isa SlabBuffer{4096}
