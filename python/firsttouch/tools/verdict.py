@@ -79,7 +79,7 @@ def _beside(pool: Row, glibc: Row, noise: Estimate) -> list[str]:
     given = [f"has a peak of {units.size(round(own))} instead of {units.size(round(theirs))}"] if own < theirs else []
     if pool.left and pool.left < min(own, theirs):
         given.append(f"keeps {units.size(pool.left)} of it at the end")
-    given.append(f"needs none of its {units.count(len(glibc.contender.environment), 'environment variable')}")
+    given.append("needs no environment variables")
     return [f"Unlike it, {pool.contender.name} {units.listed(given)}."]
 
 
