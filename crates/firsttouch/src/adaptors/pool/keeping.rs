@@ -7,7 +7,7 @@ use crate::allocator::Allocator;
 use crate::heap::Footprint;
 use crate::heap::purging::Victims;
 use crate::os;
-use crate::policy::{self, ASK_MIN, IDLE_SPACE, PURGE_ORDER, WORTH_A_SEARCH};
+use crate::policy::{self, ASK_MIN, IDLE_SPACE, PURGE_ORDER, SHARD_SPANS, WORTH_A_SEARCH};
 use crate::sync::lock::{Lock, Padded};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,7 +20,7 @@ impl Pool {
     pub(super) fn flush(&self) -> usize {
         let mut count = 0;
         for shard in self.shards() {
-            loop {
+            for _ in 0..SHARD_SPANS {
                 let oldest = shard.lock().pop_oldest();
                 let Some(span) = oldest else { break };
                 self.heap_of(span).region(span.kind()).give(span, self.epoch());
