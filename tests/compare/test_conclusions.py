@@ -60,8 +60,8 @@ def advice(speedups: dict[str, float | list[float]], default: Sequence[float] = 
 UNSURE: list[float] = [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 0.9, 0.9, 0.9]
 LOW: list[float] = [0.95] * 7 + [1.5, 1.5, 0.9]
 GIVEN = (
-    "Unlike it, pool() has a peak of 88 MiB instead of 122 MiB, keeps 34 MiB of it at the end and needs none of"
-    " its 3 environment variables."
+    "Unlike it, pool() has a peak of 88 MiB instead of 122 MiB, keeps 34 MiB of it at the end and needs no"
+    " environment variables."
 )
 NOISY = [1.0, 2.0, 1.1, 1.9, 1.0, 2.2]
 

@@ -7,8 +7,8 @@ use super::common::held::Held;
 #[cfg(target_os = "linux")]
 use super::common::{limits, process::address_space};
 #[cfg(target_os = "linux")]
-use firsttouch::adaptors::Accounts;
-use firsttouch::adaptors::{Budget, Filled, Limited, Options, Pool};
+use firsttouch::adaptors::{Accounts, Budget};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool};
 use firsttouch::allocator::Limit;
 #[cfg(target_os = "linux")]
 use firsttouch::os;
