@@ -16,6 +16,7 @@ _Size: typing.TypeAlias = typing.SupportsIndex | str
 
 __version__: str
 SMALL_LIMIT: int
+LINES_FROM: int
 
 _allocators: types.ModuleType
 

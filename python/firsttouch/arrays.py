@@ -214,13 +214,16 @@ def _make(name: str) -> None:
     call = method if native is None else native
 
     def function(*args: Any, allocator: object = None, **kwargs: Any) -> Any:
-        for word in kwargs:
-            if word not in known.parameters and (hint := _firsttouch.did_you_mean(word, ["allocator"])):
-                raise TypeError(f"{name}() got an unexpected keyword argument {word!r}{hint}")
-        if allocator is None:
-            return _made(numpys, args, kwargs)
-        given = allocator if isinstance(allocator, Allocator) else checked(allocator, f"{name}()")
-        return call(given, *args, **kwargs)
+        try:
+            if allocator is None:
+                return _made(numpys, args, kwargs)
+            given = allocator if isinstance(allocator, Allocator) else checked(allocator, f"{name}()")
+            return call(given, *args, **kwargs)
+        except TypeError:
+            for word in kwargs:
+                if word not in known.parameters and (hint := _firsttouch.did_you_mean(word, ["allocator"])):
+                    raise TypeError(f"{name}() got an unexpected keyword argument {word!r}{hint}") from None
+            raise
 
     known = _signature(numpys)
     parameters = list(known.parameters.values())

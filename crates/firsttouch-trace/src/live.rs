@@ -52,7 +52,7 @@ struct Header {
 /// A block: its address, or 0; its size; the number of its line, or 0, and whether it is for no array.
 type Row = [AtomicU64; 3];
 /// From how many bytes on the line of each block is recorded.
-const LINES_FROM: usize = 64 << 10;
+pub const LINES_FROM: usize = 64 << 10;
 /// The bit of the line that says that a block is for no array.
 const NO_ARRAY: u64 = 1 << 62;
 

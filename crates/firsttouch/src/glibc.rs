@@ -115,8 +115,8 @@ fn change(by: isize) -> usize {
     let live = LIVE.fetch_add(by, Relaxed) + by;
     let grown = live - HEAP.fetch_max(live, Relaxed);
     // Some of the top may be free besides: two arrays, one less its border, were returned in every turn.
-    let (most, beside) = (2 * FREED.load(Relaxed), FREED.load(Relaxed) / 8);
-    if -grown >= (most - beside) as isize {
+    let freed = FREED.load(Relaxed) as isize;
+    if -grown >= 2 * freed - freed / 8 {
         HEAP.store(live, Relaxed);
     }
     grown.max(0) as usize

@@ -50,8 +50,6 @@ _MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A
 _SHARED = re.compile(rb"^Shared_(?:Clean|Dirty): +([0-9]+)", re.MULTILINE)
 #: The bit of a line that says that the block is for no array (live.rs).
 _NO_ARRAY = 1 << 62
-#: Of smaller blocks, the line of one in some is recorded (live.rs).
-_LINES_FROM = 64 << 10
 #: The words of the table's first page, and where its lines and its rows begin.
 _HEADER, _TEXT, _ROWS, _ROW = struct.Struct("=5Q"), 4 << 10, 1 << 20, 24
 _MAGIC = int.from_bytes(b"FTlive\x02\0", "little")
@@ -438,7 +436,7 @@ def _share_lines(rows: Addresses) -> None:
     """Give small blocks without a line that of a sampled block of the same kind and about the same size, by turns."""
     sizes, has_line = rows[:, 1], rows[:, 2] % _NO_ARRAY != 0
     keys = sizes + (rows[:, 2] & _NO_ARRAY)
-    sampled, others = (np.flatnonzero((sizes < _LINES_FROM) & which) for which in (has_line, ~has_line))
+    sampled, others = (np.flatnonzero((sizes < _firsttouch.LINES_FROM) & which) for which in (has_line, ~has_line))
     if len(sampled):
         sampled = sampled[np.argsort(keys[sampled], kind="stable")]
         first = np.minimum(np.searchsorted(keys[sampled], keys[others]), len(sampled) - 1)
