@@ -31,6 +31,7 @@ class World:
         self.arrays: list[Filled] = []
         self.allocators: list[Any] = [None]
         self.pools: list[Any] = []
+        self.most_pools = 450
         self.buffers: list[Any] = []
         self.strands: list[Any] = []
         self.handed: list[Filled] = []
@@ -99,7 +100,11 @@ class World:
                 made = stacked(Own(), random)
             case _:
                 made = expression(random, refusing=self.tolerant)
-        self.allocators.append(made)
+        self.know(made, random)
+        return made
+
+    def know(self, allocator: Any, random: Random) -> None:
+        """Let an allocator be used again by later steps, for a while."""
+        self.allocators.append(allocator)
         if len(self.allocators) > 12:
             del self.allocators[random.randrange(1, 12)]
-        return made

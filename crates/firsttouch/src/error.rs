@@ -20,6 +20,8 @@ pub enum Limit {
     Memory(usize),
     /// `vm.max_map_count`, the number of mappings allowed.
     Maps(usize),
+    /// Pools have claimed all address space that is for segments.
+    Claims,
     /// The budget of a `limited` allocator.
     Budget {
         /// The budget in bytes.
@@ -71,6 +73,7 @@ impl AllocError {
             Limit::Locked(_) => "RLIMIT_MEMLOCK",
             Limit::Memory(_) => "vm.overcommit_memory=0",
             Limit::Maps(_) => "vm.max_map_count",
+            Limit::Claims => "address space",
             Limit::Budget { .. } => "limited",
             Limit::Full { .. } | Limit::Forked => "scratch buffer",
             Limit::Available(_) => "available memory",
@@ -96,6 +99,7 @@ impl fmt::Display for AllocError {
                 write!(f, "the kernel refuses more than the machine's memory and swap, {}", Bytes(total))
             }
             Limit::Maps(limit) => write!(f, "vm.max_map_count allows {limit} mappings"),
+            Limit::Claims => write!(f, "pools use all of the address space that is for them; use fewer pools"),
             Limit::Budget { allowed, used } => {
                 let left = Bytes(allowed.saturating_sub(used));
                 write!(f, "limited() allows {}, of which {} are in use ({left} are left)", Bytes(allowed), Bytes(used))

@@ -12,6 +12,7 @@ use common::pattern::{self, Dice};
 use common::process::address_space;
 use firsttouch::adaptors::{Options, Pool, huge_min};
 use firsttouch::address_map;
+use firsttouch::error::Limit;
 use firsttouch::os::{huge_page_size, page_size, shrink_address_space};
 use firsttouch::owners::{self, Owner};
 use firsttouch::{Allocator, Request};
@@ -21,7 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 each_alone! {
     somebody_in_our_way_is_left_alone somebody_in_a_hole_is_left_alone requests_that_fail_claim_nothing
-    the_last_span_that_fits_is_found lookups_meet_segments_that_close what_outlives_its_allocator_stays
+    the_last_span_that_fits_is_found lookups_meet_segments_that_close too_many_pools_are_told
+    what_outlives_its_allocator_stays
 }
 
 /// How many times larger huge pages are than 2 MiB.
@@ -202,6 +204,18 @@ fn short_lived_pools_leave_nothing_behind() {
 #[test]
 fn short_lived_pools_leave_nothing_behind_in_a_small_address_space() {
     alone("short_lived_pools_leave_nothing_behind_in_a_small_address_space", || short_lives_leave_nothing(true));
+}
+
+/// Pools that hold all of a small address space are named as the reason.
+fn too_many_pools_are_told() {
+    shrink_address_space(true);
+    let pools: Vec<_> = (0..200).map(|_| new_pool()).collect();
+    let blocks: Vec<_> = pools.iter().map(|pool| Held::new(&**pool, Request::bytes(32 << 10))).collect();
+    let served = blocks.iter().filter(|block| block.is_ok()).count();
+    assert!((50..=112).contains(&served), "{served} pools have a segment");
+    let refused = blocks.into_iter().find_map(Result::err).unwrap();
+    assert_eq!(refused.limit, Limit::Claims);
+    assert!(refused.to_string().contains("fewer pools"), "{refused}");
 }
 
 /// Lookups may come while the segments around are closed and made again.

@@ -47,7 +47,7 @@ fn claim(first_slots: &mut [usize; 2], bytes: usize) -> Result<(&'static Segment
         Some(segment) => segment.is_closed() && segment.claim.get() >= count << SLOT_SHIFT,
         None => address_map::is_empty(slot, count),
     };
-    let mut refused = Errno::NO_MEMORY;
+    let mut refused = Errno::NO_SLOT;
     for (first, range) in first_slots.iter_mut().zip(RANGES).skip(os::first_range()) {
         let (from, to) = (range.0 >> SLOT_SHIFT, range.1 >> SLOT_SHIFT);
         if *first == 0 {

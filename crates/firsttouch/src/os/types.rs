@@ -154,6 +154,8 @@ const fn number(posix: i32, windows: i32) -> Errno {
 impl Errno {
     /// The platform is not supported.
     pub const UNSUPPORTED: Self = Self(-1);
+    /// No slot of the address map is empty.
+    pub const NO_SLOT: Self = Self(-2);
     /// The address range is in use (`EEXIST`, `ERROR_INVALID_ADDRESS`).
     pub const EXISTS: Self = number(17, 487);
     /// Out of memory (`ENOMEM`, `ERROR_NOT_ENOUGH_MEMORY`).

@@ -248,6 +248,7 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     match error.0 {
         libc::EAGAIN => return Limit::Locked(rlimit(libc::RLIMIT_MEMLOCK).unwrap_or(usize::MAX)),
         libc::ENOMEM => {}
+        _ if error == Errno::NO_SLOT => return Limit::Claims,
         code => return Limit::Errno(code),
     }
     let figure = |name| meminfo(name).unwrap_or(0);

@@ -119,6 +119,7 @@ pub fn why_refused(size: usize, error: Errno) -> Limit {
     let tight = bounds.into_iter().flatten().find(|bound| bound.left() < size).or(bounds[2]);
     match (error, tight) {
         (Errno::AGAIN, _) => Limit::Locked(0),
+        (Errno::NO_SLOT, _) => Limit::Claims,
         (Errno::NO_MEMORY, Some(bound)) => Limit::Bound(bound),
         _ => Limit::Errno(error.0),
     }
