@@ -31,7 +31,6 @@ class World:
         self.arrays: list[Filled] = []
         self.allocators: list[Any] = [None]
         self.pools: list[Any] = []
-        self.most_pools = 450
         self.buffers: list[Any] = []
         self.strands: list[Any] = []
         self.handed: list[Filled] = []
