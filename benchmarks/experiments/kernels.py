@@ -13,4 +13,4 @@ def run(quick: bool) -> Section:
     """Measure every program under every contender."""
     asked = "the gain of unmodified programs, compared with NumPy's default and every peer; as for whole programs."
     programs = dict(list(KERNELS.items())[:2]) if quick else KERNELS
-    return compared(Section("kernels", "Numerical kernels", asked), programs, 2 if quick else 15, quick)
+    return compared(Section("kernels", "Numerical kernels", asked), programs, 2 if quick else 7, quick)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.suites.__main__ import both, differing, site
+from tests.suites.__main__ import differing, endings, site
 
 #: What is about making arrays, and what makes them all the time.
 FILES = [
@@ -36,9 +36,8 @@ OF_FUNCTIONS = (
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_test_ends_alike(tmp_path: Path) -> None:
-    """Both at the same time, each in a process of its own."""
     there = [name for name in (f"numpy/{file}" for file in FILES) if (site() / name).exists()]
-    plain, ours = both("functions", tmp_path, there)
+    plain, ours = (end.result() for end in endings(("plain", "functions"), tmp_path, there).values())
     assert list(plain.outcomes.values()).count("passed") > 5_000
     assert ours.pooled["allocations"] > 1_000
     found = differing(plain, ours)

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,11 +114,16 @@ def result(way: str, scratch: Path, status: int) -> Result:
     return Result(found["outcomes"], found["pooled"])
 
 
-def both(way: str, scratch: Path, tests: Sequence[str]) -> tuple[Result, Result]:
-    """The same tests plainly and in a way, at the same time in two processes."""
-    with started("plain", scratch / "plain", tests) as plain, started(way, scratch / "other", tests) as other:
-        first, second = (process.wait(timeout=3600) for process in (plain, other))
-    return result("plain", scratch / "plain", first), result(way, scratch / "other", second)
+def ended(way: str, scratch: Path, tests: Sequence[str]) -> Result:
+    """How the tests end in a way."""
+    with started(way, scratch, tests) as process:
+        return result(way, scratch, process.wait(timeout=3600))
+
+
+def endings(ways: Sequence[str], scratch: Path, tests: Sequence[str]) -> dict[str, Future[Result]]:
+    """How the tests end in some ways, two of which run at the same time."""
+    with ThreadPoolExecutor(2) as pool:
+        return {way: pool.submit(ended, way, scratch / way, tests) for way in ways}
 
 
 def differing(plain: Result, other: Result) -> dict[str, tuple[str, str]]:
@@ -127,10 +133,8 @@ def differing(plain: Result, other: Result) -> dict[str, tuple[str, str]]:
     return {name: end for name, end in sorted(ends.items()) if end[0] != end[1]}
 
 
-def differences(way: str, scratch: Path, tests: Sequence[str]) -> int:
-    """Run tests plainly and in a way, and print what came of it; how many ended differently every time."""
-    began = time.monotonic()
-    plain, other = both(way, scratch / "first", tests)
+def differences(plain: Result, way: str, other: Result, scratch: Path) -> int:
+    """Print what came of a way; how many tests end differently every time, where these run again."""
     arrays = other.pooled["allocations"]
     print(f"plainly: {plain}\n{way}: {other}, {arrays} arrays, {other.pooled['recycled']} of them recycled")
     if "passed" not in plain.outcomes.values() or not arrays:
@@ -139,11 +143,12 @@ def differences(way: str, scratch: Path, tests: Sequence[str]) -> int:
     for turn in range(RERUNS if len(open_) < 100 else 0):
         if open_:
             print("to be run again:", *open_, sep="\n  ")
-            again = differing(*both(way, scratch / f"again{turn}", list(open_)))
-            open_ = {name: end for name, end in again.items() if name in open_}
+            again = endings(("plain", way), scratch / f"{way} again {turn}", list(open_))
+            found = differing(again["plain"].result(), again[way].result())
+            open_ = {name: end for name, end in found.items() if name in open_}
     for name, (first, second) in open_.items():
         print(f"DIFFERENT: {name}: {first} plainly, {second} under {way}")
-    print(f"{len(plain.outcomes)} tests, {len(open_)} different, in {time.monotonic() - began:.0f} s")
+    print(f"{len(plain.outcomes)} tests, {len(open_)} different")
     return len(open_)
 
 
@@ -165,15 +170,18 @@ def main() -> int:
         if not importlib.util.find_spec(package):
             print(f"-- {package} is not installed")
             continue
-        for way in ways:
-            print(f"-- {package} under {way}, on Python {sys.version.split()[0]}")
-            ran += 1
-            with tempfile.TemporaryDirectory() as scratch:
+        print(f"-- {package} plainly and under {', '.join(ways)}, on Python {sys.version.split()[0]}")
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory() as scratch:
+            found = endings(("plain", *ways), Path(scratch), tests)
+            for way in ways:
+                ran += 1
                 try:
-                    failed += differences(way, Path(scratch), tests)
+                    failed += differences(found["plain"].result(), way, found[way].result(), Path(scratch))
                 except Crashed as crash:
                     print(crash)
                     failed += 1
+        print(f"   {time.monotonic() - began:.0f} s")
     return 1 if failed or not ran else 0
 
 
