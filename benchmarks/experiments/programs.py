@@ -130,11 +130,11 @@ def compared(section: Section, programs: Mapping[str, str], rounds: int, quick: 
     costs: dict[str, dict[str, dict[str, Column]]] = {}
     times: dict[str, dict[str, Column]] = {}
     for name, program in programs.items():
+        print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
         samples = collect([FIRSTTOUCH, NUMPY, AGAIN, *rivals], measure, rounds, FOOTPRINT, program=program)
         same_results(samples, name)
         section.raw[name] = samples.replies
-        turns = 1 if quick else 2
-        rested = collect([FIRSTTOUCH, NUMPY, *rivals], measure, turns, FOOTPRINT, program=program, wait=WAIT)
+        rested = collect([FIRSTTOUCH, NUMPY, *rivals], measure, 1, FOOTPRINT, program=program, wait=WAIT)
         section.raw[f"{name}, at rest"] = rested.replies
         costs[name] = {
             who: {
