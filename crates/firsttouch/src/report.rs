@@ -393,6 +393,7 @@ mod tests {
 
     #[cfg(not(windows))]
     #[test]
+    #[cfg_attr(miri, ignore = "pages have no price there")]
     fn the_first_line_says_no_more_than_is_known() {
         let none = report(0, 1 << 20, 9 << 20);
         assert_eq!(none.gain().faults, 0);
@@ -423,6 +424,7 @@ mod tests {
 
     #[cfg(not(windows))]
     #[test]
+    #[cfg_attr(miri, ignore = "pages have no price there")]
     fn zeros_that_nobody_uses_are_perhaps_a_gain() {
         let mut zeros = report(0, 0, 9 << 20);
         zeros.plainly.cleared = 1 << 40;
