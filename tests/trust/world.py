@@ -41,7 +41,7 @@ class World:
         self.tolerant = tolerant
         self.steps = 0
         self.cramped = False
-        """Whether the address space is limited. Python then cannot always start a thread, and ends the process where a
+        """Whether Python itself is short of memory. It then cannot always start a thread, and ends the process where a
         thread that is not its own calls a callback of ctypes."""
 
     def keep(self, array: np.ndarray[Any, Any], random: Random, made: str) -> Filled:

@@ -38,12 +38,13 @@ PAGE = resource.getpagesize()
 @contextlib.contextmanager
 def tolerated(world: World) -> Iterator[None]:
     """Let steps be refused. Allocators that are made meanwhile may refuse later, too: they go again."""
-    before, world.tolerant = world.tolerant, True
+    before = world.tolerant, world.cramped
+    world.tolerant = world.cramped = True
     allocators, world.installed = [*world.allocators], False
     try:
         yield
     finally:
-        world.tolerant = before
+        world.tolerant, world.cramped = before
         world.allocators[:] = allocators
         if world.installed:
             ft.uninstall()
