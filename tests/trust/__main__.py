@@ -29,13 +29,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="how long to look for failures; without it, one seed is run")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed (default: the time)")
     parser.add_argument("--steps", type=int, default=LENGTH, help=f"steps of each program (default: {LENGTH:,})")
-    parser.add_argument("--only", metavar="N,N...", help="the numbers of the steps to run")
+    parser.add_argument("--only", metavar="N,N-N...", help="the numbers of the steps to run")
     parser.add_argument("--shrink", type=float, default=300, help="seconds to look for fewer steps (default: 300)")
     parser.add_argument("--progress", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, default=math.inf, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.seconds is None:
-        only = set(map(int, given.only.split(","))) if given.only else None
+        runs = [[int(end) for end in run.split("-")] for run in given.only.split(",")] if given.only else []
+        only = {step for run in runs for step in range(run[0], run[-1] + 1)} or None
         return one(given.seed, given.steps, only, given.progress, given.until)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # as of `timeout`: the programs end, too
     done = campaign(given.seconds, given.seed, given.steps, given.shrink)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import itertools
 import os
 import signal
 import struct
@@ -34,7 +35,7 @@ class Ended:
 
 def run(seed: int, count: int, only: list[int] | None = None, until: float | None = None) -> Ended:
     """Run a program in a process of its own, which ends at its next step when the monotonic clock reaches `until`."""
-    chosen = [] if only is None else ["--only", ",".join(map(str, only))]
+    chosen = [] if only is None else ["--only", written(only)]
     chosen += [] if until is None else ["--until", str(until)]
     with tempfile.NamedTemporaryFile() as progress, tempfile.TemporaryFile("w+", errors="replace") as said:
         progress.write(struct.pack("q", -1))
@@ -54,6 +55,12 @@ def run(seed: int, count: int, only: list[int] | None = None, until: float | Non
             return Ended(None, int(text.split()[-1]))
         how = "it hangs" if hangs else f"exit status {child.returncode}"
         return Ended(f"{how}\n{text[-5000:]}", 0, _step(progress))
+
+
+def written(steps: list[int]) -> str:
+    """Return ascending numbers as the command line takes them: 0-7,9; a command line is limited."""
+    runs = [list(run) for _, run in itertools.groupby(enumerate(steps), lambda pair: pair[1] - pair[0])]
+    return ",".join(f"{run[0][1]}-{run[-1][1]}" if run[1:] else str(run[0][1]) for run in runs)
 
 
 def _step(progress: IO[bytes]) -> int:
@@ -145,5 +152,5 @@ def campaign(seconds: float, first: int, count: int, shrink: float) -> Campaign:
 def _tell(seed: int, count: int, ended: Ended, when: str, shrink: float) -> None:
     print(f"seed {seed}, {when}: {ended.failure}", flush=True)
     steps = shrunk(seed, count, ended.last, shrink) if shrink else list(range(ended.last + 1))
-    only = ",".join(map(str, steps))
-    print(f"{len(steps)} steps are left: python -m tests.trust --seed {seed} --steps {count} --only {only}", flush=True)
+    again = f"python -m tests.trust --seed {seed} --steps {count} --only {written(steps)}"
+    print(f"{len(steps)} steps are left: {again}", flush=True)

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import firsttouch as ft
+
 from tests.trust.content import Filled
 from tests.trust.expressions import Own, expression, functions, stacked
 
@@ -65,8 +67,9 @@ class World:
         """Run a step, and check all that there is."""
         try:
             step(self, random)
-        except REFUSED:
+        except REFUSED as error:
             if not self.tolerant:
+                error.add_note(f"the last failure: {ft.last_failure()}")
                 raise
         except RuntimeError as error:
             if not self.tolerant or "can't start new thread" not in str(error):
