@@ -123,6 +123,15 @@ pub fn find(address: NonNull<u8>) -> Owner {
     keeper.map_or_else(|| of_segment(address), Owner::Keeper)
 }
 
+/// The same, where one keeper of many is likely: each that is asked takes its time.
+#[inline]
+pub fn find_likely(address: NonNull<u8>, likely: &Arc<dyn Allocator>) -> Owner {
+    if is_highest(&**likely) && likely.owns(address) == Some(true) {
+        return Owner::Keeper(likely.clone());
+    }
+    find(address)
+}
+
 /// The owner of a live block that no keeper lists.
 #[inline]
 pub fn of_segment(address: NonNull<u8>) -> Owner {

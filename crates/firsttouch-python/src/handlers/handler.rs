@@ -393,7 +393,11 @@ impl Handler {
                 Kind::Raw => glibc::freed(owners::asked(address)),
                 _ => {}
             };
-            match if may_be_listed { owners::find(address) } else { owners::of_segment(address) } {
+            let found = match may_be_listed {
+                true => owners::find_likely(address, self.allocator()),
+                false => owners::of_segment(address),
+            };
+            match found {
                 Owner::Segment(owner) => {
                     follow();
                     owner.deallocate(address);
