@@ -41,6 +41,14 @@ def test_what_is_no_allocator(caller: str, wrong: object) -> None:
 
 
 @pytest.mark.parametrize("caller", TAKERS)
+@pytest.mark.parametrize(("has", "lacks"), [("allocate", "deallocate"), ("deallocate", "allocate")])
+def test_half_an_allocator(caller: str, has: str, lacks: str) -> None:
+    half = type("Half", (), {has: lambda *_: 0})()
+    with pytest.raises(TypeError, match=rf"pool\(\), not Half, which has no {lacks}\(\): <"):
+        TAKERS[caller](half)
+
+
+@pytest.mark.parametrize("caller", TAKERS)
 def test_a_text_that_is_no_expression(caller: str) -> None:
     with pytest.raises(ValueError, match="no allocator 'x': there are aligned, calloc, "):
         TAKERS[caller]("x")

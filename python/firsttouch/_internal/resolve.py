@@ -39,9 +39,11 @@ def checked(allocator: object, caller: str) -> Allocator:
         raise TypeError(f"{caller} got the function firsttouch.{name}: did you mean firsttouch.{name}()?")
     if isinstance(allocator, OwnAllocator) and not isinstance(allocator, type):
         return _firsttouch.own(allocator)
-    raise TypeError(
-        f"{caller} takes an allocator, like firsttouch.pool(), not {type(allocator).__name__}: {allocator!r:.80}"
-    )
+    kind = type(allocator).__name__
+    lacks = [name for name in ("allocate", "deallocate") if not hasattr(allocator, name)]
+    if len(lacks) == 1:
+        kind += f", which has no {lacks[0]}()"
+    raise TypeError(f"{caller} takes an allocator, like firsttouch.pool(), not {kind}: {allocator!r:.80}")
 
 
 def given(allocator: AllocatorLike | None, caller: str) -> Allocator | None:
