@@ -69,6 +69,7 @@ if sys.platform != "win32":  # which has other words and other files, and no adv
             "empty.ft: the program was killed, ended by os._exit or became another, before its trace was written",
         ),
         (["advise", "other.ft"], "other.ft: the file is not a firsttouch trace"),
+        (["advise", "report.json"], "report.json: the file is not a firsttouch trace"),
         (["advise", "later.ft"], "version 7"),
         (["run", "--limit", "auto", "/bin/true"], "run: --limit is for Python programs, and /bin/true is not one"),
         (["advise", "/bin/true"], "advise: /bin/true is not a Python program; firsttouch compare measures programs of"),
@@ -97,6 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     good = (path / "good.ft").read_text()
     (path / "empty.ft").write_bytes(b"")
     (path / "other.ft").write_bytes(b"[1]\xff")
+    (path / "report.json").write_text('{"version": 1}')
     (path / "later.ft").write_text(good.replace("1", "7", 1))
     (path / "ran").unlink()
     return path

@@ -57,13 +57,9 @@ def checked(command: str, option: str, name: str, fields: bool = False) -> str:
     return os.path.join(folder, name)
 
 
-#: How a trace begins (crates/firsttouch-python/src/tools/trace.rs).
-_TRACE = b'{\n  "trace": '
-
-
 def is_trace(name: str) -> bool:
-    """Return whether this is a trace and not a program: by its name, or by its first bytes."""
+    """Return whether this is to be a trace and not a program: by its name, or as it begins like JSON."""
     if name.endswith(".ft") or not os.path.isfile(name):  # reading a pipe would empty it
         return name.endswith(".ft")
     with open(name, "rb") as file:
-        return file.read(len(_TRACE)) == _TRACE
+        return file.read(1) == b"{"
