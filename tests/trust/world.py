@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 import firsttouch as ft
-
 from tests.trust.content import Filled
 from tests.trust.expressions import Own, expression, functions, stacked
 
