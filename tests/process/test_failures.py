@@ -30,6 +30,16 @@ def test_why_numpy_got_no_memory() -> None:
         assert np.ones(1 << 20).all()
 
 
+def test_why_an_array_was_not_resized() -> None:
+    array = ft.ones(MIB, allocator=ft.limited(ft.pool(), 10 * MIB))
+    with pytest.raises(MemoryError):
+        array.resize(2 * MIB, refcheck=False)
+    failure = ft.last_failure()
+    assert failure is not None
+    assert failure.reason.startswith("cannot allocate 16 MiB: limited() allows 10 MiB, of which 8 MiB are in use")
+    assert array.all()
+
+
 def test_a_request_that_was_served_at_the_second_attempt_is_no_failure() -> None:
     allocator = ft.pool(ft.limited(ft.pages(), "64 MiB"))
     with pytest.raises(MemoryError):

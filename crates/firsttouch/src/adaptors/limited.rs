@@ -44,7 +44,8 @@ pub const SPECS: &[Spec] = &[Spec {
 Bytes are counted as requested; what a pool keeps idle is not counted. Budgets nest. The :exc:`MemoryError` of \
 firsttouch's constructors states what was requested, what is in use, and which lines made the largest living blocks. \
 Under :func:`use` and :func:`install`, NumPy raises its own error; once a budget exists, that error has the same as a \
-note, which tracebacks show, and :func:`last_failure` has it as well. Below 128 KiB one block in 16 is listed, for 16 of them.
+note, which tracebacks show. :func:`last_failure` has it as well, also after ``ndarray.resize``, whose error says nothing. Below 128 KiB \
+one block in 16 is listed, for 16 of them.
 
 ``\"auto\"`` is the least of what is left of the machine's memory (without swap), of the memory cgroup and all its \
 ancestors, of ``RLIMIT_AS`` and of ``RLIMIT_DATA``, when the allocator is made. The limits, and what others use of the \
