@@ -7,7 +7,7 @@
 #![allow(unsafe_code)] // Safety: the object's promise about its addresses is checked as far as it can be.
 
 use crate::allocators::allocator::PyAllocator;
-use crate::python::gil::{self, thread_dict};
+use crate::python::gil::{self, Name, thread_dict};
 use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
@@ -16,9 +16,9 @@ use firsttouch::owners;
 use firsttouch::size::Bytes;
 use firsttouch::sync::lock::Lock;
 use pyo3::exceptions::PyRecursionError;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyString};
-use pyo3::{ffi, intern};
+use pyo3::types::PyInt;
 use std::any::Any;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -207,13 +207,11 @@ impl Drop for RunningCall {
 }
 
 /// Where the thread's dictionary has the exception.
-pub fn error_key(py: Python<'_>) -> &Bound<'_, PyString> {
-    intern!(py, "firsttouch.error")
-}
+pub static ERROR: Name = Name::new("firsttouch.error");
 
 /// Keeps the exception of an allocation of this thread for whoever requested it, if there is memory.
 fn keep_error(py: Python<'_>, error: PyErr) {
-    let kept = thread_dict(py).and_then(|dict| dict.set_item(error_key(py), error.into_value(py)));
+    let kept = thread_dict(py).and_then(|dict| dict.set_item(ERROR.get(py), error.into_value(py)));
     HAS_ERROR.set(kept.is_ok());
 }
 
@@ -223,8 +221,8 @@ pub fn kept_error(py: Python<'_>) -> Option<PyErr> {
         return None;
     }
     let dict = thread_dict(py).ok()?;
-    let error = dict.get_item(error_key(py)).ok()??;
-    let _ = dict.del_item(error_key(py));
+    let error = dict.get_item(ERROR.get(py)).ok()??;
+    let _ = dict.del_item(ERROR.get(py));
     Some(PyErr::from_value(error))
 }
 

@@ -45,7 +45,7 @@ fn register_callbacks(py: Python<'_>, functions: Option<&Bound<'_, PyDict>>) -> 
     functions.map_or(Ok(()), |functions| python::add(py, functions))?;
     call_sites::look_up(py);
     scratch::scope::look_up(py)?;
-    custom::error_key(py);
+    custom::ERROR.get(py);
     let _ = NumPy::get(py); // if NumPy is not supported, the error occurs when it is needed
     Ok(())
 }

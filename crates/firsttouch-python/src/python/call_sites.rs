@@ -2,14 +2,13 @@
 
 #![allow(unsafe_code)] // Safety: frames are walked with the GIL held.
 
-use crate::python::gil::is_attached;
+use crate::python::gil::{Name, is_attached};
 use crate::python::symbol;
 use firsttouch::heap::purger;
 use firsttouch::sync::OnceBox;
 use firsttouch::sync::lock::Lock;
 use firsttouch_trace::{live, trace};
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::collections::HashMap;
@@ -100,18 +99,16 @@ pub fn look_up(py: Python<'_>) {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     purger::enter_once(&SEEN, &ENTERED);
     Folders::get(py);
-    let _ = (file_name(py), Frames::get(), is_attached());
+    let _ = (FILE_NAME.get(py), Frames::get(), is_attached());
 }
 
-/// The name of the attribute with a code object's file.
-fn file_name(py: Python<'_>) -> &Bound<'_, PyString> {
-    intern!(py, "co_filename")
-}
+/// The attribute with a code object's file.
+static FILE_NAME: Name = Name::new("co_filename");
 
 /// The file of a code object, and whose code it has; `None` where there is no memory for its name.
 fn file(code: &Bound<'_, PyAny>) -> Option<(&'static str, Code)> {
     let folders = Folders::get(code.py()); // before the lock, as it runs Python
-    let name = code.getattr(file_name(code.py())).ok()?;
+    let name = code.getattr(FILE_NAME.get(code.py())).ok()?;
     let name = name.cast::<PyString>().ok()?.to_string_lossy();
     let mut seen = SEEN.lock();
     let files = &mut seen.get_or_insert_default().files;

@@ -13,14 +13,14 @@ use firsttouch::sync::OnceBox;
 use pyo3::ffi::{self, PyThreadState};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyTuple, PyTypeMethods, PyWeakrefReference};
+use pyo3::types::{PyDict, PyInt, PyString, PyTuple, PyTypeMethods, PyWeakrefReference};
 use std::hint::black_box;
 use std::mem::transmute;
 
 /// Has PyO3 make what its own functions make at their first use: names of attributes of types, types that it knows by name, and
 /// what it says of arguments that are refused. Its `PyOnceLock` lets the interpreter go while a value is being made: a child that
 /// another thread forks at that moment would wait for ever for the thread that makes it. What this module makes once is in a
-/// [`OnceBox`], and names in `intern!`, which has a `PyOnceLock`, are made when the module is registered.
+/// [`OnceBox`], and so is each [`Name`].
 pub fn look_up(py: Python<'_>) -> PyResult<()> {
     let kind = py.get_type::<PyInt>();
     kind.name()?;
@@ -31,6 +31,19 @@ pub fn look_up(py: Python<'_>) -> PyResult<()> {
     let _ = (py.get_type::<PanicException>(), py.get_type::<PyWeakrefReference>());
     let _ = wrap_pyfunction!(takes_a_number, py)?.call1(("no number",));
     Ok(())
+}
+
+/// A name of Python's that is made once. (PyO3's `intern!` has a `PyOnceLock`; clippy.toml forbids it.)
+pub struct Name(&'static str, OnceBox<Py<PyString>>);
+
+impl Name {
+    pub const fn new(text: &'static str) -> Self {
+        Self(text, OnceBox::new())
+    }
+
+    pub fn get<'py>(&'py self, py: Python<'py>) -> &'py Bound<'py, PyString> {
+        self.1.get_or_init(|| Box::new(PyString::intern(py, self.0).unbind())).bind(py)
+    }
 }
 
 #[pyfunction]

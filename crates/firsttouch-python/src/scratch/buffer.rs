@@ -6,6 +6,7 @@
 use crate::allocators::allocator::{PyAllocator, process_pool, register_owner};
 use crate::allocators::factories::{self, bytes};
 use crate::numba::cursor::Cursor;
+use crate::python::gil::Name;
 use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::Allocator;
 use firsttouch::layout::DEFAULT_ALIGN;
@@ -14,9 +15,9 @@ use firsttouch::owners;
 use firsttouch::scratch::{Arena, Buffer};
 use firsttouch::sync::lock::Lock;
 use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyString};
-use pyo3::{exceptions, intern};
 use std::any::Any;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -205,8 +206,9 @@ struct Storage {
 
 /// Whether it is memory: arrays have `__index__`, too, but numbers no length. The names exist already (memory may be out).
 pub fn lends(given: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(!given.is_instance_of::<PyString>()
-        && (given.hasattr(intern!(given.py(), "__len__"))? || !given.hasattr(intern!(given.py(), "__index__"))?))
+    static NAMES: [Name; 2] = [Name::new("__len__"), Name::new("__index__")];
+    let [has_length, is_number] = NAMES.each_ref().map(|name| given.hasattr(name.get(given.py())));
+    Ok(!given.is_instance_of::<PyString>() && (has_length? || !is_number?))
 }
 
 fn storage(given: Option<&Bound<'_, PyAny>>) -> PyResult<Storage> {

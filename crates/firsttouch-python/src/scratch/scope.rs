@@ -13,7 +13,7 @@ use crate::handlers::capsules::{self, nearest_open};
 use crate::handlers::front::ensure_front;
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
 use crate::numpy::{NumPy, WRITEABLE};
-use crate::python::gil;
+use crate::python::gil::{self, Name};
 use crate::python::values::{ensure_memory, out_of_memory};
 use crate::scratch::buffer::{self, PyBuffer};
 use firsttouch::allocator::Allocator;
@@ -22,10 +22,10 @@ use firsttouch::owners;
 use firsttouch::scratch::Buffer;
 use firsttouch::sync::lock::Lock;
 use firsttouch::sync::{OnceBox, thread};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use pyo3::{ffi, intern};
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -447,9 +447,13 @@ pub fn look_up(py: Python<'_>) -> PyResult<()> {
     home(py).map(drop)
 }
 
+static ASYNCIO: Name = Name::new("asyncio");
+/// Where the thread's dictionary has the list of [`home`].
+static SCRATCH: Name = Name::new("firsttouch.scratch");
+
 /// The task that runs in this thread.
 fn task(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let modules = MODULES.get().map(|modules| modules.bind(py).get_item(intern!(py, "asyncio")));
+    let modules = MODULES.get().map(|modules| modules.bind(py).get_item(ASYNCIO.get(py)));
     let Some(asyncio) = modules.transpose()?.flatten() else { return Ok(None) };
     // While asyncio is being imported, no loop runs.
     let Some(running) = asyncio.getattr_opt("_get_running_loop")? else { return Ok(None) };
@@ -469,7 +473,7 @@ pub fn home(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         let home = gil::call_method(tasks.bind(py), "setdefault", (task, PyList::empty(py)))?;
         return Ok(home.cast_into()?);
     }
-    let (dict, key) = (gil::thread_dict(py)?, intern!(py, "firsttouch.scratch"));
+    let (dict, key) = (gil::thread_dict(py)?, SCRATCH.get(py));
     if let Some(home) = dict.get_item(key)? {
         return Ok(home.cast_into()?);
     }

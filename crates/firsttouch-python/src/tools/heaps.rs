@@ -4,6 +4,8 @@
 //! The other process runs meanwhile. So nothing that is read there is trusted: a walk that does not come out at the end of its
 //! heap says nothing. Only resident pages are read, so that none becomes so.
 
+#![allow(clippy::disallowed_macros)] // what is derived has `intern!`; the command that asks forks nothing
+
 use crate::handlers::front;
 use crate::python::call_sites;
 use crate::tools::machine::os_error;
