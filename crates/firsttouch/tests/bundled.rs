@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 #![cfg(any(feature = "mimalloc", feature = "jemalloc"))]
+#![allow(unsafe_code)] // Safety: blocks of malloc that nobody uses.
 
 mod common;
 
@@ -23,7 +24,7 @@ macro_rules! each {
         mod $name {
             use super::*;
 
-            each!(@tests $name, $make; the_address_tells, nothing_left, freed_memory_serves_other_sizes, purged_reads_zero,
+            each!(@tests $name, $make; the_address_tells, nothing_left, nothing_left_for_a_thread, freed_memory_serves_other_sizes, purged_reads_zero,
                 locked_memory_reads_zero, forks_among_threads);
         }
     )*};
@@ -67,6 +68,22 @@ fn nothing_left(source: &Arc<dyn Allocator>) {
     assert!(small.len() > 100, "{}", small.len());
     drop(small);
     living.give_back();
+}
+
+/// A thread's first request is refused where there is no memory to note that the thread uses the library.
+fn nothing_left_for_a_thread(source: &Arc<dyn Allocator>) {
+    let first = || {
+        limits::set(libc::RLIMIT_AS, address_space());
+        for size in (4..26).rev().map(|shift| 1 << shift) {
+            // SAFETY: it has no preconditions.
+            while !std::hint::black_box(unsafe { libc::malloc(size) }).is_null() {}
+        }
+        let refused = Held::new(&**source, Request::bytes(64 << 20)).is_err();
+        limits::set(libc::RLIMIT_AS, usize::MAX);
+        assert!(refused);
+        Held::filled(&**source, 1000, 1).give_back();
+    };
+    std::thread::scope(|threads| threads.spawn(first).join().unwrap());
 }
 
 fn freed_memory_serves_other_sizes(source: &Arc<dyn Allocator>) {

@@ -133,7 +133,6 @@ mod mimalloc {
     use crate::sync::lock::{Lock, Padded};
     use libmimalloc_sys as mi;
     use std::ffi::{c_int, c_void};
-    use std::ptr::null_mut;
     use std::sync::Arc;
 
     /// The library. It does not handle forks, so a fork waits until no thread is inside of it.
@@ -152,41 +151,23 @@ mod mimalloc {
         call()
     }
 
-    // At the end of the process, these would have mimalloc ask the main thread, which has left it (`Leaves`), for statistics.
+    // At the end of the process, these would have mimalloc ask the main thread, which may have left it, for statistics.
     // The bindings lack the numbers.
     const SHOW_STATS: c_int = 1;
     const VERBOSE: c_int = 2;
     const _: () = assert!(mi::_mi_option_last == 47, "mimalloc's options have changed: check the numbers above");
 
+    #[cfg(unix)]
     unsafe extern "C" {
-        fn _mi_prim_thread_associate_default_theap(theap: *mut c_void);
+        /// mimalloc's key of a value of each thread that uses it, with which the C library ends that use.
+        static mut _mi_heap_default_key: libc::pthread_key_t;
     }
 
-    /// Ends a thread's use of mimalloc, which acquires mimalloc's locks, inside of the gate. By itself mimalloc would do so
-    /// after all thread-local values are gone, while another thread may fork. On Windows, which has no forks, it does.
-    struct Leaves;
-
-    impl Drop for Leaves {
-        fn drop(&mut self) {
-            // SAFETY: both may be called at any time; a thread that uses mimalloc again is initialized anew. The second call
-            // keeps mimalloc from ending the thread once more.
-            inside(|| unsafe {
-                mi::mi_thread_done();
-                _mi_prim_thread_associate_default_theap(null_mut());
-            });
-        }
-    }
-
-    thread_local! {
-        static LEAVES: Leaves = const { Leaves };
-    }
-
-    /// Runs `call`, which enters mimalloc and may begin this thread's use of it.
-    fn enter<T>(call: impl FnOnce() -> T) -> T {
-        if cfg!(unix) {
-            let _ = LEAVES.try_with(|_| ());
-        }
-        inside(call)
+    /// Ends this thread's use of mimalloc, which acquires mimalloc's locks: inside of the gate, as another thread may fork.
+    #[cfg(unix)]
+    unsafe extern "C" fn leave(_: *mut c_void) {
+        // SAFETY: it may be called at any time; a thread that uses mimalloc again is initialized anew.
+        inside(|| unsafe { mi::mi_thread_done() });
     }
 
     impl Mimalloc {
@@ -196,6 +177,12 @@ mod mimalloc {
             let make = || {
                 // SAFETY: these are options of version 3, and setting one only writes to it.
                 [SHOW_STATS, VERBOSE].into_iter().for_each(|option| unsafe { mi::mi_option_set(option, 0) });
+                // SAFETY: mimalloc's constructor has made the key, and nobody has entered mimalloc since.
+                #[cfg(unix)]
+                unsafe {
+                    libc::pthread_key_delete(_mi_heap_default_key);
+                    libc::pthread_key_create(&raw mut _mi_heap_default_key, Some(leave));
+                }
                 Box::new(Self::on(MimallocLibrary))
             };
             ONE.get_or_init(make).clone()
@@ -214,7 +201,7 @@ mod mimalloc {
         fn take(&self, request: Request) -> (*mut u8, bool) {
             let (size, align) = (request.size(), request.align());
             // SAFETY: the alignment is a power of two.
-            let raw = enter(|| unsafe {
+            let raw = inside(|| unsafe {
                 if request.is_zeroed() {
                     mi::mi_zalloc_aligned(size, align)
                 } else {
@@ -231,7 +218,7 @@ mod mimalloc {
 
         unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
             // SAFETY: as demanded; the alignment is a power of two.
-            enter(|| unsafe { mi::mi_realloc_aligned(raw.cast(), request.size(), request.align()) }).cast()
+            inside(|| unsafe { mi::mi_realloc_aligned(raw.cast(), request.size(), request.align()) }).cast()
         }
 
         unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
