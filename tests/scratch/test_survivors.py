@@ -56,6 +56,15 @@ def test_a_buffer_dropped_while_arrays_live() -> None:
         assert gone() is None
 
 
+def test_large_arrays_outlive_the_pool_behind_their_buffer() -> None:
+    with ft.scratch(ft.ScratchBuffer(upstream=ft.pool(decay=None))):
+        array = np.ones(LARGE, np.uint8)  # it keeps no allocator, only what serves the process
+    churn()
+    assert str(ft.get_allocator(array)) == "pool(decay=None)"
+    array.resize(2 * LARGE, refcheck=False)
+    assert array[:LARGE].all()
+
+
 def test_a_buffer_on_an_array_that_an_adaptor_knows() -> None:
     limited = ft.limited(ft.pool(), "1 GiB")
     storage = limited.zeros(1 << 20, "u1")

@@ -561,5 +561,7 @@ impl Drop for Buffer {
         if state.used > 0 {
             std::mem::forget(state.keep.take()); // law 8
         }
+        // Large blocks may live on, and nobody else need keep their owner.
+        std::mem::forget(self.upstream.take_if(|upstream| upstream.stats().in_use > 0));
     }
 }
