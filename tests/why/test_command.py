@@ -76,7 +76,7 @@ def test_lines_of_code_that_is_made_and_dropped(firsttouch: Start, tmp_path: Pat
         import numpy as np
         kept = []
         for n in range(5000):  # more instructions than are remembered
-            exec(compile("\\n" * (n % 7) + "kept.append(np.empty(8192))", f"made{n % 7}.py", "exec"))
+            exec(compile("\\n" * (n % 7) + "kept.append(np.empty(16384))", f"made{n % 7}.py", "exec"))
     """
     (tmp_path / "plan.py").write_text(textwrap.dedent(program))
     found = json.loads(firsttouch("why", "--json", "-", "plan.py").stdout)

@@ -86,7 +86,7 @@ mod _firsttouch {
     fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("SMALL_LIMIT", firsttouch::layout::SMALL_LIMIT)?;
-        module.add("LINES_FROM", firsttouch_trace::live::LINES_FROM)?;
+        module.add("LINES_FROM", firsttouch::adaptors::LINES_FROM)?;
         module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
         crate::python::begin(module.py())?;
         crate::allocators::factories::begin(module)?;

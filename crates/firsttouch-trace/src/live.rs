@@ -6,7 +6,7 @@
 //! After a fork the file is the parent's, and the child records nothing until it opens one of its own, which begins with a copy
 //! of the parent's rows.
 
-use firsttouch::adaptors::{CallSites, is_sampled};
+use firsttouch::adaptors::{CallSites, LINES_FROM, is_sampled};
 use firsttouch::heap::purger;
 use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::os::{self, Errno};
@@ -51,8 +51,6 @@ struct Header {
 
 /// A block: its address, or 0; its size; the number of its line, or 0, and whether it is for no array.
 type Row = [AtomicU64; 3];
-/// From how many bytes on the line of each block is recorded.
-pub const LINES_FROM: usize = 64 << 10;
 /// The bit of the line that says that a block is for no array.
 const NO_ARRAY: u64 = 1 << 62;
 
@@ -96,7 +94,7 @@ pub fn is_open() -> bool {
 }
 
 /// Records from now on in a memory file of this process: blocks from [`SMALL_LIMIT`] on, and of those from
-/// `LINES_FROM` on the lines, of one in some of the smaller ones, too. Does nothing in a process that records already.
+/// [`LINES_FROM`] on the lines, of one in some of the smaller ones, too. Does nothing in a process that records already.
 ///
 /// # Errors
 /// If the file cannot be made or mapped.

@@ -450,7 +450,7 @@ unsafe impl Allocator for Limited {
 
 /// From this size on the line that makes a block is recorded: it costs a fraction of touching the block once. Such requests
 /// also have limits read again and accounts written, if it is time.
-const LINES_FROM: usize = 128 << 10;
+pub const LINES_FROM: usize = 128 << 10;
 /// Of smaller blocks, the line of one in so many is recorded, which stands for the others.
 const SAMPLED: usize = 16;
 const NOT_SAMPLED: u64 = u64::MAX;
