@@ -17,6 +17,7 @@ _Size: typing.TypeAlias = typing.SupportsIndex | str
 __version__: str
 SMALL_LIMIT: int
 LINES_FROM: int
+SEGMENTS: tuple[int, int, int]
 
 _allocators: types.ModuleType
 
@@ -235,4 +236,4 @@ def live_begin() -> None: ...
 def live_end(limit: float) -> None: ...
 def contents_of_mapping(
     process: int, start: int, end: int, is_heap: bool | None
-) -> tuple[list[bytes], list[dict[str, typing.Any]] | None]: ...
+) -> tuple[list[bytes], list[dict[str, typing.Any]] | None, bool]: ...

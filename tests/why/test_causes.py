@@ -310,5 +310,7 @@ def test_a_program_that_is_not_pythons(tmp_path: Path) -> None:
     code += "int main() { for (int i = 0; i < 100000; i++) memset(malloc(1000), 1, 1000); usleep(300000); }\n"
     (tmp_path / "leak.c").write_text(code)
     subprocess.run(["cc", "-O0", "-o", "leak", "leak.c"], cwd=tmp_path, check=True)
-    first = largest(why(tmp_path, "./leak")["peak"])
+    found = why(tmp_path, "./leak")
+    first = largest(found["peak"])
     assert (first["group"], first["what"]) == (resident.MALLOC, resident.IN_USE)
+    assert found["conclusion"][-1] == "heaptrack, or valgrind --tool=massif, names the code that asked for them."

@@ -1,6 +1,7 @@
 """What `firsttouch why` prints and writes."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -35,6 +36,34 @@ def test_watch_looks_again_until_the_process_ends(tmp_path: Path) -> None:
         assert next(tables), next(tables)
         sleeper.communicate(b"\n")
         assert watching.communicate()[1].endswith(f"process {sleeper.pid} has ended\n")
+
+
+def test_what_changes_while_it_is_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "kept = b'1' * (100 << 20)\nprint('ready', flush=True)\ninput()\ndel kept\nprint(flush=True)\ninput()"
+    with running(sys.executable, "-c", code, ready="ready", stdin=subprocess.PIPE) as program:
+        process = resident.Process(program.pid)
+        read = process._blocks
+
+        def change() -> object:
+            monkeypatch.undo()
+            assert program.stdin is not None
+            assert program.stdout is not None
+            print(file=program.stdin, flush=True)
+            program.stdout.readline()
+            return read()
+
+        monkeypatch.setattr(process, "_blocks", change)
+        look = process.look()
+    assert look.resident == pytest.approx(look.counted, rel=0.02)
+    assert look.resident < 50 << 20
+
+
+def test_a_table_that_is_being_made_is_none() -> None:
+    table = os.memfd_create("firsttouch-live")
+    try:
+        assert resident.Process(os.getpid())._find_table() is None
+    finally:
+        os.close(table)
 
 
 #: Makes an array, says so, and waits.

@@ -87,6 +87,8 @@ mod _firsttouch {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("SMALL_LIMIT", firsttouch::layout::SMALL_LIMIT)?;
         module.add("LINES_FROM", firsttouch::adaptors::LINES_FROM)?;
+        let (from, to) = firsttouch::heap::claim::RANGES[0];
+        module.add("SEGMENTS", (from, to, 1_usize << firsttouch::address_map::SLOT_SHIFT))?;
         module.add("UnsupportedError", module.py().get_type::<UnsupportedError>())?;
         crate::python::begin(module.py())?;
         crate::allocators::factories::begin(module)?;

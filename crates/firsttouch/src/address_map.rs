@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// The size of a slot in bytes, as a power of two.
-pub(crate) const SLOT_SHIFT: u32 = 30;
+pub const SLOT_SHIFT: u32 = 30;
 /// The number of slots, for addresses of 47 bits. Two that differ in higher bits alone share one; a segment knows its bounds.
 const SLOTS: usize = 1 << (47 - SLOT_SHIFT);
 /// The entry of a slot that contains no segment, but blocks of ours outside all segments.

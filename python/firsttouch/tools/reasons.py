@@ -46,10 +46,6 @@ _ADVICE = {
     " arrays in their place, bring it down.",
     resident.GAPS_OF_OBJECTS: "Python returns it only where all objects of 1 MiB are gone: the few that were made"
     " amid many temporary ones and live on hold it.",
-    resident.IN_USE: "They belong to C code, or to Python's strings, lists and dictionaries beyond 512 bytes. If no"
-    " Python object holds them, C code does not free them: memray run --native names it.",
-    resident.LARGE: "They belong to bytes, lists and other large Python objects, or to C code that does not free"
-    " them: memray run --native names it.",
     resident.GAPS: "malloc_trim(0) of the C library returns up to {size} of it; small blocks that live on among"
     " freed ones keep it.",
     resident.TOP: "malloc_trim(0) of the C library returns up to {size} of it.",
@@ -69,12 +65,11 @@ _ADVICE = {
     "tcmalloc": "With TCMALLOC_RELEASE_RATE=10 in the environment it returns free memory sooner.",
     "PyTorch": "Deleting tensors brings it down.",
     "JAX": "Deleting arrays brings it down.",
+    "V8": "node --max-old-space-size=MIB bounds it; a heap snapshot (--heapsnapshot-signal=SIGUSR2) names the objects.",
+    "Java": "java -XmxSIZE bounds it; jcmd PID GC.class_histogram names the objects.",
 }
-#: The same of what malloc has in use, where a program imported NumPy and firsttouch does not serve it.
-_PLAINLY = (
-    "They belong to NumPy's arrays, to other large Python objects, or to C code. A program that is started by"
-    " firsttouch why or firsttouch run --lines has the arrays by line."
-)
+#: What malloc may have in use for a package. Arrays that firsttouch serves lie elsewhere.
+_USERS = {"numpy": "NumPy's arrays", "torch": "PyTorch's tensors", "jaxlib": "JAX's arrays"}
 
 
 def _place(what: str) -> str:
@@ -128,8 +123,8 @@ class Reasons:
                 "Without it, or with a smaller one," if cause.blocks == 1 else "Without them, or with smaller ones,"
             )
             said.append(f"{without} it would be {size} less.{later}")
-        elif cause.what in (resident.IN_USE, resident.LARGE) and self._is_plain:
-            said.append(_PLAINLY)
+        elif cause.what in (resident.IN_USE, resident.LARGE):
+            said.append(self._of_malloc())
         else:
             hints = [_ADVICE[name] for name in cause.what.split(" or ") if name in _ADVICE]
             said.append(" ".join(hints or [_ADVICE.get(cause.group, "")]).format(size=size))
@@ -143,12 +138,18 @@ class Reasons:
             said.append(f"{much} of what {_place(absent.what)} allocated were never written, and take no memory.")
         return [sentence for sentence in said if sentence]
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether the process has imported NumPy, and no memory of firsttouch's."""
-        return bool(self.peak.of(resident.LIBRARIES, "numpy")) and not any(
-            part.group in (resident.ARRAYS, resident.IDLE) for part in self.peak.parts
-        )
+    def _of_malloc(self) -> str:
+        """Say whose what malloc has in use may be."""
+        loaded = {part.what for part in self.peak.parts if part.group == resident.LIBRARIES}
+        if not any("python" in name for name in loaded):
+            return "heaptrack, or valgrind --tool=massif, names the code that asked for them."
+        if any(part.group in (resident.ARRAYS, resident.IDLE) for part in self.peak.parts):
+            loaded.discard("numpy")
+        users = "".join(f"{whose}, " for package, whose in _USERS.items() if package in loaded)
+        said = f"They belong to {users}Python's strings, lists and dictionaries beyond 512 bytes, or C code"
+        if "numpy" not in loaded:
+            return f"{said}: memray run --native names it."
+        return f"{said}. A program that is started by firsttouch why or firsttouch run --lines has the arrays by line."
 
     def _named(self, part: Part) -> str:
         """Return what a part is, after "is"."""

@@ -43,8 +43,8 @@ IN_USE, LARGE = "blocks in use", "large blocks in use, each mapped by itself"
 GAPS, TOP = "free between blocks that are in use", "free at the end of its heaps"
 LIVE, GAPS_OF_OBJECTS = "live", "free between live ones"
 
-#: Where segments of pools lie (crates/firsttouch/src/heap/claim.rs): the kernel places nothing there by itself.
-_POOLS = range(16 << 40, 32 << 40)
+#: Where segments of pools may begin. The kernel places nothing there by itself, but V8 asks for such addresses, too.
+_SEGMENTS = range(*_firsttouch.SEGMENTS)
 #: A mapping in /proc/PID/smaps: its addresses, access and file, and what of it is resident, in KiB.
 _MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A-Z].*\n)*?Rss: +([0-9]+)", re.MULTILINE)
 _SHARED = re.compile(rb"^Shared_(?:Clean|Dirty): +([0-9]+)", re.MULTILINE)
@@ -55,6 +55,8 @@ _HEADER, _TEXT, _ROWS, _ROW = struct.Struct("=5Q"), 4 << 10, 1 << 20, 24
 _MAGIC = int.from_bytes(b"FTlive\x02\0", "little")
 _ENDING = 4
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+#: How often a process is read whose memory changed meanwhile: by so much, or by this part of what the kernel counts.
+_TRIES, _MUCH, _OFF = 4, 1 << 20, 0.02
 #: A heap of a thread's arena begins at a multiple of this.
 _ARENA = 64 << 20
 #: A larger inaccessible range before memory is no guard of a stack.
@@ -69,6 +71,8 @@ _ALLOCATORS = {
     r"tcmalloc": "tcmalloc",
     r"libtorch_cpu": "PyTorch",
     r"libjax_common|xla_extension": "JAX",
+    r"/(node|libnode.*|electron|chrome)$": "V8",
+    r"libjvm\.so": "Java",
 }
 #: Those of them that take the place of the C library's malloc.
 _REPLACEMENTS = ("jemalloc", "mimalloc", "tcmalloc")
@@ -158,7 +162,8 @@ class Process:
                 if os.readlink(f"{folder}/{name}").startswith("/memfd:firsttouch-live"):
                     table = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CLOEXEC)
                     # Its own: a forked process has that of its parent, too, and in a container another number.
-                    if _HEADER.unpack(os.pread(table, _HEADER.size, 0))[:2] == (_MAGIC, self._status()["NSpid"]):
+                    start = os.pread(table, _HEADER.size, 0).ljust(_HEADER.size, b"\0")  # it may be a moment old
+                    if _HEADER.unpack(start)[:2] == (_MAGIC, self._status()["NSpid"]):
                         self._table = table
                         break
                     os.close(table)
@@ -246,7 +251,17 @@ class Process:
         return mappings, sum(map(int, _SHARED.findall(text))) << 10
 
     def look(self) -> Look:
-        """Return what the resident memory is now. Raises OSError if the process has ended, or is another user's."""
+        """Return what the resident memory is now. Raises OSError if the process has ended, or is another user's.
+
+        Where it changed while it was read, it is read again, a few times.
+        """
+        for _ in range(_TRIES):
+            look, is_stale = self._look()
+            if not is_stale and abs(look.resident - look.counted) <= look.counted * _OFF:
+                break
+        return look
+
+    def _look(self) -> tuple[Look, bool]:
         (mappings, shared), status = self._mappings(), self._status()
         blocks, lines, lost = self._blocks()  # afterwards: what is resident of a new array has its line
         sorting = _Sorting(self.number, blocks, lines, mappings)
@@ -270,7 +285,7 @@ class Process:
             ),
         }
         look.notes += [note for note, applies in notes.items() if applies]
-        return look
+        return look, sorting.is_stale
 
 
 class _Ranges:
@@ -308,7 +323,8 @@ class _Sorting:
         self._allocator = " or ".join(
             name for pattern, name in _ALLOCATORS.items() if re.search(pattern, loaded, re.MULTILINE)
         )
-        self.is_closed = self.has_pool = False
+        self.is_closed = self.is_stale = False
+        self.has_pool = any(each.start in _SEGMENTS for each in mappings)
 
     def parts(self) -> list[Part]:
         """Sort all mappings; return the parts, the largest first."""
@@ -350,8 +366,7 @@ class _Sorting:
             return MALLOC, IN_USE
         if path and not path.startswith("["):
             return (LIBRARIES, _package(path)) if path.endswith(".so") else (FILES, path)
-        if mapping.start in _POOLS:
-            self.has_pool = True
+        if self.has_pool and _SEGMENTS.start <= mapping.start < _SEGMENTS.stop:
             return IDLE, IDLE if len(self._blocks) else "arrays, and what the pool keeps for the next ones"
         if mapping.access.startswith("---"):
             return OTHER, "reserved addresses"
@@ -368,9 +383,12 @@ class _Sorting:
     def _split(self, mapping: _Mapping, group: str, what: str, blocks: Addresses) -> None:
         """Sort the pages of a mapping into its blocks with lines, and what else lies in it."""
         inside = mapping.path == "[heap]" if group in (MALLOC, OTHER) and mapping.resident else None
-        (pairs, zeros), found = _firsttouch.contents_of_mapping(self._process, mapping.start, mapping.end, inside)
+        (pairs, zeros), found, is_stale = _firsttouch.contents_of_mapping(
+            self._process, mapping.start, mapping.end, inside
+        )
         below, zeros_below = _Ranges(pairs).below, _Ranges(zeros).below
         present = float(below(np.array([mapping.end]))[0])
+        self.is_stale |= is_stale or mapping.resident - present > _MUCH
         # Where the kernel does not tell the zero page, and where the process goes on meanwhile, they differ a little.
         scale = mapping.resident / present if present else 0.0
         starts, ends = np.maximum(blocks[:, 0], mapping.start), np.minimum(blocks[:, 1], mapping.end)

@@ -75,6 +75,8 @@ struct Resident {
     ranges: Vec<Range<usize>>,
     /// The page that was read last, and its address.
     page: (usize, [u8; PAGE]),
+    /// Whether a resident page could not be read: it is gone.
+    is_stale: bool,
 }
 
 impl Resident {
@@ -89,7 +91,9 @@ impl Resident {
         if self.page.0 != page {
             self.next(address).filter(|range| range.contains(&address))?;
             self.page.0 = 0;
-            self.memory.read_exact_at(&mut self.page.1, page as u64).ok()?;
+            let read = self.memory.read_exact_at(&mut self.page.1, page as u64);
+            self.is_stale |= read.is_err();
+            read.ok()?;
             self.page.0 = page;
         }
         let at = address - page;
@@ -231,7 +235,7 @@ fn parts(memory: &mut Resident, is_heap: bool) -> Vec<Part> {
 type Ranges<'py> = [Bound<'py, PyBytes>; 2];
 
 /// What a mapping of a process has: the resident ranges and those of the zero page, and its parts. Those are looked for where
-/// `is_heap` is given, and `None` where its memory may not be read.
+/// `is_heap` is given, and `None` where its memory may not be read. Last, whether pages went meanwhile.
 #[pyfunction]
 #[pyo3(signature = (process, start, end, is_heap))]
 pub fn contents_of_mapping(
@@ -240,20 +244,20 @@ pub fn contents_of_mapping(
     start: usize,
     end: usize,
     is_heap: Option<bool>,
-) -> PyResult<(Ranges<'_>, Option<Vec<Part>>)> {
-    let (ranges, zeros, parts) = py.detach(|| {
+) -> PyResult<(Ranges<'_>, Option<Vec<Part>>, bool)> {
+    let (ranges, zeros, parts, is_stale) = py.detach(|| {
         let [ranges, zeros] = resident(process, start, end).map_err(os_error)?;
-        let Some(is_heap) = is_heap else { return Ok((ranges, zeros, Some(Vec::new()))) };
-        let Ok(memory) = File::open(format!("/proc/{process}/mem")) else { return Ok((ranges, zeros, None)) };
-        let mut memory = Resident { memory, bytes: start..end, ranges, page: (0, [0; PAGE]) };
+        let Some(is_heap) = is_heap else { return Ok((ranges, zeros, Some(Vec::new()), false)) };
+        let Ok(memory) = File::open(format!("/proc/{process}/mem")) else { return Ok((ranges, zeros, None, false)) };
+        let mut memory = Resident { memory, bytes: start..end, ranges, page: (0, [0; PAGE]), is_stale: false };
         let found = parts(&mut memory, is_heap);
-        Ok::<_, PyErr>((memory.ranges, zeros, Some(found)))
+        Ok::<_, PyErr>((memory.ranges, zeros, Some(found), memory.is_stale))
     })?;
     let both = [ranges, zeros].map(|ranges| {
         let words = ranges.iter().flat_map(|range| [range.start, range.end]);
         PyBytes::new(py, &words.flat_map(usize::to_ne_bytes).collect::<Vec<u8>>())
     });
-    Ok((both, parts))
+    Ok((both, parts, is_stale))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ const TIB: usize = 1 << 40;
 /// Where segments are claimed. From 16 TiB to 32 TiB, below whatever Linux places by itself: there mappings begin at 42 TiB on
 /// x86-64 and 32 TiB on arm64, if the stack size is unlimited. ThreadSanitizer has its shadow there, and leaves programs the first
 /// 2 TiB. And where addresses have 39 bits (on small arm64 and RISC-V machines, or under Valgrind), up to the first quarter.
-const RANGES: [(usize, usize); 2] =
+pub const RANGES: [(usize, usize); 2] =
     [if cfg!(tsan) { (TIB, 2 * TIB) } else { (16 * TIB, 32 * TIB) }, (16 * GIB, 128 * GIB)];
 
 /// The number of claims that are tried in a range.

@@ -10,7 +10,7 @@
 
 #![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
 
-pub(crate) mod claim;
+pub mod claim;
 pub mod malloc_trim;
 pub mod purger;
 pub(crate) mod purging;
