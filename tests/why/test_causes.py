@@ -95,6 +95,7 @@ CAUSES = {
         del a
         """,
         resident.IDLE,
+        resident.IDLE,
         at="end",
     ),
     "a leak of small blocks in C": Cause(

@@ -367,7 +367,7 @@ class _Sorting:
         if path and not path.startswith("["):
             return (LIBRARIES, _package(path)) if path.endswith(".so") else (FILES, path)
         if self.has_pool and _SEGMENTS.start <= mapping.start < _SEGMENTS.stop:
-            return IDLE, IDLE if len(self._blocks) else "arrays, and what the pool keeps for the next ones"
+            return IDLE, IDLE if self._lines else "arrays, and what the pool keeps for the next ones"
         if mapping.access.startswith("---"):
             return OTHER, "reserved addresses"
         if before is not None and before.end == mapping.start:
