@@ -76,6 +76,16 @@ CAUSES = {
         resident.ARRAYS,
         "here",
     ),
+    "arrays that were gone just before the end": Cause(
+        """
+        import numpy as np, time
+        a = np.ones(2 * 10**7)  # here
+        time.sleep(1.5)
+        del a
+        """,
+        resident.ARRAYS,
+        "here",
+    ),
     "huge pages that are hardly used": Cause(
         """
         import numpy as np, firsttouch as ft

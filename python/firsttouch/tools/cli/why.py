@@ -45,7 +45,7 @@ where the process was started by firsttouch why or firsttouch run --lines.
 _STEP = 0.01
 #: A new peak is looked at if it is higher by this factor, or if the size has settled on it.
 _HIGHER = 1.1
-#: Of two looks that differ by less than this factor, the first one is the peak's, or that at the end.
+#: Of two looks that differ by less than this factor, the first is the peak's: later a pool may keep what was freed.
 _SAME = 1.005
 #: Looks take at most this part of the time in processor time, and so many seconds at the beginning.
 _PART, _CREDIT = 0.03, 0.5
@@ -150,7 +150,7 @@ class _Watched:
                 ours = b""
                 size, now = process.size(), time.monotonic()
                 if process.is_ending:
-                    self.saw_end = self._look(process, 1 / _SAME)  # nothing changes any more, so it is exact
+                    self.saw_end = self._look(process)
                     process.let_end()
                 elif self._credit > 0:
                     highest = self.peak.resident if self.peak else 0
@@ -165,13 +165,13 @@ class _Watched:
             os.close(handle)
         return os.waitpid(child, 0)[1]
 
-    def _look(self, process: Process, higher: float = _SAME) -> bool:
+    def _look(self, process: Process) -> bool:
         began = time.process_time()
         try:
             self.last = process.look()
         except (OSError, ValueError):  # it ends
             return False
-        if self.peak is None or self.last.resident > self.peak.resident * higher:
+        if self.peak is None or self.last.resident > self.peak.resident * _SAME:
             self.peak = self.last
         self._credit -= time.process_time() - began
         return True
