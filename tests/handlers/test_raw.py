@@ -445,6 +445,34 @@ def test_a_forked_child_goes_on() -> None:
     )
 
 
+@pytest.mark.linux("fork")
+def test_the_child_of_a_thread_ends_with_it() -> None:
+    """It has no other thread, as the one that gives memory back does not count."""
+    run(
+        """
+        import os, signal, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        ft.install()
+        kept = [bytes(1 << 20) for _ in range(8)]
+        del kept[::2]
+        ends = []
+        def work():
+            child = os.fork()
+            if not child:
+                kept.append(bytes(3 << 20))
+                return
+            ends.append(probe.wait_until(lambda: os.waitpid(child, os.WNOHANG)[0] == child, 20))
+            if not ends[0]:
+                os.kill(child, signal.SIGKILL)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert ends == [True]
+        """,
+        prologue=PROLOGUE,
+    )
+
+
 def test_numpys_own_memory_is_still_numpys() -> None:
     """Since NumPy 2.5 it comes from the raw domain."""
     run(

@@ -118,12 +118,13 @@ fn tick_all() -> bool {
         return false; // a fork waits for this thread
     }
     purger.registered().for_each(Purgeable::tick);
-    if malloc_trim::has_begun() || !purger.is_idle() {
+    let is_last = os::first_thread_has_ended(); // a process ends with the last thread of its program, which this is not
+    if !is_last && (malloc_trim::has_begun() || !purger.is_idle()) {
         return true;
     }
     // From now on, requests for fresh memory see that no thread runs, and start one.
     RUNS.store(0, SeqCst);
-    if purger.is_idle() {
+    if is_last || purger.is_idle() {
         return false;
     }
     RUNS.store(1, SeqCst);

@@ -146,6 +146,8 @@ macro_rules! contract {
             fn name_thread(name: &CStr, task: &AtomicU32) -> () = ();
             /// Registers what is called before every fork, and after it in the parent and in the child.
             fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> () = ();
+            /// Whether the process's first thread has ended before others.
+            fn first_thread_has_ended() -> bool = false;
             /// Lets the kernel kill this process when the thread of `parent` ends that started it.
             fn end_with(parent: u32) -> () = ();
             /// Reports the first memory fault, in a signal handler, before it ends the process.

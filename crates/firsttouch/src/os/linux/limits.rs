@@ -89,6 +89,13 @@ pub fn mapping_limit() -> Option<usize> {
 
 // ---- The machine and the container -----------------------------------------------------------------------------------
 
+pub fn first_thread_has_ended() -> bool {
+    let mut buffer = [0; 1024];
+    let text = read(c"/proc/self/stat", &mut buffer);
+    // Its state, behind its name, is that of a zombie until all threads have ended.
+    text.and_then(|text| text.rsplit_once(')')).is_some_and(|(_, state)| state.starts_with(" Z"))
+}
+
 /// Returns a value of /proc/meminfo in bytes.
 fn meminfo(name: &str) -> Option<usize> {
     #[inline(never)] // its buffer is not for the small stacks of a foreign program's threads
