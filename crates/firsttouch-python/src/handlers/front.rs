@@ -103,7 +103,7 @@ fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, arrays_only: bool) -> Py
         0 => Err("the installed allocator serves requests of every size, of which CPython makes too many"),
         _ => raw::put(py),
     };
-    close_raw();
+    raw::close();
     let allocator = for_ever(allocator);
     front.replace(allocator, small);
     *ARRAYS_ONLY.lock() = raw.err();
@@ -111,13 +111,6 @@ fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, arrays_only: bool) -> Py
         raw.replace(allocator, small);
     }
     Ok(())
-}
-
-/// Leaves all requests that are for no array to CPython.
-fn close_raw() {
-    if let Some(raw) = raw::front() {
-        raw.set_small(usize::MAX);
-    }
 }
 
 /// The front, while it serves.
@@ -205,7 +198,7 @@ pub fn install(
 #[pyfunction]
 pub fn uninstall() {
     let _lock = WATCHERS.lock();
-    close_raw();
+    raw::close();
     if let Some(front) = FRONT.get() {
         front.set_small(usize::MAX);
     }

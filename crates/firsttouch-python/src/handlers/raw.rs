@@ -9,7 +9,8 @@
 //!   sees the limit from which on it is served sees them, too.
 //! - They stay for ever, as blocks of ours do: uninstalling only stops new ones. Whoever wraps them later calls them, and
 //!   puts them back at its end. Whoever wrapped CPython's functions before would put those back, which cannot free our
-//!   blocks: then nothing is wrapped.
+//!   blocks: then nothing is wrapped. So does a program that initializes Python again, from 3.12 on: nothing is served once
+//!   the interpreter has ended.
 //! - They call no Python.
 //!
 //! Arrays of NumPy 2.5 and newer would come this way, too. They keep NumPy's default capsule: behind this one, NumPy would
@@ -26,6 +27,7 @@ use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::os;
 use firsttouch::owners::{self, Owner};
 use firsttouch_trace::trace;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -112,7 +114,16 @@ pub fn put(py: Python<'_>) -> Result<&'static Handler, &'static str> {
     };
     // SAFETY: the functions may be called by any thread from now on, beside those that were there, with either's context.
     unsafe { set(RAW, &mut ours) };
+    // SAFETY: a function that runs no Python. Where there is no room for it, a second interpreter has blocks of ours.
+    unsafe { ffi::Py_AtExit(Some(close)) };
     Ok(front)
+}
+
+/// Leaves all requests to CPython from now on.
+pub extern "C" fn close() {
+    if let Some(front) = front() {
+        front.set_small(usize::MAX);
+    }
 }
 
 thread_local! {
