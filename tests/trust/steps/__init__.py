@@ -13,6 +13,7 @@ ALONE: tuple[Step, ...] = (
     *(arrays.objects,) * 2,
     *(arrays.refill,) * 12,
     *(arrays.resize,) * 24,
+    *(arrays.buffer,) * 12,
     *(arrays.view,) * 3,
     *(arrays.handed_over,) * 6,
     *(arrays.temporaries,) * 5,

@@ -132,6 +132,19 @@ def resize(world: World, random: Random) -> None:
     world.arrays.append(Filled(array, place, made))
 
 
+def buffer(world: World, random: Random) -> None:
+    """Memory of CPython's own grows and shrinks, over the border from which on it is served; a view of it stays."""
+    memory, array, place = bytearray(), np.empty(0, "u1"), random.randrange(1 << 30)
+    for _ in range(random.choice((1, 2, 2, 5))):
+        before, nbytes = len(memory), world.size(random)
+        array = array[:0].copy()  # while there is a view, the memory cannot be resized
+        memory[nbytes:] = bytes(max(nbytes - before, 0))
+        array = np.frombuffer(memory, "u1")
+        Filled(array[:before], place, f"a bytearray of {before} bytes, then of {nbytes}").check()
+        Filled(array, place, "a bytearray").fill()
+    world.keep(array, random, f"a bytearray of {len(memory)} bytes")
+
+
 def view(world: World, random: Random) -> None:
     filled = world.any(random)
     if filled and filled.array.ndim == 1:
