@@ -176,7 +176,7 @@ def test_recursion_without_end_is_an_error(inner: str, around: Callable[[Any], A
         np.ones(100_000)
 
 
-def test_a_chain_of_allocators_that_is_too_long_is_said_to_be_one() -> None:
+def test_a_chain_of_allocators_may_be_long() -> None:
     class Link(Counted):
         def __init__(self, behind: Any) -> None:
             super().__init__()
@@ -188,11 +188,9 @@ def test_a_chain_of_allocators_that_is_too_long_is_said_to_be_one() -> None:
             return super().allocate(nbytes, alignment, zeroed)
 
     chain: Any = None
-    for _ in range(4):
+    for _ in range(40):
         chain = Link(chain)
     assert ft.ones(1000, allocator=chain).sum() == 1000
-    with pytest.raises(RecursionError, match="called within 4 others"):
-        ft.empty(1000, allocator=Link(chain))
 
 
 def test_an_object_is_one_allocator() -> None:

@@ -46,7 +46,6 @@ impl CustomAllocator {
     fn ask(&self, py: Python<'_>, request: Request) -> PyResult<NonNull<u8>> {
         let PythonAllocator { object, name } = self.object.as_ref();
         let (size, align, zeroed) = (request.size(), request.align(), request.is_zeroed());
-        let _running = RunningCall::enter(name)?;
         let given = gil::call_method(object.bind(py), "allocate", (size, align, zeroed))?;
         let call = || format!("{name}.allocate({size}, {align}, {})", if zeroed { "True" } else { "False" });
         let number = given.cast_exact::<PyInt>().ok().and_then(|given| given.extract().ok());
@@ -173,37 +172,10 @@ fn living(candidate: &Bound<'_, PyAny>) -> Option<Arc<CustomAllocator>> {
 // has a value of Rust's to drop.
 
 thread_local! {
-    /// Calls of `allocate` that run in this thread, each within the one before.
-    static RUNNING: Cell<usize> = const { Cell::new(0) };
     /// Whether the thread's dictionary has an exception.
     static HAS_ERROR: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread is delivering.
     static IS_DELIVERING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// More of them are those of an allocator that serves itself: Python counts no native frames. (A pool asks twice, so that each
-/// call may cause two.)
-const MAX_RUNNING: usize = 4;
-
-/// A call of Python's `allocate` that runs in this thread.
-struct RunningCall;
-
-impl RunningCall {
-    fn enter(name: &str) -> PyResult<Self> {
-        if RUNNING.get() == MAX_RUNNING {
-            return Err(PyRecursionError::new_err(format!(
-                "{name}.allocate() is called within {MAX_RUNNING} others, as where it makes arrays on the allocator that it serves"
-            )));
-        }
-        RUNNING.set(RUNNING.get() + 1);
-        Ok(Self)
-    }
-}
-
-impl Drop for RunningCall {
-    fn drop(&mut self) {
-        RUNNING.set(RUNNING.get() - 1);
-    }
 }
 
 /// Where the thread's dictionary has the exception.

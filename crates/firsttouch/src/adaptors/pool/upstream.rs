@@ -96,11 +96,14 @@ impl Pool {
 }
 
 impl UpstreamPool {
-    /// A fresh block, if need be after all idle ones were returned.
+    /// A fresh block, if need be after all idle ones were returned. Without any, whoever is asked is not asked twice: it may ask
+    /// this pool itself.
     fn fresh(&self, request: Request) -> Result<Block, AllocError> {
         let again = |error| {
+            if self.trim() == 0 {
+                return Err(error);
+            }
             failure::retract(error);
-            self.trim();
             self.upstream.allocate(request)
         };
         let block = self.upstream.allocate(request).or_else(again)?;
