@@ -219,9 +219,6 @@ def receipt(a: np.ndarray) -> Receipt | None:
     return None if found is None else Receipt(*found)
 
 
-# ---- NUMA nodes ----------------------------------------------------
-
-
 class Node(NamedTuple):
     """A NUMA node; sizes are in bytes.
 

@@ -19,8 +19,6 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-// ---- Placed pages: the receipts of what was granted ------------------------------------------------------------------
-
 fn page_name(page: Page) -> Option<String> {
     (page != Page::Base).then(|| page.to_string().trim_matches('\'').to_owned())
 }
@@ -52,8 +50,6 @@ pub fn receipt_of<'py>(array: &Bound<'py, PyAny>, address: usize) -> PyResult<Op
     let (huge, origin) = (is_huge.then(|| "thp".to_owned()), found.origin.to_string());
     Ok(Some((found.asked, found.span.1, String::new(), huge, None, false, 0, false, PyTuple::empty(py), origin)))
 }
-
-// ---- Pages that exist: touched, moved to other nodes ----------------------------------------------
 
 /// Touches the pages of a range, as by a write or by a read.
 #[pyfunction]
@@ -98,8 +94,6 @@ pub fn migrate_range(py: Python<'_>, address: usize, nbytes: usize, numa: &Bound
     let sum = done.map_err(|error| refused(Reason::of(error)))?;
     Ok((sum.moved, sum.stayed, sum.absent, sum.failed, sum.why_not.map(|reason| reason.to_string())))
 }
-
-// ---- The NUMA nodes there are --------------------------------------------------
 
 type NodeRow = (usize, Vec<usize>, Option<(usize, usize, usize)>, Vec<usize>);
 

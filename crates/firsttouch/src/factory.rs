@@ -14,7 +14,7 @@ use crate::layout::{MAX_SIZE, checked_align};
 use crate::numa::{Policy, Topology};
 use crate::pages::placement::Page;
 use crate::size;
-use crate::spec::{self, DefaultValue, Opt, OptionKind, Spec};
+use crate::spec::{self, DefaultValue, OptionKind, Spec};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,8 @@ pub fn make(spec: &'static Spec, call: &[Argument]) -> Result<Arc<dyn Allocator>
             })?,
         };
         let option = &spec.options[place];
-        if given[place].replace(option.check(value)?).is_some() {
+        let optional = matches!(option.default, DefaultValue::Is(Value::None));
+        if given[place].replace(option.kind.check(option.name, value, optional)?).is_some() {
             return Err(refused(format!("got multiple values for argument '{}'", option.name)));
         }
     }
@@ -160,13 +161,6 @@ impl Arguments {
 
 /// The most threads that may prefault.
 const THREADS: i128 = 1024;
-
-impl Opt {
-    /// The normalized value of an argument.
-    fn check(&self, value: &Value) -> Result<Value, Error> {
-        self.kind.check(self.name, value, matches!(self.default, DefaultValue::Is(Value::None)))
-    }
-}
 
 impl OptionKind {
     /// The normalized value of an argument for the option `name`, which may be `None` if it is `optional`.

@@ -127,8 +127,6 @@ fn pieces(range: &Range<usize>, step: usize) -> impl Iterator<Item = Range<usize
     (start / step * step..end).step_by(step).map(move |at| at.max(start)..(at + step).min(end))
 }
 
-// ---- What the page table tells ---------------------------------------------------------------------------------------
-
 /// Reads the states of the pages of `range` from the page table.
 fn read(table: Option<&PageTable>, range: &Range<usize>) -> PageRuns {
     let (mut runs, mut behind) = (PageRuns::default(), range.start);
@@ -147,8 +145,6 @@ fn read(table: Option<&PageTable>, range: &Range<usize>) -> PageRuns {
     }
     runs
 }
-
-// ---- What it leaves open ---------------------------------------------------------------------------------------------
 
 /// Tells the shared zero page from memory. An entry never makes the distinction, and a scan before Linux 6.16 reports the
 /// huge zero page as a huge page. `move_pages` does, as the zero page has no node.
@@ -194,8 +190,6 @@ fn with_sizes(mut runs: PageRuns, range: &Range<usize>) -> PageRuns {
     runs.list.iter_mut().filter(|run| run.state == Real).for_each(|run| run.state = state); // a scan tells all, or none
     runs
 }
-
-// ---- Nodes -----------------------------------------------------------------------------------------------------------
 
 /// Pages asked about at a time.
 const BATCH: usize = 1024;

@@ -148,7 +148,7 @@ impl Budget {
     /// What a bound leaves for all processes that share the budget.
     fn left(&self, read: &ReadBound) -> usize {
         let others = if read.bound.is_shared() { 0 } else { self.others };
-        read.left().saturating_add(others)
+        read.bound.left().saturating_sub(read.reserve()).saturating_add(others)
     }
 
     fn tightest(&self) -> Option<ReadBound> {
@@ -166,10 +166,6 @@ impl ReadBound {
     fn reserve(&self) -> usize {
         let part = (self.bound.limit / RESERVED_PART).clamp(LEAST_RESERVE, MOST_RESERVE);
         part.min(self.bound.limit.saturating_sub(self.at_start) / 2)
-    }
-
-    fn left(&self) -> usize {
-        self.bound.left().saturating_sub(self.reserve())
     }
 }
 

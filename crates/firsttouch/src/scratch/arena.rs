@@ -117,7 +117,6 @@ pub unsafe trait Scratch: Send + Sized {
 ///     arena.alloc(2).unwrap(); // borrowed for the scope
 /// });
 /// ```
-///
 pub struct Scope<'s, S: Scratch> {
     scratch: &'s S,
 }
