@@ -87,10 +87,6 @@ NOISY = [1.0, 2.0, 1.1, 1.9, 1.0, 2.2]
             {"pool()": UNSURE},
             ["It is not known whether pool() is faster: 1.50 times as fast as the default (95 %: 0.9"],
         ),
-        (
-            {"pool()": UNSURE, "guarded()": 0.5},
-            ["It is not known whether pool() is faster: 1.50 times", "guarded() is slower here"],
-        ),
         ({"pool()": LOW}, ["It is not known whether pool() is faster: 0.95 times as fast as the default (95 %: 0.9"]),
         ({}, ["No conclusion: every contender had a failed run."]),
     ],

@@ -40,11 +40,7 @@ def test_at_rlimit_nofile_arrays_are_served_and_sharing_them_fails_with_an_error
         kinds = [ft.pages(populate=True), ft.mimalloc(), ft.limited(), ft.guarded(), ft.ScratchBuffer()]
         arrays += [kind.ones(5 << 20, np.uint8) for kind in kinds]
         assert all(array.all() for array in arrays)
-        try:
-            ft.shared(1000)
-            said = "nothing"
-        except (OSError, MemoryError) as error:
-            said = f"{type(error).__name__}: {error}"
+        said = probe.message(OSError, lambda: ft.shared(1000))
         ft.inspect(arrays[2]), ft.trim(), ft.stats()
         del arrays
         [os.close(file) for file in files]

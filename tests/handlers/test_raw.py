@@ -54,8 +54,6 @@ MAKERS = {
     "bytearray": "bytearray(100_000)",
     "list": "[None] * 20_000",
     "dict": "dict.fromkeys(range(20_000))",
-    "str": "'x' * 100_000",
-    "integer": "1 << 800_000",
     "array.array": "__import__('array').array('d', [0]) * 20_000",
     "array": "np.empty(20_000)",
 }

@@ -69,11 +69,9 @@ def test_forks() -> None:
         if child == 0:
             try:
                 assert (made(own, 3) == 3).all() and (kept[0] == 1).all()
-                try:
-                    made(common, 4)
-                except MemoryError:
-                    kept.clear()
-                    os._exit(0)
+                probe.message(MemoryError, lambda: made(common, 4))
+                kept.clear()
+                os._exit(0)
             finally:
                 os._exit(1)
         assert os.waitpid(child, 0)[1] == 0

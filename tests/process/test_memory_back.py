@@ -3,7 +3,6 @@
 import sys
 import sysconfig
 import textwrap
-from pathlib import Path
 
 import pytest
 
@@ -31,12 +30,14 @@ def falls_to(bound):
 """
 
 
-def test_it_goes_after_a_fork(tmp_path: Path) -> None:
+def under_run(program: str, *words: str) -> None:
+    code = PROLOGUE + textwrap.dedent(program)
+    quiet(execute(sys.executable, "-W", "ignore", "-m", "firsttouch", "run", "-q", "-c", code, *words))
+
+
+def test_it_goes_after_a_fork() -> None:
     """In parent and child, though neither takes memory of the pool any more: the fork has ended the thread."""
-    script = tmp_path / "program.py"
-    script.write_text(
-        PROLOGUE
-        + textwrap.dedent("""
+    under_run("""
         import os
 
         start = probe.rss()
@@ -47,9 +48,7 @@ def test_it_goes_after_a_fork(tmp_path: Path) -> None:
         assert falls_to(most)
         if child:
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        """)
-    )
-    quiet(execute(sys.executable, "-W", "ignore", "-m", "firsttouch", "run", "-q", str(script)))
+    """)
 
 
 #: A function is called here, or in a worker that lives on.
@@ -75,10 +74,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("way", ["here", "a worker"])
-def test_it_goes_under_run(way: str, tmp_path: Path) -> None:
-    script = tmp_path / "program.py"
-    script.write_text(PROLOGUE + WORKERS)
-    quiet(execute(sys.executable, "-W", "ignore", "-m", "firsttouch", "run", "-q", str(script), way))
+def test_it_goes_under_run(way: str) -> None:
+    under_run(WORKERS, way)
 
 
 def test_trim_returns_it_at_once() -> None:
@@ -153,12 +150,9 @@ def test_arrows_pool_is_asked_by_itself_once_it_is_idle() -> None:
 
 
 @pytest.mark.slow
-def test_what_arrow_keeps_goes_under_run(tmp_path: Path) -> None:
+def test_what_arrow_keeps_goes_under_run() -> None:
     pytest.importorskip("pyarrow")
-    script = tmp_path / "program.py"
-    script.write_text(
-        PROLOGUE
-        + textwrap.dedent("""
+    under_run("""
         import pyarrow
 
         def work(rows):
@@ -168,6 +162,4 @@ def test_what_arrow_keeps_goes_under_run(tmp_path: Path) -> None:
         start = work(10)
         full = work(1_000_000) - start
         assert falls_to(start + full // 3)
-        """)
-    )
-    quiet(execute(sys.executable, "-m", "firsttouch", "run", "-q", str(script)))
+    """)

@@ -16,6 +16,7 @@ BEGIN = """
 import ctypes, json, resource
 import numpy as np
 import firsttouch as ft
+from tests.probe import status
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
@@ -45,13 +46,9 @@ print(json.dumps(told))
     assert ask(BEGIN + code) == [True, True, False, True]
 
 
-USED = (
+GROWS = (
     BEGIN
     + """
-def used(name):
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) >> 10 for line in status if line.startswith(name + ":"))
-
 def grow():
     for mebibytes in range(2, 32, 2):
         np.empty(mebibytes * MIB, np.uint8)
@@ -64,8 +61,8 @@ def test_another_malloc_is_not_asked_for_blocks_that_nobody_uses() -> None:
     path = library("jemalloc")
     if path is None:
         pytest.skip("jemalloc is not installed")
-    code = USED + "np.empty(40 * MIB, np.uint8); before = used('VmSize'); grow(); print(used('VmSize') - before)"
-    assert ask(code, env={"LD_PRELOAD": str(path)}) < 16
+    code = GROWS + "np.empty(40 * MIB, np.uint8); before = status('VmSize'); grow(); print(status('VmSize') - before)"
+    assert ask(code, env={"LD_PRELOAD": str(path)}) < 16 << 20
 
 
 #: From now on glibc takes such blocks from its heap, and keeps them there.
@@ -75,11 +72,11 @@ RAISED = "libc.free(libc.malloc(30 * MIB)); np.empty(40 * MIB, np.uint8); ft.tri
 @pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA"])
 def test_limited_address_space_is_left_to_the_program(limit: str) -> None:
     code = (
-        USED
+        GROWS
         + f"""
 resource.setrlimit(resource.{limit}, (16 << 30, 16 << 30))
 {RAISED}
-before = used("VmData"); grow(); print(used("VmData") - before)
+before = status("VmData"); grow(); print(status("VmData") - before)
 """
     )
-    assert ask(code) < 16
+    assert ask(code) < 16 << 20

@@ -66,8 +66,6 @@ def test_a_table_that_is_being_made_is_none() -> None:
         os.close(table)
 
 
-#: Makes an array, says so, and waits.
-WAITS = "import numpy as np\nkept = np.ones(10**7)\nprint('ready', flush=True)\ninput()\n"
 UNDER_RUN = (*FIRSTTOUCH, "run", "-q", "--lines")
 
 
@@ -119,7 +117,7 @@ ISOLATED = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-
 
 @pytest.mark.skipif(subprocess.run([*ISOLATED, "true"], capture_output=True).returncode != 0, reason="no namespaces")
 def test_a_process_with_another_number_inside(firsttouch: Start, tmp_path: Path) -> None:
-    (tmp_path / "plan.py").write_text(WAITS)
+    (tmp_path / "plan.py").write_text("import numpy\nkept = numpy.ones(10**7)\nprint('ready', flush=True)\ninput()\n")
     words = (*ISOLATED, *UNDER_RUN, "plan.py")
     with running(*words, ready="ready", cwd=tmp_path, stdin=subprocess.PIPE) as outside:
         inside = Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().strip()

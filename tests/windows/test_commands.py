@@ -144,7 +144,6 @@ REFUSED = {
         "what pooled memory saves is estimated for glibc, which Windows does not have",
     ),
     "why": (["why", "-c", "pass"], "it reads what memory is for from Linux's /proc, which this system does not have"),
-    "why PID": (["why", "1"], "it reads what memory is for from Linux's /proc, which this system does not have"),
     "run": (["run", "cmd"], "only Python programs can be served here: replacing malloc requires Linux with glibc"),
 }
 

@@ -99,8 +99,6 @@ fn the_nearest_word_where_one_is_near() {
     for (word, meant) in [
         ("pol", "pool"),
         ("mimaloc", "mimalloc"),
-        ("pags", "pages"),
-        ("decai", "decay"),
         ("POOL", "pool"),
         ("maxidle", "max_idle"),
     ] {
