@@ -22,17 +22,9 @@ def test_a_program_prints_the_same(name: str, tmp_path: Path) -> None:
         pytest.skip(f"no {LANGUAGES[Path(name).suffix]}")
 
     def printed(contender: Contender) -> str:
+        chosen = environment(contender)
         with open(made.stdin) as stdin:
-            done = subprocess.run(
-                made.command,
-                env=environment(contender),
-                stdin=stdin,
-                cwd=FOLDER,
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            )
-        return done.stdout
+            return subprocess.check_output(made.command, env=chosen, stdin=stdin, cwd=FOLDER, text=True)
 
     plain = printed(DEFAULT)
     assert plain.strip()

@@ -96,12 +96,7 @@ fn any_text_is_an_expression_or_an_error() {
 #[test]
 fn the_nearest_word_where_one_is_near() {
     let known = ["pool", "pages", "mimalloc", "malloc", "decay", "max_idle"];
-    for (word, meant) in [
-        ("pol", "pool"),
-        ("mimaloc", "mimalloc"),
-        ("POOL", "pool"),
-        ("maxidle", "max_idle"),
-    ] {
+    for (word, meant) in [("pol", "pool"), ("mimaloc", "mimalloc"), ("POOL", "pool"), ("maxidle", "max_idle")] {
         assert_eq!(did_you_mean(word, known), format!(" (did you mean {meant}?)"));
     }
     for word in ["__import__", "x", "", "firsttouch"] {
