@@ -76,14 +76,15 @@ def program(
 
 
 def _random(seed: int, world: World) -> Random:
-    """Return the random numbers of a step. The interpreter itself may be short of memory: then arrays are dropped, and
-    allocators, those that the library remembers for the last expressions, too: guarded ones keep freed blocks."""
+    """Return the random numbers of a step. The interpreter itself may be short of memory: then arrays are dropped, pools,
+    and allocators, those that the library remembers for the last expressions, too: guarded ones keep freed blocks."""
     try:
         return Random(seed)
     except MemoryError:
         if not world.cramped:
             raise
         world.arrays.clear()
+        world.pools.clear()
         del world.allocators[1:]
         _of_text.cache_clear()
         ft.trim()
