@@ -57,7 +57,6 @@ def advice(speedups: dict[str, float | list[float]], default: Sequence[float] = 
     return judged(Outcome(rows, len(default), "", 1.0))
 
 
-UNSURE: list[float] = [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 0.9, 0.9, 0.9]
 LOW: list[float] = [0.95] * 7 + [1.5, 1.5, 0.9]
 GIVEN = (
     "Unlike it, pool() has a peak of 88 MiB instead of 122 MiB, keeps 34 MiB of it at the end and needs no"
@@ -72,20 +71,12 @@ NOISY = [1.0, 2.0, 1.1, 1.9, 1.0, 2.2]
         ({"pool()": 1.01}, ["No difference: pool() (1.01 times) as fast as the default; equals may seem 2 % apart."]),
         ({"pool()": 1.62}, ["pool() is faster here: 1.62 times as fast as the default (95 %: 1.62 to 1.62)."]),
         ({"pool()": 0.8}, ["pool() is slower here: it takes 25 % (95 %: 25 to 25) longer than the default."]),
-        (
-            {"pool()": 1.3, "tuned glibc": 1.7},
-            ["pool() is faster here: 1.30", "tuned glibc is faster here: 1.70 times", GIVEN],
-        ),
         ({"pool()": 1.7, "tuned glibc": 1.69}, ["pool() is faster", "tuned glibc is faster", GIVEN]),
         ({"pool()": 1.7, "tuned glibc": 1.3}, ["pool() is faster", "tuned glibc is faster"]),
         ({"pool()": 0.5, "tuned glibc": 1.3}, ["pool() is slower", "tuned glibc is faster", GIVEN]),
         (
             {"tcmalloc preloaded": 1.2, "guarded()": 0.5, "pool()": 1.0},
             ["No difference: pool() (1.00 times)", "tcmalloc preloaded is faster here: 1.20", "guarded() is slower"],
-        ),
-        (
-            {"pool()": UNSURE},
-            ["It is not known whether pool() is faster: 1.50 times as fast as the default (95 %: 0.9"],
         ),
         ({"pool()": LOW}, ["It is not known whether pool() is faster: 0.95 times as fast as the default (95 %: 0.9"]),
         ({}, ["No conclusion: every contender had a failed run."]),
@@ -122,9 +113,6 @@ def test_processor_time_is_named_where_it_tells_more(
     assert more == [] or more[0].startswith(said or "")
 
 
-# --- Confidence intervals have their nominal coverage on simulated times whose true values are known.
-
-
 @pytest.mark.parametrize("rounds", [5, 7, 10, 21])
 def test_equals_seem_to_differ_in_one_of_twenty_comparisons(rounds: int) -> None:
     draws = np.random.default_rng(3)
@@ -144,9 +132,6 @@ def test_equals_seem_to_differ_in_one_of_twenty_comparisons(rounds: int) -> None
 def test_an_interval_lies_between_two_figures(figures: Any, interval: tuple[float, ...]) -> None:
     shuffled = random.Random(1).sample(list(figures), len(figures))
     assert estimate(shuffled) == Estimate(*map(float, interval))
-
-
-# --- The number of rounds.
 
 
 class Pretended:
@@ -199,9 +184,6 @@ def test_it_takes_as_long_as_it_announced(
     assert found.rounds * 4 * one_run * later == pytest.approx(to_go, rel=0.25)
 
 
-# --- The environments of the contenders.
-
-
 @pytest.mark.linux("LD_PRELOAD")
 def test_programs_in_any_language_are_compared_by_their_malloc() -> None:
     few, _ = candidates.chosen(False, [], any_program=True)
@@ -230,9 +212,6 @@ def test_settings_of_the_callers_reach_nobody(monkeypatch: pytest.MonkeyPatch) -
     library = candidates.environment(Contender("x preloaded", {"LD_PRELOAD": "/lib/x.so"}))
     assert library["LD_PRELOAD"] == "/lib/x.so"
     assert json.loads(candidates.environment(candidates.POOL)["FIRSTTOUCH_RUN"]) == {"quiet": True}
-
-
-# --- The first line in which two outputs differ.
 
 
 @pytest.mark.parametrize(
