@@ -133,7 +133,15 @@ def test_program_with_a_module_of_our_name(python: Start, firsttouch: Start, wri
 
 
 def test_subinterpreter_reports_nothing(firsttouch: Start) -> None:
-    code = "from tests.probe import in_interpreter; in_interpreter('isolated', 'x = 1')"
+    code = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+one = interpreters.create()
+interpreters.run_string(one, "x = 1")
+interpreters.destroy(one)
+"""
     assert firsttouch("run", "-c", code).stderr.count("firsttouch, process") == 1
 
 

@@ -143,6 +143,14 @@ def test_what_is_said_to_be_gained_is_what_plain_numpy_would_have_lost(
         assert plainly / 2 < faults_said(work) < 3 * plainly
 
 
+def test_a_program_that_leaves_its_work_to_others_is_not_judged(firsttouch: Start) -> None:
+    """The report is on one process, which says nothing of what the others could gain."""
+    works = "import time\nwhile time.process_time() < 0.7: pass"
+    done = firsttouch("run", "-c", f"import numpy, subprocess, sys; subprocess.run([sys.executable, '-c', {works!r}])")
+    assert done.stderr.splitlines()[0].endswith(": most of the work was done by child processes")
+    assert re.search(r"child processes used [^ ]+ m?s and are not in this report; --json with %p", done.stderr)
+
+
 @pytest.mark.parametrize("what", ["'-c', 'import numpy'", "'sleep', '0'"])
 def test_children_that_came_before_are_not_the_programs(what: str) -> None:
     """An exec keeps what the kernel counted of them."""

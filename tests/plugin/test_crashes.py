@@ -35,6 +35,8 @@ def test_known_for_another_reason(): os.abort()
 
 def test_leaves(): os._exit(0)
 
+def test_leaves_badly(): os._exit(7)
+
 def test_killed(): os.kill(os.getpid(), signal.SIGKILL)
 
 def test_sent(): os.kill(os.getpid(), signal.SIGSEGV)
@@ -43,6 +45,11 @@ def test_in_a_thread():
     thread = threading.Thread(target=ctypes.string_at, args=(64,))
     thread.start()
     thread.join()
+
+def test_deep():
+    ctypes.pythonapi.Py_MakePendingCalls
+    function = ctypes.CFUNCTYPE(None)(lambda: ctypes.string_at(64))
+    function()
 
 def test_next():
     assert np.ones(10).sum() == 10
@@ -54,9 +61,11 @@ SAID = {
     "test_teardown": "died of SIGABRT",
     "test_known_for_another_reason": "died of SIGABRT",
     "test_leaves": "ended its process, with exit status 0",
+    "test_leaves_badly": "ended its process, with exit status 7",
     "test_killed": "died of SIGKILL",
     "test_sent": "died of SIGSEGV",
     "test_in_a_thread": "died of SIGSEGV",
+    "test_deep": "died of SIGSEGV",
 }
 
 

@@ -134,3 +134,10 @@ def test_reads(tmp_path: Path, way: str, found: dict[str, str]) -> None:
     for test, words in found.items():
         assert words in ended.messages[test], ended.messages[test]
     assert "in test_after_free" in ended.messages["test_after_free"], "the lines that called are shown"
+
+
+def test_many_arrays(tmp_path: Path) -> None:
+    """More than the system's default number of mappings allows is no crash."""
+    suite(tmp_path, test_a="def test_many():\n kept = [np.zeros(10) for _ in range(20_000)]\n assert len(kept)\n")
+    ended = pytest_run(tmp_path, "--firsttouch=guarded")
+    assert ended.status == 0, ended.said

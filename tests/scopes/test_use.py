@@ -122,6 +122,15 @@ def test_the_same_object_in_many_tasks() -> None:
     assert ft.get_allocator() == NUMPY
 
 
+def test_to_thread_takes_the_context_along() -> None:
+    async def main(pool: ft.Allocator) -> ft.Allocator | None:
+        with ft.use(pool):
+            return await asyncio.to_thread(lambda: ft.get_allocator(np.empty(MIB)))
+
+    pool = ft.pool()
+    assert asyncio.run(main(pool)) == pool
+
+
 def test_generators_are_refused_as_functions() -> None:
     def numbers() -> Iterator[int]:
         yield 1

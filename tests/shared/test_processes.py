@@ -2,8 +2,11 @@
 
 import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.context import BaseContext
 from typing import Any
 
+import numpy as np
 import pytest
 
 import firsttouch as ft
@@ -43,6 +46,16 @@ def test_a_pool_of_processes(context: Any) -> None:
         handed[1, 1] = 7
         assert a[1, 1] == 7
         del handed
+
+
+def test_an_executor(context: BaseContext) -> None:
+    a = ft.sharing.share(np.arange(10.0))
+    with ProcessPoolExecutor(2, mp_context=context) as executor:
+        assert executor.submit(work.write, a, 42.0).result() == ("ndarray", True, 9)
+        assert a[0] == 42
+        assert executor.submit(work.total, ft.sharing.share(np.ones(100))).result() == 100
+        assert executor.submit(work.made, 1000).result().sum() == 499_500
+        assert list(executor.map(work.total, [a[i:] for i in range(3)])) == [87, 45, 44]
 
 
 def test_a_child_that_ends_as_soon_as_it_has_sent(context: Any) -> None:
