@@ -76,8 +76,8 @@ def program(
 
 
 def _random(seed: int, world: World) -> Random:
-    """Return the random numbers of a step. The interpreter itself may be short of memory: then arrays are dropped, pools,
-    and allocators, those that the library remembers for the last expressions, too: guarded ones keep freed blocks."""
+    """Return the random numbers of a step. The interpreter itself may be short of memory: then arrays and pools go,
+    and so do the allocators of the last expressions, which the library remembers: guarded ones keep freed blocks."""
     try:
         return Random(seed)
     except MemoryError:

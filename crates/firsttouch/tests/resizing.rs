@@ -98,8 +98,7 @@ fn blocks_that_grow_in_turn_take_their_pages_along() {
             aligned.reallocate(Request::bytes(size).aligned(1 << 20).unwrap()).unwrap();
             assert!(aligned.address().is_multiple_of(1 << 20));
         }
-        #[cfg(target_os = "linux")] // from 5.7 on
-        assert!(moves > 3, "{moves} moves");
+        assert!(moves > 3 || cfg!(not(target_os = "linux")), "{moves} moves"); // from 5.7 on
         blocks.into_iter().for_each(Held::give_back);
         aligned.give_back();
         pool.trim();
