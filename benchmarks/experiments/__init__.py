@@ -14,4 +14,5 @@ NAMES = (
     "scratch",
     "scratch_numba",
     "advise",
+    "beyond",
 )

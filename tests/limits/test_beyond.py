@@ -1,8 +1,9 @@
-"""Programs that need more than their cgroup has: some of those that `python -m tests.limits.beyond` runs."""
+"""Programs that need more than their cgroup has: some of those that `python -m benchmarks beyond` runs."""
 
 import pytest
 
-from tests.limits import beyond
+from benchmarks.experiments import beyond
+from tests.limits.cgroups import group
 
 
 @pytest.mark.parametrize(
@@ -12,5 +13,6 @@ def test_a_program_beyond_its_limit_ends_in_a_memoryerror_that_names_its_line(pa
     kind, program = next(each for each in beyond.programs() if part in each[1])
     if kind != "numpy":
         pytest.importorskip(kind)
-    ending = beyond.run(kind, program)
-    assert ending.word == "MemoryError", ending.error
+    with group() as place:
+        ending = beyond.ended(kind, program, place)
+    assert ending.word == beyond.NAMED, ending.error

@@ -1,10 +1,12 @@
 """Programs that need more memory than their cgroup has: how each ends under `firsttouch run --limit auto`, and plainly.
 
-`python -m tests.limits.beyond` runs all of them and prints a table; numbers choose some. In each program a comment says
-which line is to be named: `# holds` that whose blocks fill the memory, which has to lead the list, or `# asks` that
-which asks for too much at once, where the traceback has to end.
+In each program a comment says which line is to be named: `# holds` that whose blocks fill the memory, which has to lead
+the list, or `# asks` that which asks for too much at once, where the traceback has to end.
 """
 
+from __future__ import annotations
+
+import importlib.util
 import itertools
 import os
 import re
@@ -13,14 +15,19 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.limits.cgroups import group
-from tests.programs import environment
+from benchmarks.cgroups import Group, NoGroupError, group
+from benchmarks.measuring import Section, Verdict
+from firsttouch.tools.bench.common import MIB
+from firsttouch.tools.measuring.contenders import DEFAULT, environment
+from firsttouch.tools.measuring.report import Table
 
-MIB = 1 << 20
+# ---- What is run, in a process of its own
+
 #: What a program may have beyond what its imports take: they differ, and grow from version to version.
 LIMIT = 448 * MIB
 
@@ -236,20 +243,20 @@ class Ending(NamedTuple):
         if self.error.endswith("hangs"):
             return "hangs"
         if "MemoryError" in self.error:
-            return "MemoryError" if self.named else "MemoryError, another line"
+            return NAMED if self.named else "MemoryError, another line"
         return "killed, reported" if "firsttouch: the kernel killed" in self.error else f"status {self.status}"
 
 
-def run(kind: str, program: str, under: bool = True, limit: int = LIMIT) -> Ending:
-    """Run a program in a cgroup, under firsttouch or plainly."""
+def ended(kind: str, program: str, place: Group, under: bool = True) -> Ending:
+    """Run a program in a new cgroup, under firsttouch or plainly."""
     text = BEGINNINGS[kind] + program + "\n"
     mark, line = marked(text)
     words = ["-m", "firsttouch", "run", "-q", "--limit", "auto"] if under else []
-    with tempfile.TemporaryDirectory() as folder, group() as place:
+    with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "program.py"
         script.write_text(BEGINNINGS[kind])
         _start([str(script)], place.enter)  # its imports, and compiled modules
-        place.limit(limit + place.peak())
+        place.limit(LIMIT + place.peak())
         script.write_text(text)
         finished = _start([*words, str(script)], place.enter)
     here = f"{script}:{mark}"
@@ -263,7 +270,7 @@ def run(kind: str, program: str, under: bool = True, limit: int = LIMIT) -> Endi
 
 
 def _start(words: list[str], enter: Callable[[], None]) -> subprocess.CompletedProcess[str]:
-    surroundings = environment(OMP_NUM_THREADS="1")
+    surroundings = environment(DEFAULT) | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with subprocess.Popen(
         [sys.executable, *words], env=surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         preexec_fn=enter, start_new_session=True,
@@ -277,20 +284,37 @@ def _start(words: list[str], enter: Callable[[], None]) -> subprocess.CompletedP
     return subprocess.CompletedProcess(words, process.returncode, "", error)
 
 
-def main(words: list[str]) -> None:
-    """Run the chosen programs, or all, and print how they ended."""
-    told: dict[str, int] = {}
-    for number, (kind, program) in enumerate(programs(), 1):
-        if words and str(number) not in words:
+# ---- The experiment
+
+NAMED = "MemoryError"
+
+
+def run(quick: bool) -> Section:
+    """Run every program plainly and under a limit."""
+    asked = f"a program that needs more than its cgroup has, {LIMIT // MIB} MiB beyond its imports, ends under"
+    section = Section(
+        "beyond", "Programs beyond their limit", f"{asked} `--limit auto` in a MemoryError that names its line."
+    )
+    table = Table("", ["", "of", "the line", "plainly", "under `--limit auto`"])
+    endings = Counter[str]()
+    for number, (kind, program) in enumerate(programs()[: 2 if quick else None], 1):
+        if kind != "workers" and importlib.util.find_spec(kind) is None:
+            section.notes.append(f"{number}: {kind} is not installed.")
             continue
-        plainly, ending = run(kind, program, under=False), run(kind, program)
-        told[ending.word] = told.get(ending.word, 0) + 1
-        _, line = marked(program)
-        print(f"{number:2} {kind:8} {plainly.word:12} {ending.word:18} {line.strip()[:80]}", flush=True)
-        if words:
-            print(ending.error)
-    print(told)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        found = []
+        try:
+            for under in (False, True):
+                with group() as place:
+                    found.append(ended(kind, program, place, under))
+        except NoGroupError as error:
+            section.notes.append(f"{error}.")
+            break
+        plainly, ending = found
+        endings[ending.word] += 1
+        table.rows.append([str(number), kind, f"`{marked(program)[1].strip()}`", plainly.word, ending.word])
+        section.raw[str(number)] = {"plainly": plainly._asdict(), "under": ending._asdict()}
+    section.tables.append(table)
+    outcome = "not measured" if not endings else "passed" if set(endings) == {NAMED} else "failed"
+    figure = f"{endings[NAMED]} of {endings.total()}"
+    section.verdicts.append(Verdict("a MemoryError that names the line", figure, outcome))
+    return section
