@@ -5,13 +5,14 @@ import os
 import sys
 import time
 
-from _firsttouch_start import hook, settings, speak
+import _firsttouch_start as hook
+from _firsttouch_start import command_process, speak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: What was counted when this process began, as `start` in the settings: a fork and a new process count from zero.
+#: What was counted when this process began, as `start` in the options: a fork and a new process count from zero.
 _start = [time.monotonic(), *[0.0] * 5]
 #: The same where a fork inherited what the pool had counted.
 _forked: "Any" = None
@@ -31,7 +32,7 @@ def watch() -> None:
     _started_as = os.getpid()
     atexit.register(finish)
     # Forked processes write files of their own, or have accounts of the budget.
-    text = os.environ.get("FIRSTTOUCH_RUN", "")
+    text = os.environ.get(hook.VARIABLE, "")
     if ("%p" in text or "accounts" in text) and hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_begin_child)
 
@@ -53,18 +54,18 @@ def finish() -> None:
     global _reported_by
     hook.leave()
     process = os.getpid()
-    text = os.environ.get("FIRSTTOUCH_RUN", "")
-    if _reported_by == process or (str(settings.command_process()) not in text and "%p" not in text):
+    text = os.environ.get(hook.VARIABLE, "")
+    if _reported_by == process or (str(command_process()) not in text and "%p" not in text):
         return
     _reported_by = process
     try:
-        _report(settings.load())
+        _report(hook.options())
     except BaseException as error:
         speak.failure("the report", error)
 
 
 def _report(options: "dict[str, Any]") -> None:
-    main = options.get("pid") == settings.command_process()
+    main = options.get("pid") == command_process()
     if _serves_others():
         return
     if main and options.get("watched") == os.getppid():  # it may have been killed
@@ -152,7 +153,7 @@ def begin_trace(options: "dict[str, Any]") -> None:
     """Start tracing, in the process that was started. Its file is empty until the end."""
     global _traced, _facts
     file: str = options["trace"]
-    if not file or options.get("pid") != settings.command_process():
+    if not file or options.get("pid") != command_process():
         return
     try:
         with open(file, "w"):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from _firsttouch_start import hook
+from _firsttouch_start import asked
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 from firsttouch._internal.resolve import checked
@@ -108,7 +108,7 @@ def _made(constructor: _Constructor, arguments: tuple[Any, ...], named: Mapping[
         own = error.__cause__ or _firsttouch.take_error()
         if own is None:
             found = _firsttouch.last_failure()
-            is_ours = found is not None and (found != failed or found[0] == hook.asked(error))
+            is_ours = found is not None and (found != failed or found[0] == asked(error))
             if found is None or not is_ours or _firsttouch.current() == _NUMPYS:
                 raise
             raise MemoryError(f"{str(error) or 'no memory for the array'}: {found[2]}") from error

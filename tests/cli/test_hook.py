@@ -91,7 +91,7 @@ def test_numpy_that_fails_to_import_fails_as_in_python(
 
 
 REFUSE = """
-import _firsttouch_start.hook as native
+import _firsttouch_start as native
 before = native.load
 def load():
     module = before()

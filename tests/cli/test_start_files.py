@@ -40,7 +40,7 @@ def test_what_they_load(file: str) -> None:
     assert loaded() == (set() if file == "pth" else {"_firsttouch_start"})
     new = loaded(FIRSTTOUCH_RUN="{}")
     ours = {name for name in new if name.startswith("_firsttouch_start")}
-    assert "_firsttouch_start.hook" in ours
+    assert "_firsttouch_start.ending" in ours
     assert new - ours <= {"atexit", "_interpreters", "_xxsubinterpreters"}
 
 
@@ -48,7 +48,7 @@ def test_program_without_numpy_never_imports_it(firsttouch: Start, write: Write)
     """Not even for the report, which comes after this."""
     early = write("early/sitecustomize.py", "import atexit, sys\n").parent
     code = (
-        "import sys, _firsttouch_start.hook as native\n"
+        "import sys, _firsttouch_start as native\n"
         "load = native.load\n"
         "def loaded():\n"
         "    print([name for name in ('numpy', 'firsttouch', 'argparse') if name in sys.modules])\n"

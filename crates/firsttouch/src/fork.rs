@@ -2,8 +2,8 @@
 //!
 //! Other crates have their own: the preloaded library serves the thread that forks from the C library (`life.rs` there), and
 //! Python holds the purger back until its own hooks have run (`process.rs` in firsttouch-python). In the child begin anew, of
-//! Python's modules, the report (`ending.py`), the table of live blocks (`hook.py`) and the wait for handles of shared arrays
-//! (`sharing.py`). A child's account of a shared budget begins as this crate's locks are released (`accounts.rs`).
+//! Python's modules, the report (`ending.py`), the table of live blocks (`_firsttouch_start`) and the wait for handles of
+//! shared arrays (`sharing.py`). A child's account of a shared budget begins as this crate's locks are released (`accounts.rs`).
 //!
 //! A child is a copy of the thread that forks: a lock that another thread holds at that moment is never released in it.
 //! So the thread that forks takes all locks before, and releases them after, on both sides (law 6).

@@ -2,12 +2,12 @@
 
 import functools
 
-from _firsttouch_start import hook
+from _firsttouch_start import add_reasons
 from firsttouch import _firsttouch
 from firsttouch._firsttouch import Allocator
 from firsttouch.custom import AllocatorLike, OwnAllocator
 
-hook.add_reasons()
+add_reasons()
 
 _REMEMBERED = 64
 
