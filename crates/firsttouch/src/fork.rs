@@ -20,8 +20,9 @@ use crate::sync::lock::{AtFork, Lock, RawLock};
 use crate::{failure, heap, owners, sources};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// If two threads forked at once, one would wait for the purger's thread and the other would go on without it.
-static FORKING: Lock<()> = Lock::new(());
+/// If two threads forked at once, one would wait for the purger's thread and the other would go on without it. Who holds it
+/// otherwise lets no process fork meanwhile, and may take all other locks.
+pub(crate) static FORKING: Lock<()> = Lock::new(());
 /// The forks between the first process and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static IS_INTERRUPTED: OnceBox<fn() -> bool> = OnceBox::new();

@@ -6,15 +6,17 @@ mod common;
 use common::alone::each_alone;
 use common::forked::fork;
 use common::held::Held;
-use common::process::{resident, threads_called, within};
+use common::limits::set;
+use common::process::{address_space, resident, threads_called, within};
 use common::storm::storm;
-use firsttouch::adaptors::{Filled, Limited, Options, Pool};
+use firsttouch::adaptors::{Budget, Filled, Limited, Options, Pool};
 use firsttouch::heap::purger;
 use firsttouch::os::huge_page_size;
 use firsttouch::scratch::Buffer;
 use firsttouch::shared::Shared;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages};
 use firsttouch::{Allocator, Request};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 use std::thread::scope;
@@ -22,7 +24,7 @@ use std::time::Duration;
 
 each_alone! {
     pools_in_a_storm sources_and_compositions_in_a_storm while_pools_come_and_go while_shared_memory_is_dropped
-    the_purger_is_gone_and_comes_back idle_memory_is_cold_after_a_fork many_threads_fork_at_once
+    while_limits_are_read the_purger_is_gone_and_comes_back idle_memory_is_cold_after_a_fork many_threads_fork_at_once
 }
 
 const PURGER: &str = "firsttouch";
@@ -89,7 +91,7 @@ fn sources_and_compositions_in_a_storm() {
 }
 
 /// Forks while two threads do a thing again and again, and does it in each child.
-fn forks_beside(forks: u64, body: impl Fn(u64) + Sync + std::panic::RefUnwindSafe) {
+fn forks_beside(forks: u64, body: impl Fn(u64) + Sync) {
     let stop = AtomicBool::new(false);
     scope(|threads| {
         let again = || {
@@ -98,7 +100,7 @@ fn forks_beside(forks: u64, body: impl Fn(u64) + Sync + std::panic::RefUnwindSaf
             }
         };
         let _ = [threads.spawn(again), threads.spawn(again)];
-        let result = std::panic::catch_unwind(|| (0..forks).for_each(|round| fork(|| body(round)).join()));
+        let result = catch_unwind(AssertUnwindSafe(|| (0..forks).for_each(|round| fork(|| body(round)).join())));
         stop.store(true, Relaxed);
         result.unwrap();
     });
@@ -112,6 +114,19 @@ fn while_pools_come_and_go() {
 /// Also of who made no handle.
 fn while_shared_memory_is_dropped() {
     forks_beside(300, |_| drop(Shared::new(1).expect("memory")));
+}
+
+/// A child reads its own, whatever another thread was about to read.
+fn while_limits_are_read() {
+    let (parent, limited) = (std::process::id(), Limited::new(Malloc::new(), Budget::auto(1 << 40)));
+    forks_beside(50, |_| {
+        let is_child = std::process::id() != parent;
+        if is_child {
+            set(libc::RLIMIT_AS, address_space() + (64 << 20));
+        }
+        assert!(Held::new(&*limited, Request::bytes(1 << 41)).is_err());
+        assert!(!is_child || limited.budget() < 64 << 20, "{}", limited.budget());
+    });
 }
 
 /// Python counts threads right after a fork and warns.

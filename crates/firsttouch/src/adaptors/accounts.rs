@@ -85,8 +85,7 @@ impl Accounts {
         let all = unsafe { &*with_exposed_provenance(at) };
         let accounts: &'static Self = Box::leak(Box::new(Self { all, own, forks, start: Instant::now() }));
         accounts.take();
-        // SAFETY: it lives for ever.
-        unsafe { purger::enter(std::ptr::from_ref(accounts)) };
+        purger::enter_once(accounts, &AtomicBool::new(false));
         Ok(accounts)
     }
 

@@ -8,7 +8,7 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request
 use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
-use crate::fork;
+use crate::fork::{self, FORKING};
 use crate::ledger::Ledger;
 use crate::os::{self, MemoryBound};
 use crate::size::Bytes;
@@ -188,8 +188,8 @@ impl fmt::Display for Budget {
 pub struct Limited {
     upstream: Arc<dyn Allocator>,
     is_auto: bool,
-    /// The budget, and when and after how many forks its limits were read last. Nobody waits for it, as a fork may happen while a
-    /// thread holds it.
+    /// The budget, and when and after how many forks its limits were read last. Locked under the lock of forks, as it is held
+    /// while the upstream is asked, which takes locks.
     budget: Lock<(Budget, Instant, u32)>,
     allowed: AtomicUsize,
     /// The bytes in use, where they are not the sum of the accounts.
@@ -230,9 +230,9 @@ impl Limited {
     /// Shares the budget with the other processes of a run. It has served nothing yet.
     pub fn join(&self, accounts: &'static Accounts) {
         let _ = self.accounts.set(Box::new(accounts));
-        if let Some(mut budget) = self.budget.try_lock() {
-            budget.0.bounds = [None; 4];
-        }
+        let no_fork = FORKING.lock();
+        self.budget.lock().0.bounds = [None; 4];
+        drop(no_fork);
         self.read_limits(true);
     }
 
@@ -249,11 +249,11 @@ impl Limited {
     }
 
     /// Reads the limits behind a budget that was found, and what others use of them: a container's may change while it runs.
-    /// Without need, they are read once in [`READ_AGAIN`].
+    /// Without need, they are read once in [`READ_AGAIN`], and nobody waits to do so.
     #[cold]
     fn read_limits(&self, is_needed: bool) {
-        let Some(mut held) = self.budget.try_lock() else { return };
-        let (budget, read, forks) = &mut *held;
+        let Some(_no_fork) = FORKING.try_lock().or_else(|| is_needed.then(|| FORKING.lock())) else { return };
+        let (budget, read, forks) = &mut *self.budget.lock();
         let is_child = self.accounts.get().is_some() && std::mem::replace(forks, fork::forks()) != fork::forks();
         if is_child {
             // What a fork copies is the parent's, but takes address space here.
@@ -350,10 +350,10 @@ impl Limited {
 
     /// Where the budget was found, and who else uses it, as the end of a sentence.
     fn source(&self) -> String {
-        let source = self.budget.try_lock().map(|budget| budget.0.to_string()).unwrap_or_default();
+        let (_no_fork, budget) = (FORKING.lock(), self.budget.lock());
         match self.of_others() {
-            0 => source,
-            others => format!("{source}; other processes of the run hold {}", Bytes(others)),
+            0 => budget.0.to_string(),
+            others => format!("{}; other processes of the run hold {}", budget.0, Bytes(others)),
         }
     }
 
