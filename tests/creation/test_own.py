@@ -205,6 +205,18 @@ def test_an_object_is_one_allocator() -> None:
     assert ft.get_allocator(ft.zeros(1000, allocator=own)) != ft.get_allocator(ft.zeros(1000, allocator=Counted()))
 
 
+def test_an_object_that_is_named_while_its_allocator_is_made_is_one_allocator() -> None:
+    class Named(Own):
+        def __repr__(self) -> str:
+            if not hasattr(self, "made"):
+                self.made = None
+                self.made = ft.get_allocator(ft.empty(100, allocator=self))
+            return "Named()"
+
+    own = Named()
+    assert ft.get_allocator(ft.empty(100, allocator=own)) == own.made
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_blocks_come_back_once_there_is_memory_to_say_so() -> None:
     """Those whose numbers had no memory are lost, and no more."""

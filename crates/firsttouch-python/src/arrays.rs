@@ -71,12 +71,12 @@ fn short<'py>(
         return Ok(None);
     };
     let ctx = handler.ctx();
-    drop(custom::kept_error(py)); // of an earlier allocation whose caller did not take it
+    drop(custom::take_error(py)); // of an earlier allocation whose caller did not take it
     // SAFETY: the functions are the handler's own, and the block is owned by the array or freed by them.
     unsafe {
         let data = if zeroed { handler::calloc(ctx, bytes, 1) } else { handler::malloc(ctx, bytes) };
         if data.is_null() {
-            return custom::kept_error(py).map_or(Ok(None), Err); // a custom allocator is called once
+            return custom::take_error(py).map_or(Ok(None), Err); // a custom allocator is called once
         }
         let array = numpy.owning(&shape, &dtype, data, capsule);
         match &array {

@@ -75,7 +75,7 @@ impl CustomAllocator {
     fn refused(&self, py: Python<'_>, request: Request, error: PyErr) -> AllocError {
         // NumPy makes an error of its own of a refusal within `allocate`.
         let within =
-            error.cause(py).or_else(|| kept_error(py)).filter(|within| within.is_instance_of::<PyRecursionError>(py));
+            error.cause(py).or_else(|| take_error(py)).filter(|within| within.is_instance_of::<PyRecursionError>(py));
         let error = within.unwrap_or(error);
         let failed = AllocError::new(request.size(), Limit::Upstream);
         failure::explain(failed, format!("cannot allocate {}: {}: {error}", Bytes(request.size()), self.object.name));
@@ -95,7 +95,7 @@ unsafe impl Allocator for CustomAllocator {
         request.check().inspect_err(|&error| failure::remember(error))?;
         let attached = Python::try_attach(|py| {
             deliver(py);
-            drop(kept_error(py)); // of an earlier request, whose caller did not take it
+            drop(take_error(py)); // of an earlier request, whose caller did not take it
             let address = self.ask(py, request).map_err(|error| self.refused(py, request, error))?;
             self.ledger.enter(address, request.size(), request.size())?;
             Ok(Block { address, size: request.size(), zeroed: request.is_zeroed() })
@@ -147,7 +147,7 @@ static LIVING: Lock<Vec<(usize, Weak<CustomAllocator>)>> = Lock::new(Vec::new())
 #[pyfunction]
 pub fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     ensure_memory(candidate.py())?;
-    if let Some(living) = living(candidate) {
+    if let Some(living) = living(&LIVING.lock(), candidate) {
         return Ok(PyAllocator::ours(living));
     }
     let name = candidate.get_type().name()?.to_string();
@@ -155,14 +155,14 @@ pub fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     let object = Arc::new(PythonAllocator { object: candidate.clone().unbind(), name });
     let made = Arc::new(CustomAllocator { object, expression, ledger: Ledger::new() });
     let mut all = LIVING.lock();
+    let one = living(&all, candidate).unwrap_or_else(|| made.clone()); // another may have come first, as `repr` runs any code
     all.retain(|(_, each)| each.strong_count() > 0);
-    all.push((candidate.as_ptr() as usize, Arc::downgrade(&made)));
+    all.push((candidate.as_ptr() as usize, Arc::downgrade(&one)));
     drop(all);
-    Ok(PyAllocator::ours(made))
+    Ok(PyAllocator::ours(one))
 }
 
-fn living(candidate: &Bound<'_, PyAny>) -> Option<Arc<CustomAllocator>> {
-    let all = LIVING.lock();
+fn living(all: &[(usize, Weak<CustomAllocator>)], candidate: &Bound<'_, PyAny>) -> Option<Arc<CustomAllocator>> {
     // A living allocator keeps its object, so that no other one has its address. Others are not upgraded: to be the last
     // to drop one would run code of Python with the lock held.
     all.iter().filter(|(address, _)| *address == candidate.as_ptr() as usize).find_map(|(_, each)| each.upgrade())
@@ -188,7 +188,8 @@ fn keep_error(py: Python<'_>, error: PyErr) {
 }
 
 /// The exception that was kept, once: the caller raises it.
-pub fn kept_error(py: Python<'_>) -> Option<PyErr> {
+#[pyfunction]
+pub fn take_error(py: Python<'_>) -> Option<PyErr> {
     if !HAS_ERROR.replace(false) {
         return None;
     }
@@ -196,12 +197,6 @@ pub fn kept_error(py: Python<'_>) -> Option<PyErr> {
     let error = dict.get_item(ERROR.get(py)).ok()??;
     let _ = dict.del_item(ERROR.get(py));
     Some(PyErr::from_value(error))
-}
-
-/// The same, for Python.
-#[pyfunction]
-pub fn take_error(py: Python<'_>) -> Option<Py<PyAny>> {
-    kept_error(py).map(|error| error.into_value(py).into_any())
 }
 
 /// A block on its way back.
