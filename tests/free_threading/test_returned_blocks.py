@@ -1,12 +1,15 @@
-"""Blocks that come back to an allocator whose `deallocate` makes arrays on the same allocator."""
+"""Blocks that come back to an allocator written in Python, from any thread."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 import firsttouch as ft
 from firsttouch import _firsttouch
+from tests.preloading import shim
+from tests.programs import run
 from tests.trust.expressions import Own
 
 pytestmark = pytest.mark.quick
@@ -51,3 +54,49 @@ def test_every_thread_delivers() -> None:
         list(executor.map(lambda _: work(), range(4)))
     _firsttouch.deliver()
     assert own.kept == {}
+
+
+#: The next large block takes its time, once one says so: the queue of those that came back grows under its lock.
+SLOW = """
+#include <unistd.h>
+void *__libc_malloc(size_t size);
+volatile int waits;
+void *malloc(size_t size) {
+    if (size > 100000 && waits) usleep(300000 + (waits = 0));
+    return __libc_malloc(size);
+}
+"""
+
+
+@pytest.mark.linux("fork")
+def test_a_child_delivers_though_it_was_forked_while_a_block_came_back(tmp_path: Path) -> None:
+    program = """
+        import ctypes, os, signal, threading
+
+        class Own:
+            addresses = iter(range(1 << 40, 1 << 50, 1 << 20))
+            def allocate(self, nbytes, alignment, zeroed):
+                return next(self.addresses)
+            def deallocate(self, address, nbytes):
+                pass
+
+        def fork():
+            assert probe.wait_until(lambda: not waits.value)
+            if not (child := os.fork()):
+                ft._firsttouch.deliver()
+                os._exit(0)
+            if not probe.wait_until(lambda: os.waitpid(child, os.WNOHANG) == (child, 0), 30):
+                os.kill(child, signal.SIGKILL)
+                print("hangs")
+
+        pool = ft.pool(Own())
+        [ft.empty(20_000, "u1", allocator=pool) for _ in range(5_000)].clear()
+        waits = ctypes.c_int.in_dll(ctypes.CDLL(None), "waits")
+        waits.value = 1
+        forks = threading.Thread(target=fork)
+        forks.start()
+        ft.trim(pool)
+        forks.join()
+    """
+    slow = {"LD_PRELOAD": str(shim(SLOW, tmp_path / "slow.so"))}
+    assert run(program, "-W", "ignore::DeprecationWarning", env=slow) == ""

@@ -11,6 +11,7 @@ use crate::python::gil::{self, Name, thread_dict};
 use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
 use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
 use firsttouch::failure;
+use firsttouch::heap::purger;
 use firsttouch::ledger::Ledger;
 use firsttouch::owners;
 use firsttouch::size::Bytes;
@@ -150,6 +151,8 @@ pub fn own(candidate: &Bound<'_, PyAny>) -> PyResult<PyAllocator> {
     if let Some(living) = living(&LIVING.lock(), candidate) {
         return Ok(PyAllocator::ours(living));
     }
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    purger::enter_once(&WAITING, &ENTERED);
     let name = candidate.get_type().name()?.to_string();
     let expression = candidate.repr()?.to_string();
     let object = Arc::new(PythonAllocator { object: candidate.clone().unbind(), name });
