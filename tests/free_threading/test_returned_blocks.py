@@ -72,13 +72,7 @@ void *malloc(size_t size) {
 def test_a_child_delivers_though_it_was_forked_while_a_block_came_back(tmp_path: Path) -> None:
     program = """
         import ctypes, os, signal, threading
-
-        class Own:
-            addresses = iter(range(1 << 40, 1 << 50, 1 << 20))
-            def allocate(self, nbytes, alignment, zeroed):
-                return next(self.addresses)
-            def deallocate(self, address, nbytes):
-                pass
+        from tests.trust.expressions import Own
 
         def fork():
             assert probe.wait_until(lambda: not waits.value)
