@@ -259,11 +259,11 @@ def ended(kind: str, program: str, place: Group, under: bool = True) -> Ending:
         place.limit(LIMIT + place.peak())
         script.write_text(text)
         finished = _start([*words, str(script)], place.enter)
-    here = f"{script}:{mark}"
+    here = rf"({re.escape(str(script))}|<dynamic-code>):{mark}"  # which is what cloudpickle calls every file
     lines = finished.stderr.split("\n")
     if line.endswith("# holds"):
         after = [second for first, second in itertools.pairwise(lines) if "largest living blocks" in first]
-        named = any(re.search(rf"MiB  {re.escape(here)}\b", line) for line in after)
+        named = any(re.search(rf"MiB  {here}\b", line) for line in after)
     else:
         named = any(f'program.py", line {mark}' in line for line in lines) and "limited() allows" in finished.stderr
     return Ending(finished.returncode, named, finished.stderr)
