@@ -1,6 +1,7 @@
 //! The contract of all allocators: each law once, run over every source and every composition.
 //!
-//! Whoever adds an allocator adds a line below.
+//! What is declared is here by itself, as it is by default. Whoever adds an allocator adds to the list below what else there
+//! is to check: options, and what stands on it.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -15,20 +16,23 @@ mod shared;
 mod sizes;
 mod zero;
 
+use common::alone::alone;
 use common::reentrant::Reentrant;
-use firsttouch::Allocator;
 use firsttouch::adaptors::{Filled, Limited, Machine, Options, Pool};
+use firsttouch::factory::Error;
 use firsttouch::numa::Policy;
 use firsttouch::os::Mode;
 use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::scratch::Buffer;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
+use firsttouch::spec::{self, DefaultValue, OptionKind, Spec};
+use firsttouch::{Allocator, allocator_from_expression};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Makes a fresh allocator.
-type Make = fn() -> Arc<dyn Allocator>;
+/// Makes a fresh allocator, or returns that of the process.
+type Make<'a> = &'a dyn Fn() -> Arc<dyn Allocator>;
 
 /// A budget beyond what any law takes, and within what the system would have refused anyway.
 const BUDGET: usize = 1 << 42;
@@ -84,49 +88,67 @@ fn buffer(upstream: Arc<dyn Allocator>, chunk_size: usize) -> Arc<dyn Allocator>
     Buffer::growing(upstream, chunk_size)
 }
 
-/// The laws, each with the name of the test that it is. What a process has once can't begin anew or be dropped: it gets
-/// the others, each in a process of its own.
+/// A call of a declared allocator, with values only for what must be given, and a budget that no law comes to.
+fn call(spec: &Spec) -> String {
+    let needed = spec.options.iter().filter_map(|option| match (option.kind, &option.default) {
+        (OptionKind::Budget, _) => Some(format!("{}={BUDGET}", option.name)),
+        (OptionKind::Alignment, DefaultValue::Required) => Some(format!("{}=64", option.name)),
+        (OptionKind::Policy, DefaultValue::Required) => Some(format!("{}=local", option.name)),
+        (_, DefaultValue::Required) => panic!("the contract has no value for {} of {}", option.name, spec.name),
+        _ => None,
+    });
+    format!("{}({})", spec.name, needed.collect::<Vec<_>>().join(", "))
+}
+
+/// Runs a law over all that is declared and built, in a process of its own: what a process has once begins anew there. It
+/// is never dropped, so it is left out of the laws that are `of_new`.
+fn over_declared(name: &str, law: fn(Make), of_new: bool) {
+    alone(name, || {
+        for call in spec::all().map(call) {
+            println!("{call}");
+            if let Err(Error::Unsupported(_)) = allocator_from_expression(&call) {
+                continue;
+            }
+            let make = || allocator_from_expression(&call).unwrap();
+            if !(of_new && Arc::ptr_eq(&make(), &make())) {
+                law(&make);
+            }
+        }
+    });
+}
+
+/// The laws, each with the name of the test that it is.
 macro_rules! contract {
-    (once $(#[$when:meta] $name:ident: $make:expr;)*) => {$(
-        #[$when]
-        mod $name {
+    ($($name:ident: $make:expr;)*) => {
+        mod declared {
+            contract!(@all over_declared ());
+        }
+        $(mod $name {
             use super::*;
 
-            const MAKE: Make = || $make;
-
-            contract!(@common alone $name);
-        }
-    )*};
-    (@common $how:ident $name:ident) => {
-        contract!(@$how $name
+            contract!(@all over_listed ($make));
+        })*
+    };
+    (@all $over:ident $make:tt) => {
+        contract!(@$over $make false
             programs::random, programs::growing_in_turn, zero::after_everything_was_dirty, zero::recycled_one_by_one,
             shared::a_storm, shared::a_thread_that_ends_leaves_nothing_behind,
             refused::nothing_is_lost, requests::every_request, accounts::add_up,
         );
+        contract!(@$over $make true
+            released::dropped_with_nothing_alive, released::dropped_with_living_blocks, accounts::knows_its_blocks,
+        );
     };
-    (@alone $name:ident $($file:ident::$law:ident,)*) => {$(
+    (@over_declared () $of_new:literal $($file:ident::$law:ident,)*) => {$(
         #[test]
         fn $law() {
-            let name = concat!(stringify!($name), "::", stringify!($law));
-            super::common::alone::alone(name, || super::$file::$law(MAKE));
+            super::over_declared(concat!("declared::", stringify!($law)), super::$file::$law, $of_new);
         }
     )*};
-    ($($name:ident: $make:expr;)*) => {$(
-        mod $name {
-            use super::*;
-
-            const MAKE: Make = || $make;
-
-            contract!(@common laws $name);
-            contract!(@laws $name
-                released::dropped_with_nothing_alive, released::dropped_with_living_blocks, accounts::knows_its_blocks,
-            );
-        }
-    )*};
-    (@laws $name:ident $($file:ident::$law:ident,)*) => {$(
+    (@over_listed $make:tt $of_new:literal $($file:ident::$law:ident,)*) => {$(
         #[test]
         fn $law() {
-            super::$file::$law(MAKE);
+            super::$file::$law(&|| $make);
         }
     )*};
 }
@@ -134,18 +156,15 @@ macro_rules! contract {
 contract! {
     malloc: Malloc::new();
     calloc: Calloc::new();
-    aligned_64: Calloc::aligned(64).unwrap();
     aligned_4096: Calloc::aligned(4096).unwrap();
     aligned_2m: Calloc::aligned(2 << 20).unwrap();
-    functions: super::c_functions::all();
-    functions_two: super::c_functions::two();
-    pages: Pages::new(false);
+    functions: c_functions::all();
+    functions_two: c_functions::two();
     pages_thp: Pages::new(true);
     pages_placed: placed(Page::Base, None);
     pages_populated: placed(Page::Base, Some(0));
     pages_fallen_back: placed(Page::Explicit(1 << 30), Some(3));
     pool_pages_placed: over(placed(Page::Transparent, None));
-    pool: Pool::new(Options::default());
     pool_small_pages: Pool::new(Options { huge: false, ..Options::default() });
     pool_forever: Pool::new(Options { decay: None, ..Options::default() });
     pool_at_once: Pool::new(Options { decay: Some(Duration::ZERO), ..Options::default() });
@@ -162,7 +181,6 @@ contract! {
     wiped_pool: wiped(pool());
     wiped_limited_malloc: wiped(limited(Malloc::new()));
     limited_wiped_aligned_4096: limited(wiped(Calloc::aligned(4096).unwrap()));
-    guarded: guarded();
     guarded_before: before();
     guarded_keeping: keeping();
     filled_guarded: filled(guarded());
@@ -187,10 +205,4 @@ contract! {
     limited_pool_filled_reentrant: limited(over(filled(Reentrant::shared())));
     scratch_reentrant: buffer(Reentrant::shared(), Buffer::CHUNK);
     scratch_pool_reentrant: buffer(over(Reentrant::shared()), Buffer::CHUNK);
-}
-
-contract! {
-    once
-    #[cfg(feature = "mimalloc")] mimalloc: firsttouch::sources::Mimalloc::get();
-    #[cfg(all(feature = "jemalloc", unix))] jemalloc: firsttouch::sources::Jemalloc::get();
 }
