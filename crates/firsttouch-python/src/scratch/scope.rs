@@ -370,14 +370,18 @@ impl ScratchFunction {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let owner = chosen(py, &self.buffer)?.unbind();
+        let owner = chosen(py, &self.buffer)?;
         let buffer = owner.get().buffer();
-        let mark = CallMark { since: buffer.serial(), buffer: owner.clone_ref(py) };
+        let since = buffer.serial();
         let mut entered = Entered::new(py, buffer, false)?;
         let returned = gil::call(self.function.bind(py), args, kwargs);
         let closed = entered.close(py); // from here on memory is that of who is around: copies belong there
         let mut returned = returned?;
         closed?;
+        if buffer.serial() == since {
+            return Ok(returned); // nothing was cut off its chunks, and nothing is to be copied
+        }
+        let mark = CallMark { since, buffer: owner.clone().unbind() };
         let is_container = returned.is_exact_instance_of::<PyTuple>()
             || returned.is_exact_instance_of::<PyList>()
             || returned.is_exact_instance_of::<PyDict>();
