@@ -1,5 +1,5 @@
 /* Ends by _exit: at once, in a signal handler that interrupts malloc, in several threads together, or only in children; by
-   exit in such a handler, or while a thread waits for input. */
+   exit in such a handler, while a thread waits for input, or with the last thread, which is not the first. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,6 +41,17 @@ static void *wait_for_input(void *nothing) {
     return nothing;
 }
 
+/* Until there is a thread that gives memory back. */
+static void *go_on(void *nothing) {
+    for (int n = 1; n < 30; n++) {
+        use(n << 20);
+        kept = malloc(n << 20);
+        kept[0] = 1;
+    }
+    usleep(300000);
+    return nothing;
+}
+
 int main(int count, char **words) {
     const char *how = count > 1 ? words[1] : "";
     printf("not flushed");
@@ -70,6 +81,11 @@ int main(int count, char **words) {
         pthread_create(&thread, NULL, wait_for_input, NULL);
         usleep(100000);
         return 10;
+    }
+    if (strcmp(how, "last") == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, go_on, NULL);
+        pthread_exit(NULL);
     }
     if (strcmp(how, "children") == 0) {
         pid_t child = vfork();
