@@ -156,7 +156,7 @@ def begin_trace(options: "dict[str, Any]") -> None:
     if not file or options.get("pid") != command_process():
         return
     try:
-        with open(file, "w"):
+        with open(file, "wb"):
             pass
         arrays_only = hook.module.trace_begin()
     except OSError as error:
