@@ -3,7 +3,6 @@
 import importlib
 import os
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 import firsttouch as ft
 from firsttouch.tools.bench import NAMES, numa, scratch, temporaries, triad, zeros
 from firsttouch.tools.bench.common import Section, Settings
-from firsttouch.tools.measuring.report import save_pictures
 
 KIB, MIB, PAGE = 1 << 10, 1 << 20, 4096
 needs_states = pytest.mark.skipif(ft.inspect(np.zeros(MIB)).zero_page is None, reason="no source tells the zero page")
@@ -34,8 +32,7 @@ EXPECTED: dict[str, tuple[list[list[str]], str]] = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == "temporaries" else [pytest.mark.slow]) for name in NAMES]
 )
-def test_a_small_run_fills_every_table_and_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
+def test_a_small_run_fills_every_table(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _who: {0, 1})
     monkeypatch.setattr(scratch, "LANGUAGES", {"NumPy": scratch.in_numpy})
     section: Section = importlib.import_module(f"firsttouch.tools.bench.{name}").run(Settings(quick=True, sizes=(MIB,)))
@@ -43,7 +40,6 @@ def test_a_small_run_fills_every_table_and_picture(name: str, tmp_path: Path, mo
     assert [[row[0] for row in table.rows] for table in section.tables][: len(expected)] == expected
     assert any(re.search(said, note) for note in section.notes)
     assert all(len(row) == len(table.columns) for table in section.tables for row in table.rows)
-    save_pictures(section.pictures, tmp_path / "all.png")
     assert section.raw
 
 

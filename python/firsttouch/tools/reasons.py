@@ -106,7 +106,7 @@ class Reasons:
     def show(self, out: output.Output, stream: TextIO | None = None) -> None:
         """Print all of it, and write the requested files."""
         out.show([self._table(), *self._absent()], self._notes(), self.sentences(), stream)
-        out.save(self.as_dict, [Picture(self.sentences()[0], self._draw, 6.5)])
+        out.save(self.as_dict, Picture(self.sentences()[0], self._draw, 6.5))
 
     def sentences(self) -> list[str]:
         """Return what the largest part is, and what would bring it down, by how much."""

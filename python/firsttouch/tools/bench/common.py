@@ -7,22 +7,19 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from firsttouch._firsttouch import headroom
 from firsttouch._internal import units
-from firsttouch.tools.measuring.report import Picture, Table
+from firsttouch.tools.measuring.report import Table
 from firsttouch.tools.measuring.statistics import Estimate, estimate
 
 if sys.platform == "win32":
     from firsttouch.tools.measuring import jobs
 else:
     import resource
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Key = TypeVar("Key", bound=tuple[object, ...])
 #: Figures by the labels of their row, and then by column.
@@ -80,7 +77,6 @@ class Section:
     title: str
     tables: list[Table] = field(default_factory=list[Table])
     notes: list[str] = field(default_factory=list[str])
-    pictures: list[Picture] = field(default_factory=list[Picture])
     raw: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def measure(self, settings: Settings, rounds: int, cells: Mapping[Key, Callable[[], Any]]) -> dict[Key, Replies]:
@@ -98,23 +94,6 @@ class Section:
         table = Table(title, [*labels, *formats])
         table.rows += [[*key, *(shown(row[column]) for column, shown in formats.items())] for key, row in rows.items()]
         self.tables.append(table)
-
-    def picture(self, title: str, ylabel: str, rows: Rows, columns: Sequence[str], across: int = 0) -> None:
-        """Add a picture with a line for each column, and for each of the labels but one, which goes across."""
-        lines: dict[str, dict[str, float]] = {}
-        for key, row in rows.items():
-            for column in columns:
-                label = ", ".join([*key[:across], *key[across + 1 :], *([column] if len(columns) > 1 else [])])
-                lines.setdefault(label, {})[key[across].replace(", ", "\n")] = row[column]
-
-        def draw(axes: Axes) -> None:
-            for label, points in lines.items():
-                axes.plot(list(points), list(points.values()), marker="o", label=label)
-            axes.set(yscale="log", ylabel=ylabel)
-            axes.grid(alpha=0.3, which="both")
-            axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
-
-        self.pictures.append(Picture(title, draw))
 
 
 def faults() -> int:

@@ -79,7 +79,6 @@ def run(settings: Settings) -> Section:
             for (to, source), state in zip(COPIES, STATE, strict=True)
         }
         section.table(title, ["copy", "before it"], rows, COLUMNS)
-        section.picture(title, "seconds", {key[:1]: row for key, row in rows.items()}, ["first", "again"])
         times = [[row[when] for row in rows.values()] for when in ("first", "again")]
         first, again = (max(each) / min(each) for each in times)
         section.notes.append(

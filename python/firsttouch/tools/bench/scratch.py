@@ -123,8 +123,6 @@ def run(settings: Settings) -> Section:
         section.notes.append(f"{language}, {size}: {ratios[WAYS[2]]} of the heap's time with a passed-in buffer.")
     formats = {"heap": units.seconds, **dict.fromkeys(others, "{:.2f}".format)}
     section.table("Time divided by the heap's", ["", "temporary"], rows, formats)
-    title = "A temporary in scratch memory relative to the heap (below 1 is faster)"
-    section.picture(title, "time / the heap's", rows, others, across=1)
     if "Numba" not in languages:
         section.notes.append("Numba is not installed: pip install numba installs it.")
     return section

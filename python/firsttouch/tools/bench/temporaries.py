@@ -99,10 +99,4 @@ def run(settings: Settings) -> Section:
     means = {who: mean([each for key, each in found.items() if key[2] == who]) for who in names}
     said = "; ".join(f"{who} {mean}" for who, mean in means.items())
     section.notes.append(f"Geometric means over all expressions and sizes: {said}.")
-    by_size = {
-        (name(size),): {who: mean([found[each, name(size), who] for each in EXPRESSIONS]).value for who in names}
-        for size in sizes
-    }
-    title = "An expression / the same with out= (1: allocation is free)"
-    section.picture(title, "time / time with out=", by_size, names)
     return section

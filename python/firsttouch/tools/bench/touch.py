@@ -87,7 +87,6 @@ def run(settings: Settings) -> Section:
         {f"{key[1]}, {key[0]}: {reason}." for key, reasons in refused.items() for reason in reasons}
     )
     granted = {key: row for key, row in rows.items() if not refused[key]}  # where refused, others were measured
-    section.picture("First and later writes", "bytes per second", granted, ["rate"], across=2)
     for each in map(name, sizes):
         ordered = sorted((row["rate"], kind, way) for (of, kind, way), row in granted.items() if of == each)
         best = {kind: f"{units.rate(rate)} on {kind} ({way})" for rate, kind, way in ordered if kind != OWN}

@@ -83,14 +83,10 @@ def run(settings: Settings) -> Section:
     found = section.measure(settings, 1 if settings.quick else 3, cells)
     rows = {key: replies.medians() for key, replies in found.items()}
     section.table("Medians", ["each array", "way"], rows, dict.fromkeys(PHASES, units.seconds))
-    gains = {
-        (name(size),): {phase: rows[name(size), EAGER][phase] / rows[name(size), LAZY][phase] for phase in PHASES}
-        for size in sizes
-    }
     nearest = name(min(sizes, key=lambda size: abs(size - ORIGINAL)))
-    created, used = (units.times(gains[nearest,][phase]) for phase in ("create", "total"))
+    lazy, eager = (rows[nearest, way] for way in (LAZY, EAGER))
+    created, used = (units.times(eager[phase] / lazy[phase]) for phase in ("create", "total"))
     section.notes.append(
         f"{LAZY} of {nearest} are created {created} as fast as {EAGER}; created, summed and written, {used}."
     )
-    section.picture(f"{LAZY} compared with {EAGER}", "times faster", gains, ["create", "total"])
     return section

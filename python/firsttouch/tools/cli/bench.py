@@ -32,10 +32,9 @@ _EXAMPLES = """\
 for example:
   firsttouch bench                          list the experiments
   firsttouch bench zeros
-  firsttouch bench zeros triad --quick --plot out.png
+  firsttouch bench zeros triad --quick
   firsttouch bench zeros --sizes 64KiB,1MiB,"2 GiB"
   firsttouch bench all --json figures.json
-  firsttouch bench --quick                  the same as bench all --quick
 """
 
 
@@ -72,8 +71,7 @@ def main(words: Sequence[str]) -> int:
             print(flush=True)
     if sections:
         about = {"machine": describe(), "date": datetime.date.today().isoformat()}
-        pictures = [picture for section in sections.values() for picture in section.pictures]
-        out.save(lambda: about | {"experiments": [_figures(*each) for each in sections.items()]}, pictures)
+        out.save(lambda: about | {"experiments": [_figures(*each) for each in sections.items()]})
     return 0 if len(sections) == len(chosen) else 1
 
 
@@ -88,7 +86,7 @@ def _parser() -> Parser:
         help='array sizes, as in 4KiB,1MiB,"2 GiB" (default: chosen by each experiment)',
     )
     add("--quick", action="store_true", help="few sizes and rounds: shows the trend only")
-    output.add(parser, plot=True)
+    output.add(parser)
     return parser
 
 

@@ -84,7 +84,7 @@ def main(words: Sequence[str]) -> int:
         print(f"  {hows[advice.faster[0]]}")
     about = {"command": f"firsttouch compare {shlex.join(words)}", "machine": describe(), "notes": notes}
     about |= {"absent": absent, "repeat": hows}
-    out.save(lambda: about | verdict.data(outcome), [verdict.picture(outcome)])
+    out.save(lambda: about | verdict.data(outcome), verdict.picture(outcome))
     return 0
 
 

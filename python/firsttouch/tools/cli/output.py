@@ -101,7 +101,7 @@ class Output:
             content = page(shlex.join(["firsttouch", *sys.argv[1:]]), lead, tables, notes)
             self._write(self.html, lambda path: path.write_text(content, encoding="utf-8"))
 
-    def save(self, data: Callable[[], Any], pictures: Sequence[Picture] = ()) -> None:
+    def save(self, data: Callable[[], Any], picture: Picture | None = None) -> None:
         """Write the requested files."""
         if self.json is not None:
             content = json.dumps(data(), indent=1, allow_nan=False) + "\n"
@@ -109,10 +109,8 @@ class Output:
                 print(content, end="")  # does nothing if standard output is closed
             else:
                 self._write(self.json, lambda path: path.write_text(content, encoding="utf-8"))
-        if self.plot is not None and pictures:
-            from firsttouch.tools.measuring.report import save_pictures
-
-            self._write(self.plot, lambda path: save_pictures(pictures, path))
+        if self.plot is not None and picture is not None:
+            self._write(self.plot, picture.save)
 
     def _write(self, name: str, do: Callable[[Path], object]) -> None:
         try:
@@ -122,7 +120,7 @@ class Output:
 
 
 def add(parser: Parser, plot: bool = False, html: bool = False) -> None:
-    """Add the options; with `plot` for a command that has pictures, with `html` for one that has a page."""
+    """Add the options; with `plot` for a command that has a picture, with `html` for one that has a page."""
     option = parser.add_argument
     option("--json", metavar="FILE", help="also write all figures as JSON; - for standard output, instead of text")
     if html:

@@ -50,21 +50,18 @@ class Picture:
 
     title: str
     draw: Callable[[Axes], None]
-    height: float = 4.5
+    height: float
     """In inches, at a width of 9."""
 
+    def save(self, path: Path) -> None:
+        """Draw it into a file, whose extension selects matplotlib's format."""
+        from matplotlib.figure import Figure
 
-def save_pictures(pictures: Sequence[Picture], path: Path) -> None:
-    """Draw all pictures below each other into one file; its extension selects matplotlib's format."""
-    from matplotlib.figure import Figure
-
-    heights = [picture.height for picture in pictures]
-    figure = Figure(figsize=(9, sum(heights)), layout="constrained")
-    grid = figure.subplots(len(pictures), squeeze=False, height_ratios=heights)
-    for axes, picture in zip(grid[:, 0], pictures, strict=True):
-        axes.set_title(textwrap.fill(picture.title, 90))
-        picture.draw(axes)
-    figure.savefig(path)
+        figure = Figure(figsize=(9, self.height), layout="constrained")
+        axes = figure.subplots()
+        axes.set_title(textwrap.fill(self.title, 90))
+        self.draw(axes)
+        figure.savefig(path)
 
 
 _STYLE = """
