@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from firsttouch import _firsttouch
-from firsttouch._firsttouch import current_node, highest_node
+from firsttouch._firsttouch import current_node
 from firsttouch._internal import units
 from firsttouch._internal.arguments import Policy, byte_range
 
@@ -17,7 +17,6 @@ __all__ = [
     "Node",
     "Receipt",
     "current_node",
-    "highest_node",
     "migrate",
     "receipt",
     "topology",

@@ -94,7 +94,6 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "guarded before": lambda: _resized(BEFORE),
     "guarded resized": lambda: _resized(GUARDED),
     "guarded zeros": lambda: GUARDED.zeros(30000, "u1"),
-    "highest_node": ft.placement.highest_node,
     "inspect": lambda: type(ft.inspect(ARRAY)),
     "inspect str": lambda: type(str(ft.inspect(ARRAY))),
     "install": _installed,

@@ -66,7 +66,7 @@ mod _firsttouch {
         handlers::front::{arrays_only, install, is_installed, uninstall},
         inspection::{inspect, pagemap},
         numba::{NumbaBuffers, numba_failure, numba_setup},
-        placement::{current_node, highest_node, migrate_range, numa_nodes, receipt_of, touch_range},
+        placement::{current_node, migrate_range, numa_nodes, receipt_of, touch_range},
         process::{fail_calls, last_failure, shrink_address_space, stats, trim, trim_c_library},
         python::values::fail_allocation,
         register_callbacks,

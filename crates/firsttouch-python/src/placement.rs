@@ -119,28 +119,9 @@ pub fn numa_nodes() -> Vec<NodeRow> {
 ///
 /// Examples
 /// --------
-/// >>> ft.placement.current_node() <= ft.placement.highest_node()
+/// >>> ft.placement.current_node() in [node.number for node in ft.placement.topology()]
 /// True
 #[pyfunction]
 pub fn current_node() -> usize {
     os::current_node()
-}
-
-/// Return the highest number of a NUMA node that is online.
-///
-/// Returns
-/// -------
-/// int
-///
-/// See Also
-/// --------
-/// topology : All nodes.
-///
-/// Examples
-/// --------
-/// >>> len(ft.placement.topology()) <= ft.placement.highest_node() + 1
-/// True
-#[pyfunction]
-pub fn highest_node() -> usize {
-    Topology::read().highest()
 }
