@@ -82,14 +82,11 @@ class Inspection(NamedTuple):
             return False
         return None if self.absent is None or self.zero_page is None else True
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [_title(self)]
         for label, value, *rest in _rows(self):
             lines.append(f"  {label:17} {value:>12} {rest[0]:>7}".rstrip() if rest else f"  {label:17} {value}")
         return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return str(self)
 
     def _repr_html_(self) -> str:
         return units.table(_title(self), _rows(self))

@@ -133,8 +133,6 @@ def notes(outcome: Outcome, absent: Sequence[str]) -> list[str]:
         own, plain = (middle(one, "peak_bytes") for one in (row, outcome.default))
         if own >= _MORE * plain and own - plain >= _MUCH:
             said.append(f"{row.contender.name} needs {own / plain:.2f} times the memory of the default")
-    if outcome.rounds < FEWEST:
-        said.append(f"fewer than {FEWEST} rounds allow no interval")
     said.append(
         "processor is the time of all processes, which a busy machine disturbs least; faults are page faults; peak is"
         " the resident memory of the largest process; times include the program's start"
