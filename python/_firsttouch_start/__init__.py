@@ -160,7 +160,7 @@ def _install() -> None:
         module.install(allocator, trim_c_library=True)
         installed = True
     if "lines" in given:
-        _publish_lines()
+        record_lines()
 
 
 def load() -> "Any":
@@ -197,11 +197,12 @@ def leave() -> None:
         module.leave_budget(allocator)
 
 
-def _publish_lines() -> None:
-    """Publish the live blocks of this process, and of children, for `firsttouch why`."""
-    module.live_begin()
+def record_lines(is_late: bool = False) -> None:
+    """Publish the live blocks of this process and of children; `is_late` if it may have others."""
+    native = load()
+    native.live_begin(is_late)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=module.live_begin)
+        os.register_at_fork(after_in_child=native.live_begin)
 
 
 def _watch_guards() -> None:

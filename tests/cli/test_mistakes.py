@@ -82,7 +82,7 @@ if sys.platform != "win32":  # which has other words and other files, and no adv
         (["why", "999999999"], "there is no process 999999999"),
         (["why", "nothing.py"], "nothing.py"),
         (["why", "--watch", "0", "1"], "takes seconds, more than 0"),
-        (["why", "--watch", "2", "script.py"], "--watch is for a running process"),
+        (["why", "--watch", "2", "script.py"], "--watch and --lines are for a running process"),
     ]
 
 

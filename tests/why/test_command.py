@@ -61,7 +61,7 @@ def test_what_changes_while_it_is_read_is_read_again(monkeypatch: pytest.MonkeyP
 def test_a_table_that_is_being_made_is_none() -> None:
     table = os.memfd_create("firsttouch-live")
     try:
-        assert resident.Process(os.getpid())._find_table() is None
+        assert resident.Process(os.getpid()).table() is None
     finally:
         os.close(table)
 
@@ -110,6 +110,51 @@ def test_lines_of_code_that_is_made_and_dropped(firsttouch: Start, tmp_path: Pat
     arrays = [part for part in found["end"]["parts"] if part["group"] == resident.ARRAYS]
     made = {part["what"]: part["blocks"] for part in arrays if part["what"].startswith("made")}
     assert made == {f"made{n}.py:{n + 1}": len(range(n, 5000, 7)) for n in range(7)}
+
+
+@pytest.mark.quick
+@pytest.mark.skipif(not hasattr(sys, "remote_exec"), reason="sys.remote_exec came with Python 3.14")
+@pytest.mark.parametrize(
+    ("words", "wait", "warning"),
+    [
+        ((sys.executable,), "input()", "will record lines once its main thread runs Python code again\n"),
+        ((*FIRSTTOUCH, "run", "-q"), "while not select.select([sys.stdin], [], [], 0.01)[0]: pass", ""),
+    ],
+)
+def test_lines_of_a_process_that_runs_already(
+    firsttouch: Start, tmp_path: Path, words: tuple[str, ...], wait: str, warning: str
+) -> None:
+    program = f"""
+        import numpy as np, os, select, sys
+        old = np.ones(4 * 10**6)
+        print("ready", flush=True)
+        {wait}
+        kept = [np.ones(10**6) for _ in range(20)]
+        print(os.fork() or os._exit(len(sys.stdin.read())), flush=True)
+        sys.stdin.read()
+    """
+    (tmp_path / "plan.py").write_text(textwrap.dedent(program))
+    with running(*words, "plan.py", ready="ready", cwd=tmp_path, stdin=subprocess.PIPE) as begun:
+        said = firsttouch("why", "-q", "--lines", begun.pid)
+        assert (said.returncode, said.stderr.partition(f"process {begun.pid} ")[2]) == (0, warning)
+        assert begun.stdin is not None
+        assert begun.stdout is not None
+        print(file=begun.stdin, flush=True)
+        child = begun.stdout.readline().strip()
+        found = json.loads(firsttouch("why", "--lines", "--json", "-", child).stdout)
+    assert (found["cause"]["what"].rpartition("/")[2], found["cause"]["blocks"]) == ("plan.py:6", 20)
+    others = {part["group"] for part in found["now"]["parts"] if part["resident"] > 30 * 10**6}
+    assert others - {resident.ARRAYS} == {resident.POOL if "run" in words else resident.MALLOC}
+
+
+def test_lines_need_a_python_that_can_be_asked(firsttouch: Start) -> None:
+    with running("sleep", 60) as other:
+        said = firsttouch("why", "--lines", other.pid).stderr
+    assert f"cannot record lines in process {other.pid}: it runs no CPython, and this command 3." in said
+    code = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)"
+    with running(sys.executable, "-c", code, ready="ready") as plain:
+        said = firsttouch("why", "--lines", plain.pid).stderr
+    assert ("it has not imported NumPy" if hasattr(sys, "remote_exec") else "from 3.14 on") in said
 
 
 ISOLATED = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]

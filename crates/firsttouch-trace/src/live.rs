@@ -47,6 +47,8 @@ struct Header {
     lost: AtomicU64,
     /// 1 while the process waits at its end to be looked at; the reader writes 2.
     ending: AtomicU64,
+    /// 1 if there may be older blocks, which have no rows.
+    is_late: AtomicU64,
 }
 
 /// A block: its address, or 0; its size; the number of its line, or 0, and whether it is for no array.
@@ -94,11 +96,12 @@ pub fn is_open() -> bool {
 }
 
 /// Records from now on in a memory file of this process: blocks from [`SMALL_LIMIT`] on, and of those from
-/// [`LINES_FROM`] on the lines, of one in some of the smaller ones, too. Does nothing in a process that records already.
+/// [`LINES_FROM`] on the lines, of one in some of the smaller ones, too. `is_late` if it has such blocks. Does nothing in a
+/// process that records already.
 ///
 /// # Errors
 /// If the file cannot be made or mapped.
-pub fn open(call_sites: CallSites) -> Result<(), Errno> {
+pub fn open(call_sites: CallSites, is_late: bool) -> Result<(), Errno> {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     purger::enter_once(&FILE, &ENTERED);
     let mut shared = FILE.lock();
@@ -107,6 +110,7 @@ pub fn open(call_sites: CallSites) -> Result<(), Errno> {
     }
     let file = os::memory_file(NAME, SIZE)?;
     let at = os::map_file(&file, 0, SIZE, true)?;
+    let is_late = is_late || (STATE.file_at.load(Relaxed) != 0 && header().is_late.load(Relaxed) != 0);
     let parents = STATE.file_at.swap(at, Relaxed);
     if parents != 0 {
         #[cfg(unix)]
@@ -116,6 +120,7 @@ pub fn open(call_sites: CallSites) -> Result<(), Errno> {
     }
     *shared = Some(file);
     drop(shared);
+    header().is_late.store(is_late.into(), Relaxed);
     header().process.store(std::process::id().into(), Relaxed);
     header().magic.store(MAGIC, Release); // now it may be read
     name_sites(STATE.call_sites.get_or_init(|| Box::new(call_sites)), STATE.named.swap(0, Relaxed)); // before others may add lines
@@ -309,7 +314,7 @@ mod tests {
         let near = (0..8).map(|at| (1 << 40) + at * SMALL_LIMIT);
         let all: Vec<usize> =
             (0..TRIES).flat_map(|far| near.clone().map(move |address| address + (far << 33))).collect();
-        open(CallSites { site: || 0, place: |_| None }).unwrap();
+        open(CallSites { site: || 0, place: |_| None }, false).unwrap();
         let sizes = || all.iter().map(|&address| remove(address).map(|block| block.size)).collect::<Vec<_>>();
         let lost = || header().lost.load(Relaxed);
         all.iter().for_each(|&address| insert(address, address / SMALL_LIMIT, 1));
@@ -322,7 +327,7 @@ mod tests {
 
     #[test]
     fn threads_share_the_places() {
-        open(CallSites { site: || 0, place: |_| None }).unwrap();
+        open(CallSites { site: || 0, place: |_| None }, false).unwrap();
         let turns = |thread: usize| {
             for turn in 0..20_000 {
                 let address = (3 << 40) + (turn % 50 * 4 + thread) * SMALL_LIMIT;

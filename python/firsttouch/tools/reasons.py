@@ -21,7 +21,7 @@ _MIB = 1 << 20
 _LITTLE, _SHOWN = 0.005, 10
 #: What is allocated but not resident is listed from this size on; of some groups it says nothing about the program.
 _MUCH = 16 * _MIB
-_NEVER_FULL = (resident.IDLE, resident.MALLOC, resident.OBJECTS, resident.LIBRARIES, resident.OWN)
+_NEVER_FULL = (resident.IDLE, resident.POOL, resident.MALLOC, resident.OBJECTS, resident.LIBRARIES, resident.OWN)
 #: Memory that is shared with other processes has a note if it is more than this part.
 _MUCH_SHARED = 0.25
 #: A peak was missed if the process had been so much larger at some time.
@@ -39,9 +39,11 @@ _NAMED = {
     resident.SHARED: "shared memory, {what}",
     resident.STACKS: "stacks, {what}; there are {threads}",
 }
+_BY_LINE = "firsttouch run --lines tells the lines of arrays, and firsttouch why --lines PID those of arrays to come."
 #: What would bring memory down, by part, allocator or group. `{size}` is filled in.
 _ADVICE = {
     resident.IDLE: "It goes back by itself within about a second; firsttouch.trim() gives it back at once.",
+    resident.POOL: _BY_LINE,
     resident.LIVE: "These are numbers, strings, tuples, dictionaries, ... up to 512 bytes each: fewer of them, or"
     " arrays in their place, bring it down.",
     resident.GAPS_OF_OBJECTS: "Python returns it only where all objects of 1 MiB are gone: the few that were made"
@@ -143,13 +145,13 @@ class Reasons:
         loaded = {part.what for part in self.peak.parts if part.group == resident.LIBRARIES}
         if not any("python" in name for name in loaded):
             return "heaptrack, or valgrind --tool=massif, names the code that asked for them."
-        if any(part.group in (resident.ARRAYS, resident.IDLE) for part in self.peak.parts):
+        if any(part.group in (resident.POOL, resident.IDLE) for part in self.peak.parts):
             loaded.discard("numpy")
         users = "".join(f"{whose}, " for package, whose in _USERS.items() if package in loaded)
         said = f"They belong to {users}Python's strings, lists and dictionaries beyond 512 bytes, or C code"
         if "numpy" not in loaded:
             return f"{said}: memray run --native names it."
-        return f"{said}. A program that is started by firsttouch why or firsttouch run --lines has the arrays by line."
+        return f"{said}. {_BY_LINE}"
 
     def _named(self, part: Part) -> str:
         """Return what a part is, after "is"."""

@@ -26,6 +26,7 @@ Addresses = npt.NDArray[np.int64]
 ARRAYS = "arrays, by the line that made them"
 BUFFERS = "other large Python objects, by line"
 IDLE = "idle in firsttouch's pool"
+POOL = "arrays in firsttouch's pool, and what is idle there"
 OBJECTS = "Python's small objects"
 MALLOC = "malloc of the C library"
 ALLOCATORS = "other allocators"
@@ -51,7 +52,7 @@ _SHARED = re.compile(rb"^Shared_(?:Clean|Dirty): +([0-9]+)", re.MULTILINE)
 #: The bit of a line that says that the block is for no array (live.rs).
 _NO_ARRAY = 1 << 62
 #: The words of the table's first page, and where its lines and its rows begin.
-_HEADER, _TEXT, _ROWS, _ROW = struct.Struct("=5Q"), 4 << 10, 1 << 20, 24
+_HEADER, _TEXT, _ROWS, _ROW = struct.Struct("=6Q"), 4 << 10, 1 << 20, 24
 _MAGIC = int.from_bytes(b"FTlive\x02\0", "little")
 _ENDING = 4
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -153,9 +154,10 @@ class Process:
     def __init__(self, number: int) -> None:
         self.number = number
         self._table: int | None = None
+        self.is_late = False
 
-    def _find_table(self) -> int | None:
-        """Look for the table among the files of the process."""
+    def table(self) -> int | None:
+        """Return the table, which is among the files of the process, if it records lines."""
         folder = f"/proc/{self.number}/fd"
         with contextlib.suppress(OSError):
             for name in os.listdir(folder) if self._table is None else ():
@@ -178,7 +180,7 @@ class Process:
     @property
     def is_ending(self) -> bool:
         """Whether the process waits for a last look before it ends."""
-        table = self._find_table()
+        table = self.table()
         return table is not None and os.pread(table, 8, 8 * _ENDING) == struct.pack("=Q", 1)
 
     def let_end(self) -> None:
@@ -191,10 +193,10 @@ class Process:
 
         Blocks are in the order of addresses. The first line stands for unknown ones.
         """
-        table = self._find_table()
+        table = self.table()
         if table is None:
             return np.zeros((0, 3), np.int64), [], 0
-        _, _, text, lost, _ = _HEADER.unpack(os.pread(table, _HEADER.size, 0))
+        _, _, text, lost, _, self.is_late = _HEADER.unpack(os.pread(table, _HEADER.size, 0))
         rows = np.frombuffer(b"".join(_rows(table)), np.int64).reshape(-1, 3)
         rows = rows[rows[:, 0] != 0]
         rows = rows[np.unique(rows[:, 0], return_index=True)[1]]
@@ -264,7 +266,7 @@ class Process:
     def _look(self) -> tuple[Look, bool]:
         (mappings, shared), status = self._mappings(), self._status()
         blocks, lines, lost = self._blocks()  # afterwards: what is resident of a new array has its line
-        sorting = _Sorting(self.number, blocks, lines, mappings)
+        sorting = _Sorting(self, blocks, lines, mappings)
         look = Look(
             sorting.parts(),
             counted=status.get("VmRSS", 0),
@@ -280,8 +282,8 @@ class Process:
                 sorting.is_closed
             ),
             f"{lost:,} blocks found no room in the table of lines": lost,
-            "lines are known where firsttouch why or firsttouch run --lines starts the program": (
-                self._table is None and sorting.has_pool
+            "lines are known of arrays that were made under firsttouch run --lines, or after firsttouch why --lines": (
+                not sorting.has_all and (sorting.has_pool or self.is_late)
             ),
         }
         look.notes += [note for note, applies in notes.items() if applies]
@@ -315,8 +317,8 @@ class _Stretch:
 class _Sorting:
     """Sorts the memory of one process into parts."""
 
-    def __init__(self, process: int, blocks: Addresses, lines: list[str], mappings: list[_Mapping]) -> None:
-        self._process, self._blocks, self._lines, self._mappings = process, blocks, lines, mappings
+    def __init__(self, process: Process, blocks: Addresses, lines: list[str], mappings: list[_Mapping]) -> None:
+        self._process, self._blocks, self._lines, self._mappings = process.number, blocks, lines, mappings
         self._parts: dict[tuple[str, str], Part] = {}
         self._programs = {each.path for each in mappings if "x" in each.access and each.path.startswith("/")}
         loaded = "\n".join(self._programs)
@@ -324,6 +326,7 @@ class _Sorting:
             name for pattern, name in _ALLOCATORS.items() if re.search(pattern, loaded, re.MULTILINE)
         )
         self.is_closed = self.is_stale = False
+        self.has_all = bool(lines) and not process.is_late
         self.has_pool = any(each.start in _SEGMENTS for each in mappings)
 
     def parts(self) -> list[Part]:
@@ -367,7 +370,7 @@ class _Sorting:
         if path and not path.startswith("["):
             return (LIBRARIES, _package(path)) if path.endswith(".so") else (FILES, path)
         if self.has_pool and _SEGMENTS.start <= mapping.start < _SEGMENTS.stop:
-            return IDLE, IDLE if self._lines else "arrays, and what the pool keeps for the next ones"
+            return (IDLE, IDLE) if self.has_all else (POOL, POOL)
         if mapping.access.startswith("---"):
             return OTHER, "reserved addresses"
         if before is not None and before.end == mapping.start:

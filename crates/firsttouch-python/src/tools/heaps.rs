@@ -24,19 +24,20 @@ use std::time::Duration;
 /// What is read at a time, and what mappings of both allocators are multiples of. Pages may be larger.
 const PAGE: usize = 4 << 10;
 
-/// Publishes the live blocks of this process from now on, with the lines that made them.
+/// Publishes the live blocks of this process from now on, with the lines that made them; `is_late` if it may have others.
 #[pyfunction]
-pub fn live_begin(py: Python<'_>) -> PyResult<()> {
+#[pyo3(signature = (is_late=false))]
+pub fn live_begin(py: Python<'_>, is_late: bool) -> PyResult<()> {
     static WATCHES: AtomicBool = AtomicBool::new(false);
     if !WATCHES.swap(true, Relaxed) {
         front::watch(py)?;
     }
-    open(py)
+    open(py, is_late)
 }
 
-fn open(py: Python<'_>) -> PyResult<()> {
+fn open(py: Python<'_>, is_late: bool) -> PyResult<()> {
     let call_sites = CallSites { site: call_sites::site, place: call_sites::as_text };
-    py.detach(|| live::open(call_sites)).map_err(os_error)
+    py.detach(|| live::open(call_sites, is_late)).map_err(os_error)
 }
 
 /// Waits for a reader to look at this process a last time, for at most so many seconds. Without NumPy, nothing was published
@@ -44,7 +45,7 @@ fn open(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 pub fn live_end(py: Python<'_>, limit: f64) -> PyResult<()> {
     if !live::is_open() {
-        open(py)?;
+        open(py, false)?;
     }
     py.detach(|| live::wait_for_reader(Duration::from_secs_f64(limit)));
     Ok(())

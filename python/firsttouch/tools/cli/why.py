@@ -35,12 +35,30 @@ for example:
   firsttouch why --json why.json script.py     every part, in bytes
   firsttouch why 4711                          a process that runs already
   firsttouch why --watch 2 4711                again every two seconds
+  firsttouch why --lines --watch 2 4711        with lines of what it makes now
   firsttouch why --plot why.png script.py      as a picture
 
 The process itself is not stopped. Lines are known of arrays from 16 KiB on,
-where the process was started by firsttouch why or firsttouch run --lines.
+where the process was started by firsttouch why or firsttouch run --lines, or of
+those that it makes after firsttouch why --lines.
 """
 
+#: What a running process is asked to do. It removes this file, or adds to it why it cannot record.
+_SCRIPT = """\
+import os, sys
+try:
+    if "numpy" not in sys.modules:
+        raise RuntimeError("it has not imported NumPy")
+    import firsttouch
+    import _firsttouch_start
+    _firsttouch_start.record_lines(is_late=True)
+    os.unlink({file!r})
+except BaseException as error:
+    with open({file!r}, "a") as file:
+        file.write(str(error) or repr(error))
+"""
+#: Seconds within which a process that runs Python code does it.
+_PATIENCE = 2.0
 #: Seconds between two looks at the size of a program.
 _STEP = 0.01
 #: A new peak is looked at if it is higher by this factor, or if the size has settled on it.
@@ -60,15 +78,16 @@ def main(words: Sequence[str]) -> int:
         raise BadUsageError("why: it reads what memory is for from Linux's /proc, which this system does not have")
     out = output.checked(given, "why", "numpy", "rich")
     if found.words[0].isdecimal() and not os.path.exists(found.words[0]):
-        return _of_process(int(found.words[0]), given.watch, out)
-    if given.watch is not None:
-        raise BadUsageError("why: --watch is for a running process: firsttouch why --watch 2 PID")
+        return _of_process(int(found.words[0]), given.watch, given.lines, out)
+    if given.watch is not None or given.lines:
+        raise BadUsageError("why: --watch and --lines are for a running process: firsttouch why --watch 2 PID")
     return _of_program(found, out)
 
 
 def _parser() -> Parser:
     parser = Parser("why", _DESCRIPTION, _USAGE, _EXAMPLES)
     parser.add_argument("--watch", type=_seconds, metavar="SECONDS", help="look at a process again and again")
+    parser.add_argument("--lines", action="store_true", help="have a process record lines from now on (Python 3.14)")
     output.add(parser, plot=True, html=True)
     return parser
 
@@ -82,12 +101,14 @@ def _seconds(text: str) -> float:
     raise BadUsageError(f"why: --watch takes seconds, more than 0, not {text!r}")
 
 
-def _of_process(number: int, watch: float | None, out: Output) -> int:
+def _of_process(number: int, watch: float | None, lines: bool, out: Output) -> int:
     from firsttouch.tools import resident
     from firsttouch.tools.reasons import Reasons
 
     process, looks = resident.Process(number), 0
     try:
+        if lines and process.table() is None:
+            _record_lines(number)
         while looks == 0 or watch is not None:
             time.sleep(watch if watch and looks else 0)
             Reasons(f"{number} ({process.command()})", process.look()).show(out)
@@ -103,6 +124,42 @@ def _of_process(number: int, watch: float | None, out: Output) -> int:
     finally:
         process.close()
     return 0
+
+
+def _record_lines(number: int) -> None:
+    """Have a process record the lines of its arrays from now on, or once its main thread runs Python code again."""
+    import re
+    import tempfile
+
+    refused = f"why: cannot record lines in process {number}"
+    with open(f"/proc/{number}/maps", encoding="utf-8", errors="replace") as maps:
+        found = re.search(r"/(?:lib)?python(3\.\d+[td]*)[^/]*$", maps.read(), re.MULTILINE)
+    theirs, ours = found[1] if found else "no", f"3.{sys.version_info[1]}{sys.abiflags}"
+    if theirs != ours or not hasattr(sys, "remote_exec"):
+        need = "both have to be the same, from 3.14 on; firsttouch run --lines records lines from the start"
+        raise BadUsageError(f"{refused}: it runs {theirs} CPython, and this command {ours}; {need}")
+    folder = f"/proc/{number}/root/tmp"  # its own, which may be another than ours
+    with tempfile.NamedTemporaryFile("w", prefix="firsttouch-why-", suffix=".py", dir=folder, delete=False) as file:
+        os.fchown(file.fileno(), os.stat(f"/proc/{number}").st_uid, -1)
+        script = _SCRIPT.format(file=file.name)
+        file.write(script)
+    said, ends = "", time.monotonic() + _PATIENCE
+    try:
+        vars(sys)["remote_exec"](number, file.name)
+        while not said:
+            if time.monotonic() > ends:
+                return speak.line(f"process {number} will record lines once its main thread runs Python code again")
+            time.sleep(_STEP)
+            with open(file.name, encoding="utf-8") as written:
+                said = written.read().removeprefix(script)
+    except FileNotFoundError:  # it has run
+        return None
+    except PermissionError:
+        said = "the system does not permit it (ptrace); try sudo"
+    except RuntimeError as error:
+        said = str(error)
+    os.unlink(file.name)
+    raise BadUsageError(f"{refused}: {said}")
 
 
 def _of_program(found: Program, out: Output) -> int:
