@@ -41,6 +41,12 @@ static void *wait_for_input(void *nothing) {
     return nothing;
 }
 
+static void finish(void) {
+    use(40 << 20);
+    usleep(300000);
+    printf(", finished");
+}
+
 /* Until there is a thread that gives memory back. */
 static void *go_on(void *nothing) {
     for (int n = 1; n < 30; n++) {
@@ -84,6 +90,7 @@ int main(int count, char **words) {
     }
     if (strcmp(how, "last") == 0) {
         pthread_t thread;
+        atexit(finish);
         pthread_create(&thread, NULL, go_on, NULL);
         pthread_exit(NULL);
     }

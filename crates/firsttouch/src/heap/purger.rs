@@ -74,8 +74,8 @@ pub fn leave(what: *const dyn Purgeable) {
     PURGER.lock().register.retain(|&other| !std::ptr::addr_eq(other, what));
 }
 
-/// Starts the thread if it does not run, and returns whether it runs. If it cannot be started, pools tick as they are
-/// used.
+/// Starts the thread if it does not run, and returns whether it runs. If it cannot be started, or the program goes on without
+/// its first thread, pools tick as they are used.
 #[inline]
 pub fn ensure() -> bool {
     RUNS.load(SeqCst) != 0 || (MAY_RUN.load(Relaxed) && start())
@@ -85,6 +85,9 @@ pub fn ensure() -> bool {
 fn start() -> bool {
     if cfg!(shuttle) {
         return true; // the model's threads tick themselves
+    }
+    if os::first_thread_has_ended() {
+        return false; // at its end the C library may take it for the last one, and call exit, even where another one has
     }
     let mut purger = PURGER.lock();
     if RUNS.load(SeqCst) == 0 {
