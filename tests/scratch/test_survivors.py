@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import firsttouch as ft
+from firsttouch import _firsttouch
 from tests.scratch.arrays import CHUNK, LARGE, MIDDLE, Kept, churn
+from tests.trust.expressions import Own
 
 pytestmark = pytest.mark.quick
 
@@ -63,6 +65,17 @@ def test_large_arrays_outlive_the_pool_behind_their_buffer() -> None:
     assert str(ft.get_allocator(array)) == "pool(decay=None)"
     array.resize(2 * LARGE, refcheck=False)
     assert array[:LARGE].all()
+
+
+def test_a_pool_with_a_list_goes_with_the_last_array_behind_its_buffer() -> None:
+    own = Own()
+    with ft.scratch(ft.ScratchBuffer(upstream=ft.pool(own))):
+        array = np.ones(LARGE, np.uint8)
+    churn()
+    assert array.all()
+    del array
+    _firsttouch.deliver()
+    assert not own.kept
 
 
 def test_a_buffer_on_an_array_that_an_adaptor_knows() -> None:
