@@ -68,7 +68,7 @@ pub type PlainDtype<'py> = (Bound<'py, PyAny>, usize);
 
 /// NumPy's flags for an array that frees its data, and for one that may be written.
 const OWNDATA: c_int = 0x0004;
-pub const WRITEABLE: c_int = 0x0400;
+const WRITEABLE: c_int = 0x0400;
 
 /// NumPy's numbers of types: from the first to the last of these, and one that came later, items are plain bytes.
 const BOOL: c_int = 0;
@@ -115,6 +115,8 @@ pub struct NumPy {
     array_type: *mut ffi::PyTypeObject,
     new_from_descr: NewFromDescr,
     convert_dtype: ConvertDtype,
+    /// `PyArray_NewCopy`, which gives a new reference to a copy of an array, for the order 2 as its items lie.
+    pub new_copy: unsafe extern "C-unwind" fn(*mut ffi::PyObject, c_int) -> *mut ffi::PyObject,
     /// Where NumPy's library lies in memory.
     library: *const c_void,
     /// NumPy's own default handler, as first seen.
@@ -167,7 +169,7 @@ impl NumPy {
             UnsupportedError::new_err(format!("firsttouch needs NumPy 2.0 or newer, and could not load it: {error}"))
         })?;
         let capsule = module.getattr("_ARRAY_API")?;
-        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 94, 174, 211
+        // SAFETY: `_ARRAY_API` is a capsule without a name around NumPy's table; slots 0, 2, 85, 94, 174, 211
         // and 304 to 306 have these types in all of NumPy's binary interface 2, whose number slot 0 gives and is checked before the rest.
         unsafe {
             let table = ffi::PyCapsule_GetPointer(capsule.as_ptr(), std::ptr::null()).cast::<*const c_void>();
@@ -186,6 +188,7 @@ impl NumPy {
             Ok(Self {
                 library: os::library_of(slot(table, 0)),
                 array_type: slot(table, 2),
+                new_copy: slot(table, 85),
                 new_from_descr: slot(table, 94),
                 convert_dtype: slot(table, 174),
                 set_handler: slot(table, 304),
@@ -305,9 +308,10 @@ impl NumPy {
         }
     }
 
-    /// Whether it is an array of NumPy's own class.
+    /// Whether it is an array of NumPy's own class that may be written.
     pub fn is_plain(&self, object: &Bound<'_, PyAny>) -> bool {
-        object.get_type_ptr() == self.array_type
+        let is_own = object.get_type_ptr() == self.array_type;
+        is_own && self.array(object).is_some_and(|fields| fields.flags & WRITEABLE != 0)
     }
 
     /// The fields of an array, or nothing for other objects.

@@ -61,25 +61,13 @@ pub fn call<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    struct Waits;
-    impl Drop for Waits {
-        fn drop(&mut self) {
-            loop {
-                std::thread::park();
-            }
-        }
-    }
     let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
     let call: unsafe extern "C" fn(Object, Object, Object) -> Object = ffi::PyObject_Call;
     // SAFETY: the same function, through which the C library may unwind; PyO3 says that nothing does, and the compiler must not
     // know that it is this one.
     let call: unsafe extern "C-unwind" fn(Object, Object, Object) -> Object = unsafe { transmute(black_box(call)) };
-    let waits = Waits;
     // SAFETY: a callable, a tuple, and a dictionary or null; the result is a new reference, or null with an error.
-    let returned = unsafe { call(function.as_ptr(), args.as_ptr(), kwargs) };
-    std::mem::forget(waits);
-    // SAFETY: as above.
-    unsafe { Bound::from_owned_ptr_or_err(function.py(), returned) }
+    unsafe { or_wait(function.py(), || call(function.as_ptr(), args.as_ptr(), kwargs)) }
 }
 
 /// The same, of a method.
@@ -89,6 +77,26 @@ pub fn call_method<'py>(
     args: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
 ) -> PyResult<Bound<'py, PyAny>> {
     call(&object.getattr(name)?, &args.into_pyobject(object.py())?, None)
+}
+
+/// The same, of any call that lets the interpreter go.
+///
+/// # Safety
+/// The call gives a new reference, or null with an error.
+pub unsafe fn or_wait(py: Python<'_>, call: impl FnOnce() -> Object) -> PyResult<Bound<'_, PyAny>> {
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+    let waits = Waits;
+    let returned = call();
+    std::mem::forget(waits);
+    // SAFETY: as demanded.
+    unsafe { Bound::from_owned_ptr_or_err(py, returned) }
 }
 
 type Current = unsafe extern "C" fn() -> *mut PyThreadState;

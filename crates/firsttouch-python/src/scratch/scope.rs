@@ -12,7 +12,7 @@ use crate::allocators::allocator::PyAllocator;
 use crate::handlers::capsules::{self, nearest_open};
 use crate::handlers::front::ensure_front;
 use crate::handlers::handler::{Handler, Kind, NUMPYS_SMALL};
-use crate::numpy::{NumPy, WRITEABLE};
+use crate::numpy::NumPy;
 use crate::python::gil::{self, Name};
 use crate::python::values::{ensure_memory, out_of_memory};
 use crate::scratch::buffer::{self, PyBuffer};
@@ -25,7 +25,7 @@ use firsttouch::sync::{OnceBox, thread};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -385,17 +385,10 @@ impl ScratchFunction {
         let is_container = returned.is_exact_instance_of::<PyTuple>()
             || returned.is_exact_instance_of::<PyList>()
             || returned.is_exact_instance_of::<PyDict>();
-        let owner = if is_container { None } else { mark.pinned(&returned)? };
-        let numpy = NumPy::get(py)?;
-        let is_whole = |array: &Bound<'_, PyAny>| {
-            let fields = numpy.array(array).filter(|_| numpy.is_plain(array) && array.is(&returned));
-            fields.is_some_and(|fields| fields.flags & WRITEABLE != 0)
-        };
-        if owner.as_ref().is_some_and(is_whole) {
-            let make =
-                || PyResult::Ok(Box::new((PyString::intern(py, "copy").unbind(), PyTuple::new(py, ["K"])?.unbind())));
-            let (name, order) = COPY.get_or_try_init(make)?;
-            returned = gil::call(&returned.getattr(name)?, order.bind(py), None)?;
+        let (owner, numpy) = (mark.pinned(&returned)?, NumPy::get(py)?);
+        if owner.as_ref().is_some_and(|owner| owner.is(&returned) && numpy.is_plain(owner)) {
+            // SAFETY: an array; the result is a new reference, or null with an error.
+            returned = unsafe { gil::or_wait(py, || (numpy.new_copy)(returned.as_ptr(), 2)) }?;
         } else if is_container || owner.is_some() {
             // PyO3's own way to a tuple would panic where there is no memory for it.
             let (mark, kept) = (Py::new(py, mark)?, returned.as_ptr());
@@ -413,9 +406,6 @@ impl ScratchFunction {
         visit.call(&self.buffer)
     }
 }
-
-/// The method that copies an array, and its arguments: in the order of the original's items.
-static COPY: OnceBox<(Py<PyString>, Py<PyTuple>)> = OnceBox::new();
 
 /// Where a call began in its buffer, which tells what was made in it.
 #[pyclass(frozen, module = "firsttouch._firsttouch")]
