@@ -317,11 +317,14 @@ def test_a_forked_child_with_a_copy(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_pythons(tmp_path: Path) -> None:
-    code = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n"
-    code += "int main() { for (int i = 0; i < 100000; i++) memset(malloc(1000), 1, 1000); usleep(300000); }\n"
+    code = "#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\n#include <unistd.h>\n"
+    code += "int main() { for (int i = 0; i < 100000; i++) memset(malloc(1000), 1, 1000);\n"
+    there = f"(void *){17 << 40}, {40 * MIB}, PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS"  # as V8 does by chance
+    code += f"memset(mmap({there}, -1, 0), 1, {40 * MIB}); usleep(300000); }}\n"
     (tmp_path / "leak.c").write_text(code)
     subprocess.run(["cc", "-O0", "-o", "leak", "leak.c"], cwd=tmp_path, check=True)
     found = why(tmp_path, "./leak")
     first = largest(found["peak"])
     assert (first["group"], first["what"]) == (resident.MALLOC, resident.IN_USE)
+    assert not any("firsttouch" in part["group"] for part in found["peak"]["parts"])
     assert found["conclusion"][-1] == "heaptrack, or valgrind --tool=massif, names the code that asked for them."

@@ -44,8 +44,10 @@ IN_USE, LARGE = "blocks in use", "large blocks in use, each mapped by itself"
 GAPS, TOP = "free between blocks that are in use", "free at the end of its heaps"
 LIVE, GAPS_OF_OBJECTS = "live", "free between live ones"
 
-#: Where segments of pools may begin. The kernel places nothing there by itself, but V8 asks for such addresses, too.
+#: Where segments of pools may begin, in a process with a library of ours: the kernel places nothing there by itself,
+#: but V8 asks for such addresses, too.
 _SEGMENTS = range(*_firsttouch.SEGMENTS)
+_OURS = re.compile(r"firsttouch[^/\n]*\.so")
 #: A mapping in /proc/PID/smaps: its addresses, access and file, and what of it is resident, in KiB.
 _MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:[A-Z].*\n)*?Rss: +([0-9]+)", re.MULTILINE)
 _SHARED = re.compile(rb"^Shared_(?:Clean|Dirty): +([0-9]+)", re.MULTILINE)
@@ -327,7 +329,7 @@ class _Sorting:
         )
         self.is_closed = self.is_stale = False
         self.has_all = bool(lines) and not process.is_late
-        self.has_pool = any(each.start in _SEGMENTS for each in mappings)
+        self.has_pool = bool(_OURS.search(loaded)) and any(each.start in _SEGMENTS for each in mappings)
 
     def parts(self) -> list[Part]:
         """Sort all mappings; return the parts, the largest first."""
