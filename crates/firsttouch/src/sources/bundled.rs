@@ -185,6 +185,7 @@ mod mimalloc {
                 }
                 Box::new(Self::on(MimallocLibrary))
             };
+            let _held = GATE[0].0.lock(); // the key is made once
             ONE.get_or_init(make).clone()
         }
     }
