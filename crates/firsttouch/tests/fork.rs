@@ -24,7 +24,7 @@ use std::time::Duration;
 
 each_alone! {
     pools_in_a_storm sources_and_compositions_in_a_storm while_pools_come_and_go while_shared_memory_is_dropped
-    while_limits_are_read the_purger_is_gone_and_comes_back idle_memory_is_cold_after_a_fork many_threads_fork_at_once
+    while_limits_are_read while_mimalloc_is_first_asked_for the_purger_is_gone_and_comes_back idle_memory_is_cold_after_a_fork many_threads_fork_at_once
 }
 
 const PURGER: &str = "firsttouch";
@@ -130,6 +130,25 @@ fn while_limits_are_read() {
 }
 
 /// Python counts threads right after a fork and warns.
+#[cfg_attr(not(feature = "mimalloc"), allow(unused))]
+fn while_mimalloc_is_first_asked_for() {
+    for _ in 0..300 {
+        let child = fork(|| {
+            let both = Barrier::new(2);
+            scope(|scope| {
+                #[cfg(feature = "mimalloc")]
+                scope.spawn(|| {
+                    both.wait();
+                    firsttouch::sources::Mimalloc::get()
+                });
+                both.wait();
+                fork(|| ()).join();
+            });
+        });
+        child.join();
+    }
+}
+
 fn the_purger_is_gone_and_comes_back() {
     let pool = quick();
     let block = Held::filled(&*pool, 3 << 20, 1);

@@ -121,8 +121,9 @@ def resize(world: World, random: Random) -> None:
         try:
             array.resize(items, refcheck=False)
         except MemoryError:  # arrays may have a limit, or an allocator that is gone, and lose nothing by it
-            if world.tolerant or not LIMITED.search(f"{made}, {ft.get_allocator(array)!r}"):
-                raise
+            allocator = ft.get_allocator(array)
+            if world.tolerant or not LIMITED.search(f"{made}, {allocator!r}"):
+                raise MemoryError(f"{made}, of {allocator!r}, from {before} to {items} items") from None
             break
         made = f"{made}, then resized from {before} to {items} items"
         kept = min(before, items)

@@ -127,6 +127,7 @@ mod jemalloc {
 #[cfg(feature = "mimalloc")]
 mod mimalloc {
     use crate::allocator::{Description, Request};
+    use crate::fork::FORKING;
     use crate::os;
     use crate::sources::library::{Library, LibraryAllocator};
     use crate::sync::OnceBox;
@@ -185,7 +186,7 @@ mod mimalloc {
                 }
                 Box::new(Self::on(MimallocLibrary))
             };
-            let _held = GATE[0].0.lock(); // the key is made once
+            let _held = FORKING.lock(); // the key is made once
             ONE.get_or_init(make).clone()
         }
     }
