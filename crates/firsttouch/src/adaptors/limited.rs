@@ -99,7 +99,7 @@ pub struct Budget {
     given: usize,
     is_auto: bool,
     bounds: [Option<ReadBound>; 4],
-    /// What other processes hold of the budget, which no bound of this process alone counts.
+    /// What the run's other processes hold of the budget, which no bound of this process alone counts.
     others: usize,
 }
 
@@ -127,8 +127,8 @@ impl Budget {
         budget
     }
 
-    /// Takes limits that have changed, and what others use now, who do not have `ours`. Of the budget, other processes hold
-    /// `others`.
+    /// Takes limits that have changed, and what else is in use of them. Of `ours`, which the budget serves, the other
+    /// processes of the run hold `others`. Bounds that are shared count all of `ours`, those of this process not `others`.
     fn read_again(&mut self, now: [Option<MemoryBound>; 4], ours: usize, others: usize) {
         self.others = others;
         for (bound, now) in self.bounds.iter_mut().zip(now).filter(|_| self.is_auto) {
@@ -292,33 +292,32 @@ impl Limited {
         self.used() + (stats.active + stats.idle).saturating_sub(stats.in_use)
     }
 
-    /// Charges `more` bytes to the budget, or fails. `request` is the whole one.
+    /// Charges `more` bytes to the budget, or fails. Who asks for nothing more is served. `request` is the whole one.
     fn charge(&self, more: usize, request: Request) -> Result<(), AllocError> {
-        let (counter, accounts, asked) = (self.counter(), self.accounts(), request.size());
+        if more == 0 {
+            return Ok(());
+        }
+        let (counter, accounts) = (self.counter(), self.accounts());
         let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= self.budget());
         let is_short = fits(self.used()).is_none();
-        if let Some(accounts) = accounts.filter(|_| is_short) {
-            accounts.close_gone();
-        }
+        accounts.filter(|_| is_short).inspect(|accounts| accounts.close_gone());
         if self.is_auto && (is_short || more >= LINES_FROM) {
             self.read_limits(is_short);
         }
         match counter.fetch_update(Relaxed, Relaxed, fits) {
             Ok(_) => self.overdrawn.store(0, Relaxed),
-            Err(_) if request.is_of_interpreter() && self.overdraws(more, asked) => {
-                counter.fetch_add(more, Relaxed);
-            }
-            Err(used) => return Err(AllocError::new(asked, Limit::Budget { allowed: self.budget(), used })),
+            Err(_) if self.overdraws(more, request) => drop(counter.fetch_add(more, Relaxed)),
+            Err(used) => return Err(AllocError::new(request.size(), Limit::Budget { allowed: self.budget(), used })),
         }
         accounts.inspect(|accounts| accounts.add(more));
         Ok(())
     }
 
-    /// Whether an interpreter may have so many bytes beyond the budget, which may have become less than what is in use.
-    fn overdraws(&self, more: usize, asked: usize) -> bool {
-        let wanted = asked.saturating_mul(SPARE_PART);
+    /// Whether an interpreter asks, which may have `more` bytes beyond the budget. That may be less than what is in use.
+    fn overdraws(&self, more: usize, request: Request) -> bool {
+        let wanted = request.size().saturating_mul(SPARE_PART);
         let next = |sum: usize| sum.checked_add(more).filter(|_| sum.saturating_add(wanted) <= SPARE);
-        self.overdrawn.fetch_update(Relaxed, Relaxed, next).is_ok()
+        request.is_of_interpreter() && self.overdrawn.fetch_update(Relaxed, Relaxed, next).is_ok()
     }
 
     fn refund(&self, bytes: usize) {

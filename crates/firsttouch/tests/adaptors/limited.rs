@@ -49,14 +49,18 @@ fn to_the_byte() {
     }
 }
 
-/// What an interpreter may have beyond the budget is little, whatever it asks for.
+/// What an interpreter may have beyond the budget is little, whatever it asks for. There, blocks may still become smaller.
 #[test]
 fn an_overdraft_is_no_hole() {
     let limited = Limited::new(Pool::new(Options::default()), BUDGET);
-    let _all = Held::filled(&*limited, BUDGET, 1);
+    let mut all = Held::filled(&*limited, BUDGET, 1);
     let overdrawn = |size| Held::new(&*limited, Request::bytes(size).of_interpreter());
     let _little = overdrawn(100_000).unwrap();
     assert!(matches!(overdrawn(1 << 59).map(Held::leak).unwrap_err().limit, Limit::Budget { .. }));
+    let more: Vec<_> = std::iter::from_fn(|| overdrawn(100_000).ok()).collect();
+    all.resize(BUDGET - 1).unwrap();
+    assert_eq!(limited.used(), BUDGET - 1 + (1 + more.len()) * 100_000);
+    assert!(overdrawn(100_000).is_err());
 }
 
 #[test]
