@@ -94,7 +94,7 @@ fn refused(nbytes: usize, error: Errno) -> PyErr {
             let why = match error.0 {
                 libc::EMFILE => "each shared array takes a file number, and RLIMIT_NOFILE (ulimit -n) leaves none",
                 libc::EFBIG => "it is larger than RLIMIT_FSIZE (ulimit -f) allows",
-                _ => "the system refuses it (memfd_create)",
+                _ => "the system refuses it (memfd_create or getrandom)",
             };
             PyOSError::new_err((
                 error.0,

@@ -80,10 +80,10 @@ impl Shared {
     ///
     /// # Errors
     /// [`Errno::NO_MEMORY`], which is remembered as the last failure, or why the system does not create the memory file (no
-    /// descriptor is left, the size exceeds a limit, ...).
+    /// descriptor is left, the size exceeds a limit, ...) or gives no random bytes for its token.
     pub fn new(size: usize) -> Result<Self, Errno> {
         enter();
-        let token: String = os::random().iter().map(|byte| format!("{byte:02x}")).collect();
+        let token: String = os::random()?.iter().map(|byte| format!("{byte:02x}")).collect();
         let make = || {
             let whole = round_up(size.max(1).saturating_add(START), os::page_size()).ok_or(Errno::NO_MEMORY)?;
             let file = os::memory_file(&format!("{NAME}{token}"), whole)?;

@@ -51,6 +51,17 @@ fn memory_in_flight_is_kept_for_one_opener_and_bounded() {
     assert!(Shared::open(&handles[limit + 9], true).is_ok());
 }
 
+/// Nobody could guess the name of the memory, or there is none.
+#[test]
+#[cfg(target_os = "linux")]
+fn without_random_bytes_none_is_made() {
+    let refused = || {
+        common::limits::refuse(&[libc::SYS_getrandom]);
+        Shared::new(100).err()
+    };
+    assert_eq!(std::thread::spawn(refused).join().unwrap(), Some(Errno::NOT_PERMITTED));
+}
+
 #[test]
 fn an_address_knows_whether_it_is_shared() {
     let (shared, own) = (new(100_000), [0_u8; 100]);

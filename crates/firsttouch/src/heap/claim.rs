@@ -51,7 +51,7 @@ fn claim(first_slots: &mut [usize; 2], bytes: usize) -> Result<(&'static Segment
     for (first, range) in first_slots.iter_mut().zip(RANGES).skip(os::first_range()) {
         let (from, to) = (range.0 >> SLOT_SHIFT, range.1 >> SLOT_SHIFT);
         if *first == 0 {
-            *first = from + u128::from_ne_bytes(os::random()) as usize % (to - from);
+            *first = from + u128::from_ne_bytes(os::random().unwrap_or_default()) as usize % (to - from);
         }
         let slots = (*first..to).chain(from..*first);
         for slot in slots.filter(|&slot| slot + count <= to && is_free(slot)).take(TRIES) {

@@ -130,7 +130,7 @@ macro_rules! contract {
             /// From now on no function of the contract makes a system call that `malloc` would not make.
             fn ask_nothing() -> () = ();
             /// Unpredictable bytes.
-            fn random() -> [u8; 16] = [0; 16];
+            fn random() -> Result<[u8; 16], Errno> = Err(Errno::UNSUPPORTED);
 
             // ---- Threads and forks ----
 

@@ -1,5 +1,6 @@
 //! Restrictions from outside, and nodes that are not available.
 
+use super::common::limits::refuse;
 use super::view::{SIZE, all_on, in_a_thread, nodes, numbers, on_node, page_nodes, policy, source, touched};
 use firsttouch::allocator::{Allocator, Limit, Request};
 use firsttouch::numa::Topology;
@@ -70,29 +71,9 @@ pub fn cpuset() {
     assert_eq!(outcome(&other.to_string()).0, (true, None));
 }
 
-/// Lets the system refuse policies to this thread, as the seccomp profile of a container does.
-fn refuse_policies() {
-    let calls = [libc::SYS_mbind, libc::SYS_set_mempolicy];
-    let filter = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
-    let (load, equal, answer) =
-        (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_RET);
-    let mut filters = vec![filter(load, 0, 0, 0)]; // the call's number
-    for (at, call) in calls.into_iter().enumerate() {
-        filters.push(filter(equal | libc::BPF_K, call as u32, (calls.len() - at) as u8, 0));
-    }
-    filters.push(filter(answer | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0));
-    filters.push(filter(answer | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0, 0));
-    let program = libc::sock_fprog { len: filters.len() as u16, filter: filters.as_mut_ptr() };
-    // SAFETY: the program lives through the calls; it binds this thread alone.
-    unsafe {
-        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
-    }
-}
-
 pub fn refused() {
     in_a_thread(|| {
-        refuse_policies();
+        refuse(&[libc::SYS_mbind, libc::SYS_set_mempolicy]);
         assert_eq!(outcome(&numbers()[0].to_string()).0, (false, Some(Reason::NotPermitted)));
         let placement = Placement { policy: policy("interleave:all"), strict: true, ..Placement::default() };
         let error = Pages::placed(placement).allocate(Request::bytes(SIZE)).unwrap_err();

@@ -280,9 +280,9 @@ pub fn map_file(file: &File, from: usize, size: usize, write: bool) -> Result<us
     if at == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(at as usize) }
 }
 
-pub fn random() -> [u8; 16] {
+pub fn random() -> Result<[u8; 16], Errno> {
     let mut bytes = [0; 16];
     // SAFETY: the kernel writes at most the length of the buffer.
-    unsafe { libc::getrandom(bytes.as_mut_ptr().cast::<c_void>(), bytes.len(), 0) };
-    bytes
+    let written = unsafe { libc::getrandom(bytes.as_mut_ptr().cast::<c_void>(), bytes.len(), 0) };
+    if written == bytes.len() as isize { Ok(bytes) } else { Err(Errno::last()) }
 }

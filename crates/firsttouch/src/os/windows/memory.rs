@@ -225,7 +225,7 @@ pub fn map_file(file: &File, from: usize, size: usize, write: bool) -> Result<us
 }
 
 /// Keys of the system's random numbers stand behind the hashes.
-pub fn random() -> [u8; 16] {
+pub fn random() -> Result<[u8; 16], Errno> {
     let hash = || u128::from(RandomState::new().hash_one(0));
-    (hash() << 64 | hash()).to_ne_bytes()
+    Ok((hash() << 64 | hash()).to_ne_bytes())
 }
