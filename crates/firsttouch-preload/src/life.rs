@@ -84,13 +84,13 @@ pub fn watch_outside() {
 
 extern "C" fn begin_fork() {
     if !is_inside() {
-        FORKING.store(this_thread(), Relaxed);
+        FORKING_THREAD.store(this_thread(), Relaxed);
     }
 }
 
 extern "C" fn end_fork() {
     if !is_inside() {
-        FORKING.store(0, Relaxed);
+        FORKING_THREAD.store(0, Relaxed);
     }
 }
 
@@ -112,14 +112,14 @@ extern "C" fn begin_anew() {
 }
 
 /// The thread that holds the locks for its fork; zero where none does.
-static FORKING: AtomicUsize = AtomicUsize::new(0);
+static FORKING_THREAD: AtomicUsize = AtomicUsize::new(0);
 /// The blocks that were freed, each leading to the next.
 static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
 /// Whether this thread holds the locks for its fork.
 #[inline]
 pub fn is_forking() -> bool {
-    let forking = FORKING.load(Relaxed);
+    let forking = FORKING_THREAD.load(Relaxed);
     forking != 0 && forking == this_thread()
 }
 

@@ -49,7 +49,7 @@ impl Display for Beside {
 }
 
 /// Writes a line of two: what happened, and then what array it happened to, because finding that might fail.
-fn note(fault: &Fault) {
+fn tell(fault: &Fault) {
     let (signal, at) = (fault.signal, fault.address);
     let did = fault.wrote.map_or("read or wrote", |wrote| if wrote { "wrote" } else { "read" });
     say(format_args!("firsttouch: {signal}: it {did} at {at:#x}, which cannot be accessed\n"));
@@ -77,7 +77,7 @@ fn say(text: fmt::Arguments<'_>) {
 #[pyfunction]
 pub fn watch_faults(file: i32) -> PyResult<()> {
     FILE.store(file, Relaxed);
-    os::watch_faults(note).map_err(|error| PyOSError::new_err((error.0, "memory faults cannot be watched".to_owned())))
+    os::watch_faults(tell).map_err(|error| PyOSError::new_err((error.0, "memory faults cannot be watched".to_owned())))
 }
 
 /// Describes the writes beyond arrays that the outermost `guarded` has found since the last call.

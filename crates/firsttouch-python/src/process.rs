@@ -76,7 +76,7 @@ pub fn last_failure() -> Option<(usize, &'static str, String)> {
 
 /// The frame that forked, and when to restart the purger at the latest: a fork that raises may never be seen to return. A
 /// child may find it locked.
-static FORKING: Lock<Option<(usize, Instant)>> = Lock::new(None);
+static FORKING_FRAME: Lock<Option<(usize, Instant)>> = Lock::new(None);
 /// The program's own hooks may take so long.
 const HOOKS: Duration = Duration::from_secs(1);
 
@@ -89,7 +89,7 @@ fn frame() -> usize {
 /// Restarts the background purger, or asks again where Python still calls the program's own hooks, which have frames of their
 /// own: it counts threads after them.
 extern "C" fn resume(_: *mut c_void) -> c_int {
-    let forking = FORKING.try_lock().and_then(|forking| *forking);
+    let forking = FORKING_FRAME.try_lock().and_then(|forking| *forking);
     let in_hooks = forking.is_some_and(|(forked, latest)| frame() != forked && Instant::now() < latest);
     // SAFETY: pending calls run attached to the interpreter.
     if !in_hooks || unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) } != 0 {
@@ -104,7 +104,7 @@ extern "C" fn resume(_: *mut c_void) -> c_int {
 #[pyfunction]
 pub fn resume_later() {
     let forked = os::is_main_thread().then(|| (frame(), Instant::now() + HOOKS));
-    let _ = FORKING.try_lock().map(|mut forking| *forking = forked);
+    let _ = FORKING_FRAME.try_lock().map(|mut forking| *forking = forked);
     // SAFETY: it may be called while attached.
     if unsafe { ffi::Py_AddPendingCall(Some(resume), null_mut()) } != 0 {
         resume(null_mut()); // too many wait

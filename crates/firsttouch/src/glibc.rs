@@ -124,7 +124,7 @@ fn change(by: isize) -> usize {
 
 /// Changes the bytes of live blocks as [`change`] does, but collects small changes in the thread first.
 #[inline]
-fn note(by: isize) -> usize {
+fn change_in_steps(by: isize) -> usize {
     if by.abs() >= STEP {
         return change(by);
     }
@@ -149,7 +149,7 @@ pub fn allocated(address: usize, request: Request, is_array: bool) {
     match size {
         ..SMALL_LIMIT => {}
         SMALL_LIMIT..=MOST => {
-            let (grown, is_mapped) = (note(size as isize), size > FREED.load(Relaxed));
+            let (grown, is_mapped) = (change_in_steps(size as isize), size > FREED.load(Relaxed));
             let fresh = if is_mapped { size } else { grown };
             count(&HEAP_GREW, fresh, size, is_array);
             if request.is_zeroed() && size >= INITIAL && fresh < size {
@@ -169,7 +169,7 @@ pub fn allocated(address: usize, request: Request, is_array: bool) {
 #[inline]
 pub fn freed(size: usize) {
     if (SMALL_LIMIT..=MOST).contains(&size) {
-        note(-(size as isize));
+        change_in_steps(-(size as isize));
     }
     if size <= MOST && size > FREED.load(Relaxed) {
         FREED.fetch_max(size, Relaxed);
@@ -180,7 +180,7 @@ pub fn freed(size: usize) {
 /// Records that such a block was resized: it takes its pages along.
 pub fn resized(old: usize, new: usize) {
     let in_heap = |size| if (SMALL_LIMIT..=MOST).contains(&size) { size as isize } else { 0 };
-    count(&HEAP_GREW, note(in_heap(new) - in_heap(old)), new, false);
+    count(&HEAP_GREW, change_in_steps(in_heap(new) - in_heap(old)), new, false);
 }
 
 /// What glibc would have taken fresh for all blocks so far.

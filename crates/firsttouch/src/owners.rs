@@ -59,7 +59,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
 impl Keepers {
-    fn note(&self) {
+    fn publish(&self) {
         HIGHEST.store(self.all.first().map_or(0, |((height, _), _)| height.0), Release);
         COUNT.store(self.all.len(), Release);
     }
@@ -82,7 +82,7 @@ pub fn enter(keeper: Arc<dyn Allocator>) {
         let rank = (height, keepers.last);
         let at = keepers.all.partition_point(|(other, _)| *other < rank);
         keepers.all.insert(at, (rank, keeper.clone()));
-        keepers.note();
+        keepers.publish();
     }
 }
 
@@ -92,7 +92,7 @@ fn leave(rank: Rank, keeper: &Arc<dyn Allocator>) -> bool {
     let found = keepers.all.iter().position(|(other, _)| *other == rank);
     let Some(at) = found.filter(|_| Arc::strong_count(keeper) == 2) else { return false };
     keepers.all.remove(at);
-    keepers.note();
+    keepers.publish();
     true
 }
 

@@ -23,7 +23,7 @@ pub fn why(address: usize) -> Option<Why> {
     Some(Why {
         asked: occupant.asked(),
         span: (span.address(), span.bytes()),
-        origin: Origin::of(occupant.note())?,
+        origin: Origin::of(occupant.tag())?,
         owner: address_map::owner(address).map(|owner| owner.expression()),
     })
 }

@@ -239,7 +239,7 @@ impl Handler {
     /// A block of an allocator, or null.
     #[inline]
     fn give(&self, allocator: &dyn Allocator, request: Request) -> *mut c_void {
-        let block = guarded(|| allocator.allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()));
+        let block = no_panic(|| allocator.allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()));
         gave(block, request.size(), self.kind != Kind::Raw)
     }
 
@@ -263,7 +263,7 @@ impl Handler {
         resized(address.as_ptr() as usize, size, self.kind != Kind::Raw, || {
             let followed = matches!(self.kind, Kind::Front | Kind::Raw).then(|| owners::asked(address));
             // SAFETY: as demanded.
-            let moved = guarded(|| match unsafe { owner.reallocate(address, request) } {
+            let moved = no_panic(|| match unsafe { owner.reallocate(address, request) } {
                 Ok(block) => block.address.as_ptr().cast(),
                 Err(_) => null_mut(),
             });
@@ -283,7 +283,7 @@ impl Drop for Handler {
 }
 
 /// No panic crosses into NumPy (law 7); one becomes a failed request.
-fn guarded(body: impl FnOnce() -> *mut c_void) -> *mut c_void {
+fn no_panic(body: impl FnOnce() -> *mut c_void) -> *mut c_void {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(null_mut())
 }
 

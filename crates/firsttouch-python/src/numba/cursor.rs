@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire};
 /// Bytes of the first chunk of an arena.
 const CHUNK: usize = 64 << 10;
 /// Larger arrays have memory of their own.
-const LARGE: usize = CHUNK / 4;
+const LARGE_ARRAY: usize = CHUNK / 4;
 /// While so many arenas are left to arrays, further arrays have memory of their own: few small ones would keep much.
 const MAX_LEFT: usize = 2;
 /// What arrays begin and end at multiples of.
@@ -233,7 +233,7 @@ impl Cursor {
         let layout = rounded.and_then(|rounded| Layout::from_size_align(rounded, ALIGN).ok());
         let layout = layout.ok_or(AllocError::new(size, Limit::Size))?;
         let cut = |arena: &Arena<'_>| arena.allocate(layout).map_err(|error| AllocError { asked: size, ..error });
-        if layout.size() <= LARGE && Arc::strong_count(&self.left) <= MAX_LEFT {
+        if layout.size() <= LARGE_ARRAY && Arc::strong_count(&self.left) <= MAX_LEFT {
             let address = cut(&self.arena)?;
             self.info = frame.info;
             return Ok(address.as_ptr().expose_provenance());
@@ -271,12 +271,12 @@ impl Cursor {
                 outer.touch(frame.mark.depth);
             }
             frame.apart.clear();
-            let is_newer = frame.depth < self.since;
+            let predates_arena = frame.depth < self.since;
             if !frame.count.is_alone() {
-                self.leave_to_arrays(frame, is_newer);
+                self.leave_to_arrays(frame, predates_arena);
             } else {
                 frame.count.forget();
-                if is_newer {
+                if predates_arena {
                     self.arena.reset();
                     self.since = frame.depth;
                 } else {
@@ -289,15 +289,15 @@ impl Cursor {
     }
 
     /// Leaves the arena to those of a frame's arrays that live, and to all arrays of the frames around it that may lie there.
-    /// `is_newer` says that the frame is older than the arena.
-    fn leave_to_arrays(&mut self, frame: &mut MarkFrame, is_newer: bool) {
+    /// `predates_arena`: whether the frame is older than the arena.
+    fn leave_to_arrays(&mut self, frame: &mut MarkFrame, predates_arena: bool) {
         let mut arena = std::mem::replace(&mut self.arena, Arena::with(self.buffer.clone(), CHUNK));
         arena.trim();
-        if !is_newer {
+        if !predates_arena {
             // SAFETY: this arena made the mark, and nothing will be cut off it any more.
             unsafe { arena.rewind(frame.mark) };
         }
-        let around = if is_newer || arena.used() == 0 { frame.depth } else { self.since.saturating_sub(1) };
+        let around = if predates_arena || arena.used() == 0 { frame.depth } else { self.since.saturating_sub(1) };
         self.since = frame.depth;
         let left = Arc::new(LeftArena { _arena: arena, _counted: Some(self.left.clone()) });
         for &outer in &self.frames[around..frame.depth] {

@@ -238,7 +238,7 @@ fn find(frames: &Frames, top: &Bound<'_, PyAny>) -> u64 {
             None => {
                 let Some((file, whose)) = file(&code) else { break };
                 let is_program = whose == Code::Program;
-                let site = if is_program { note((file, line_of(&frame)), library(frames, top)) } else { 0 };
+                let site = if is_program { number_of((file, line_of(&frame)), library(frames, top)) } else { 0 };
                 remember(instruction, site, code);
                 site
             }
@@ -247,7 +247,7 @@ fn find(frames: &Frames, top: &Bound<'_, PyAny>) -> u64 {
             return site;
         }
     }
-    library(frames, top).map_or(0, |library| note(library, None))
+    library(frames, top).map_or(0, |library| number_of(library, None))
 }
 
 /// The first line of a library, before that of the program.
@@ -270,7 +270,7 @@ fn line_of(frame: &Bound<'_, PyAny>) -> i32 {
     unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) }
 }
 
-fn note(program: Line, library: Option<Line>) -> u64 {
+fn number_of(program: Line, library: Option<Line>) -> u64 {
     let mut seen = SEEN.lock();
     let seen = seen.get_or_insert_default();
     if let Some(&found) = seen.numbers.get(&program) {

@@ -262,8 +262,8 @@ fn lent(lender: &Bound<'_, PyAny>) -> PyResult<Storage> {
 /// Fixed buffers that live, and their memory.
 static FIXED: Lock<Vec<(Range<usize>, Weak<Buffer>)>> = Lock::new(Vec::new());
 
-/// Notes that a buffer stands on some memory: two on the same memory would hand it out twice.
-fn note(range: Range<usize>, buffer: &Arc<Buffer>) -> PyResult<()> {
+/// Registers the memory that a buffer stands on: two on the same memory would hand it out twice.
+fn register(range: Range<usize>, buffer: &Arc<Buffer>) -> PyResult<()> {
     owners::sweep(); // of a buffer for whose object there was no memory, only the registry is left
     let mut fixed = FIXED.lock();
     fixed.retain(|(_, other)| other.strong_count() > 0);
@@ -291,7 +291,7 @@ impl FixedBuffer {
         let address = start.addr().get();
         // SAFETY: the memory is writable, `keep` keeps it, and nobody else is expected to use it meanwhile.
         let buffer = unsafe { Buffer::fixed(start, size, os::is_shared(address), keep) };
-        note(address..address + size, &buffer)?;
+        register(address..address + size, &buffer)?;
         Ok(PyBuffer::new(buffer).add_subclass(Self))
     }
 }

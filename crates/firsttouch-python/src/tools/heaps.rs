@@ -128,7 +128,7 @@ const RECORD: usize = 4 << 10;
 const POOL: usize = 16 << 10;
 const LARGEST_OBJECT: usize = 512;
 /// After so many pages of which nothing is known, only every fourth one is looked at.
-const PATIENCE: usize = 1024;
+const MANY_UNKNOWN: usize = 1024;
 
 /// Walks a heap of glibc's malloc from its first chunk on, and calls `free` with each free one; the last one is the heap's
 /// top, which is returned. `None` if the chunks do not lead to the end of the heap.
@@ -215,7 +215,7 @@ fn parts(memory: &mut Resident, is_heap: bool) -> Vec<Part> {
         address = address.max(range.start);
         let Some(part) = part_at(memory, address) else {
             unknown += 1;
-            address += if unknown > PATIENCE { POOL - address % POOL } else { PAGE };
+            address += if unknown > MANY_UNKNOWN { POOL - address % POOL } else { PAGE };
             continue;
         };
         unknown = 0;

@@ -89,7 +89,7 @@ pub(crate) fn epochs_since(age: u8, now: u8) -> u8 {
     if now >= age { now - age } else { EPOCHS - (age - now) }
 }
 
-/// The requested size in bytes, where in the span the block begins, a note of its allocator, how often the block moved with its
+/// The requested size in bytes, where in the span the block begins, a tag of its allocator, how often the block moved with its
 /// pages, and whether a keeper may list it, packed in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Occupant(u64);
@@ -97,8 +97,8 @@ pub(crate) struct Occupant(u64);
 impl Occupant {
     const ASKED_BITS: u32 = 48;
     const OFFSET_BITS: u32 = 8;
-    const NOTE_BITS: u32 = 3;
-    const MOVED: u64 = 1 << (Self::ASKED_BITS + Self::OFFSET_BITS + Self::NOTE_BITS);
+    const TAG_BITS: u32 = 3;
+    const MOVED: u64 = 1 << (Self::ASKED_BITS + Self::OFFSET_BITS + Self::TAG_BITS);
     const LISTED: u64 = 1 << 63;
     /// The most moves that are counted.
     pub(crate) const MOST_MOVES: usize = (Self::LISTED / Self::MOVED) as usize - 1;
@@ -108,9 +108,9 @@ impl Occupant {
 
     /// A block of `asked` bytes; its offset is less than 16 KiB and a multiple of a cache line.
     #[inline]
-    pub(crate) fn new(asked: usize, offset: usize, note: u8) -> Self {
+    pub(crate) fn new(asked: usize, offset: usize, tag: u8) -> Self {
         let lines = (offset / LINE) as u64;
-        Self(asked as u64 | lines << Self::ASKED_BITS | u64::from(note) << (Self::ASKED_BITS + Self::OFFSET_BITS))
+        Self(asked as u64 | lines << Self::ASKED_BITS | u64::from(tag) << (Self::ASKED_BITS + Self::OFFSET_BITS))
     }
 
     #[inline]
@@ -123,9 +123,9 @@ impl Occupant {
         (self.0 >> Self::ASKED_BITS) as usize % (1 << Self::OFFSET_BITS) * LINE
     }
 
-    /// The allocator's note, less than 8.
-    pub(crate) fn note(self) -> u8 {
-        (self.0 >> (Self::ASKED_BITS + Self::OFFSET_BITS)) as u8 % (1 << Self::NOTE_BITS)
+    /// The allocator's tag, less than 8.
+    pub(crate) fn tag(self) -> u8 {
+        (self.0 >> (Self::ASKED_BITS + Self::OFFSET_BITS)) as u8 % (1 << Self::TAG_BITS)
     }
 
     /// How often the block took its pages along.

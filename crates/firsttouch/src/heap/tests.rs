@@ -169,10 +169,10 @@ mod lists {
 
     #[test]
     fn size_offset_and_note_survive_the_halves() {
-        for (asked, offset, note) in [(1, 0, 0), (u32::MAX as usize + 7, 3520, 7), ((1 << 47) - 1, 16320, 3)] {
-            let (low, high) = Occupant::new(1, offset, note).resized(asked).halves();
+        for (asked, offset, tag) in [(1, 0, 0), (u32::MAX as usize + 7, 3520, 7), ((1 << 47) - 1, 16320, 3)] {
+            let (low, high) = Occupant::new(1, offset, tag).resized(asked).halves();
             for found in [Occupant::from_halves(low, high), Occupant::from_halves(low, high).listed()] {
-                assert_eq!((found.asked(), found.offset(), found.note()), (asked, offset, note));
+                assert_eq!((found.asked(), found.offset(), found.tag()), (asked, offset, tag));
             }
         }
     }

@@ -20,14 +20,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Blocks begin and end at multiples of this, the least alignment of a request.
 pub(super) const GRANULE: usize = 64;
 /// The upstream serves blocks of at least this part of a chunk: an eighth.
-const LARGE: usize = 8;
+const LARGE_PART: usize = 8;
 /// While the chunks have more than so many times the bytes of live blocks, gaps between these are used before another chunk is
 /// added.
 const WASTE: usize = 4;
 /// Chunks in which a gap is looked for.
 const LOOKS: usize = 16;
 /// Ticks of the background purger that a chunk may stay unused.
-const PATIENCE: u8 = 10;
+const QUIET_TICKS: u8 = 10;
 
 /// What is known of a block of a chunk.
 struct BlockRecord {
@@ -269,7 +269,7 @@ impl Buffer {
 
     /// Makes a buffer that grows by chunks of about so many bytes from `upstream`, which recognizes its blocks.
     pub fn growing(upstream: Arc<dyn Allocator>, chunk_size: usize) -> Arc<Self> {
-        let chunk = chunk_size.clamp(1, Self::LARGEST_CHUNK).next_multiple_of(GRANULE * LARGE);
+        let chunk = chunk_size.clamp(1, Self::LARGEST_CHUNK).next_multiple_of(GRANULE * LARGE_PART);
         Self::enter(State::default(), Some(upstream), chunk, None)
     }
 
@@ -286,7 +286,7 @@ impl Buffer {
     }
 
     fn enter(state: State, upstream: Option<Arc<dyn Allocator>>, chunk: usize, shared: Option<u32>) -> Arc<Self> {
-        let large = if upstream.is_some() { chunk / LARGE } else { usize::MAX };
+        let large = if upstream.is_some() { chunk / LARGE_PART } else { usize::MAX };
         let (state, serial) = (Lock::new(state), AtomicU64::new(0));
         let buffer = Arc::new(Self { state, serial, upstream, chunk, large, shared });
         let address: *const Self = Arc::as_ptr(&buffer);
@@ -539,7 +539,7 @@ impl Purgeable for Buffer {
         for chunk in self.state.lock().chunks.iter_mut().filter(|chunk| chunk.live == 0) {
             chunk.quiet = chunk.quiet.saturating_add(1);
         }
-        self.give_back(PATIENCE);
+        self.give_back(QUIET_TICKS);
     }
 
     fn is_idle(&self) -> bool {

@@ -53,7 +53,7 @@ pub(super) struct Meter {
 impl Meter {
     /// Records that a block of `asked` bytes in a span of `bytes` was allocated or (if negative) freed.
     #[inline]
-    pub(super) fn note(&self, counts: &mut PoolCounts, asked: isize, bytes: isize) {
+    pub(super) fn add(&self, counts: &mut PoolCounts, asked: isize, bytes: isize) {
         counts.in_use += asked;
         counts.active += bytes;
         counts.most_in_use = counts.most_in_use.max(counts.in_use);

@@ -218,7 +218,7 @@ impl Pool {
         span.segment.set_occupant(span.start, Occupant::new(asked, offset, origin as u8));
         counts.blocks += 1;
         counts.served(asked, span.bytes(), recycled);
-        self.meter.note(counts, asked as isize, span.bytes() as isize);
+        self.meter.add(counts, asked as isize, span.bytes() as isize);
     }
 
     /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh. Also returns how many of
@@ -368,7 +368,7 @@ impl Pool {
         }
         to.segment.set_occupant(to.start, block);
         let (asked, change) = (size as isize - old.asked() as isize, to.bytes() as isize - span.bytes() as isize);
-        self.meter.note(&mut self.shard(self.machine.here()).lock().counts, asked, change);
+        self.meter.add(&mut self.shard(self.machine.here()).lock().counts, asked, change);
         self.count_fresh(fresh, huge);
         NonNull::new(with_exposed_provenance_mut(to.block()))
     }
@@ -452,7 +452,7 @@ unsafe impl Allocator for Pool {
         let here = self.machine.here();
         let mut shard = self.shard(here).lock();
         shard.counts.blocks -= 1;
-        self.meter.note(&mut shard.counts, -asked, -(span.bytes() as isize));
+        self.meter.add(&mut shard.counts, -asked, -(span.bytes() as isize));
         let stays = span.bytes() <= SHARD_MAX && span.segment.node == here.node;
         let oldest = if stays { shard.put(span) } else { Some(span) };
         drop(shard);

@@ -118,7 +118,7 @@ impl UpstreamPool {
         state.blocks.try_reserve(live).map_err(|_| AllocError::new(asked, Limit::Upstream))?;
         state.counts.blocks += 1;
         state.counts.served(asked, usable, recycled);
-        self.meter.note(&mut state.counts, asked as isize, usable as isize);
+        self.meter.add(&mut state.counts, asked as isize, usable as isize);
         Ok(())
     }
 
@@ -203,7 +203,7 @@ unsafe impl Allocator for UpstreamPool {
         };
         let mut state = self.state.lock();
         state.counts.blocks -= 1;
-        self.meter.note(&mut state.counts, -(sizes.asked as isize), -(sizes.usable as isize));
+        self.meter.add(&mut state.counts, -(sizes.asked as isize), -(sizes.usable as isize));
         state.idle += sizes.usable;
         state.blocks.push_back(IdleBlock { address, sizes, epoch: self.clock.epoch() });
     }
