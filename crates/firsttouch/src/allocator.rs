@@ -1,6 +1,6 @@
 //! Requests, blocks, and the trait that all allocators implement.
 
-#![allow(unsafe_code)] // Safety: states the contracts of allocators and their callers; no memory is touched.
+#![allow(unsafe_code)] // Safety: states the contracts of allocators and their callers; `reallocate` relies on them.
 
 use std::any::Any;
 use std::ptr::NonNull;
@@ -186,7 +186,7 @@ pub unsafe trait Allocator: Any + Send + Sync {
         None
     }
 
-    /// Whether its memory may lie in a block of any other allocator, as lent storage and what functions of a program return.
+    /// Whether its memory may be part of a block of any other allocator: lent storage, or what a program's functions return.
     fn is_lent(&self) -> bool {
         false
     }

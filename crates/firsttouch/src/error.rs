@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Limit {
     /// No address space of any machine is that large.
     Size,
-    /// No block can have so many items, or such an alignment.
+    /// No block can have that many items, or that alignment.
     Layout(LayoutError),
     /// A limit of the process, or the system's of all that is committed.
     Bound(MemoryBound),

@@ -229,7 +229,7 @@ impl OptionKind {
         .into()
     }
 
-    /// A number of bytes, if the option takes so many.
+    /// A number of bytes, if the option takes that many.
     fn bytes(self, bytes: usize) -> Option<Value> {
         let suits = match self {
             Self::Alignment => bytes > 0 && checked_align(bytes).is_ok(),

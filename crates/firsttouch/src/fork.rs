@@ -1,9 +1,9 @@
 //! What happens at a fork, in order. Nothing else in this crate registers fork handlers.
 //!
 //! Other crates have their own: the preloaded library serves the thread that forks from the C library (`life.rs` there), and
-//! Python holds the purger back until its own hooks have run (`process.rs` in firsttouch-python). In the child begin anew, of
-//! Python's modules, the report (`ending.py`), the table of live blocks (`_firsttouch_start`) and the wait for handles of
-//! shared arrays (`sharing.py`). A child's account of a shared budget begins as this crate's locks are released (`accounts.rs`).
+//! Python holds the purger back until its own hooks have run (`process.rs` in firsttouch-python). These Python modules start
+//! anew in the child: the report (`ending.py`), the table of live blocks (`_firsttouch_start`) and the wait for handles of
+//! shared arrays (`sharing.py`). Its account of a shared budget begins as our locks are released (`accounts.rs`).
 //!
 //! A child is a copy of the thread that forks: a lock that another thread holds at that moment is never released in it.
 //! So the thread that forks takes all locks before, and releases them after, on both sides (law 6).
@@ -20,8 +20,8 @@ use crate::sync::lock::{AtFork, Lock, RawLock};
 use crate::{failure, heap, owners, sources};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// If two threads forked at once, one would wait for the purger's thread and the other would go on without it. Who holds it
-/// otherwise lets no process fork meanwhile, and may take all other locks.
+/// If two threads forked at once, one would wait for the purger's thread and the other would go on without it. While
+/// others hold it, the process does not fork, and they may take all other locks.
 pub(crate) static FORKING: Lock<()> = Lock::new(());
 /// The forks between the first process and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);

@@ -144,8 +144,8 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// The gain of a program in which a pool saves so many page faults, and between two bounds of seconds. `plainly(seconds)` is
-    /// the processor time that the program takes without a pool if that saves so many. What a pool takes itself is subtracted,
+    /// The gain of a program in which a pool saves `faults` page faults, and between two bounds of seconds. `plainly(seconds)` is
+    /// the processor time that the program takes without a pool if that saves `seconds`. What a pool takes itself is subtracted,
     /// and each bound is widened by what equal runs differ by.
     pub fn of(faults: u64, saved: Range, plainly: impl Fn(f64) -> f64) -> Self {
         let all = plainly(saved.middle());
@@ -176,7 +176,7 @@ const OF_KERNEL: f64 = 1.25;
 const OF_ALL: f64 = 0.05;
 /// What a pool takes itself at most: it has to be loaded, and to see NumPy's import.
 const START: f64 = 0.012;
-/// By this share of their processor time two equal runs differ.
+/// The share of their processor time by which two equal runs differ.
 const NOISE: f64 = 0.015;
 
 /// Larger huge pages are not filled to see what they cost: they are taken to cost what base pages do.
@@ -185,11 +185,11 @@ const LARGEST: usize = 32 << 20;
 /// What a byte costs on this machine, in seconds. All estimates of what memory costs use it.
 #[derive(Clone, Copy, Debug)]
 pub struct Price {
-    /// To map, write for the first time and unmap it, on base pages.
+    /// Mapping, first writing and unmapping it, on base pages.
     pub small: f64,
-    /// To map, write for the first time and unmap it, on huge pages.
+    /// Mapping, first writing and unmapping it, on huge pages.
     pub huge: f64,
-    /// To write it again.
+    /// Writing it again.
     pub clear: f64,
 }
 

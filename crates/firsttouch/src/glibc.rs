@@ -191,7 +191,7 @@ pub fn taken() -> Plainly {
 }
 
 /// Raises glibc's thresholds to the largest block that was freed. To be called where a call of `malloc` does no harm:
-/// `make_and_free` allocates and frees a block of so many bytes by glibc's functions.
+/// `make_and_free` allocates and frees a block of a given size by glibc's functions.
 #[inline]
 pub fn follow(make_and_free: impl FnOnce(usize)) {
     let size = FREED.load(Relaxed);
@@ -219,7 +219,7 @@ mod tests {
 
     const KIB: usize = 1 << 10;
 
-    /// The bytes that so many turns take for blocks that are mapped on memory that was used, for others, and for the heap.
+    /// The bytes that a number of turns take for blocks that are mapped on memory that was used, for others, and for the heap.
     fn taken_by(turns: usize, turn: impl Fn()) -> [usize; 3] {
         let before = taken();
         (0..turns).for_each(|_| turn());

@@ -18,7 +18,7 @@ pub const MAX_SIZE: usize = isize::MAX as usize;
 /// The error returned for an invalid layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
-    /// So many items of this size in bytes are larger than [`MAX_SIZE`].
+    /// This many items of this size in bytes are larger than [`MAX_SIZE`].
     Overflow(usize, usize),
     /// The alignment is not a power of two up to [`MAX_ALIGN`].
     Align(usize),

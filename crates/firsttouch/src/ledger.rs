@@ -4,7 +4,7 @@
 //! It is out of band (law 4), in shards with a lock each. Removing a block allocates nothing (law 5). The locks are held
 //! around forks, so that a child can continue at once (law 6).
 
-#![allow(unsafe_code)] // Safety: each step passes on the promise of the trait's function it is a part of.
+#![allow(unsafe_code)]
 
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
@@ -26,7 +26,7 @@ pub type BlockMap<T> = HashMap<usize, T, BuildHasherDefault<FxHasher>>;
 /// See the module. `T` is the note of a block.
 pub struct Ledger<T: Copy + Send + 'static> {
     shards: [Padded<Lock<BlockMap<T>>>; SHARDS],
-    /// Blocks that are being relocated: each shard has room for so many more.
+    /// Blocks that are being relocated: each shard has room for this many blocks more.
     relocating: AtomicUsize,
 }
 

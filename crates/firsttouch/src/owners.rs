@@ -4,7 +4,7 @@
 //! C libraries in no segment; these keepers list their blocks themselves, and are registered here as long as their blocks may be
 //! freed through a handler. What a keeper lists in a segment is marked there, so that others are found without asking anybody.
 
-#![allow(unsafe_code)] // Safety: an owner lives while its blocks do.
+#![allow(unsafe_code)] // Safety: callers keep the owner of a block until they are done with it.
 
 use crate::allocator::Allocator;
 use crate::sync::lock::Lock;
@@ -176,7 +176,7 @@ fn find_keeper(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
     }
 }
 
-/// Whether a block begins at `address` of a keeper that may be asked before another one whose memory is lent.
+/// Whether a keeper on lent memory ([`Allocator::is_lent`]) has a block that begins at `address`.
 pub fn is_lent(address: NonNull<u8>) -> bool {
     find_keeper(address).is_some_and(|keeper| height(&*keeper) >= ON_ANYTHING)
 }

@@ -19,10 +19,10 @@ pub const NUMPYS_HUGE: usize = 4 << 20;
 const SHARED_MAX: usize = 2 << 20;
 /// Bytes of a unit of memory on huge pages, so small that arrays share these.
 pub(crate) const HUGE_UNIT: usize = 64 << 10;
-/// Idle memory on huge pages serves smaller blocks from so many units on: rounding then wastes at most a quarter.
+/// Idle memory on huge pages serves smaller blocks of at least this many units: rounding then wastes at most a quarter.
 pub(crate) const SMALL_ON_HUGE: usize = 4;
 
-/// Fresh bytes on base pages before the first look. A program that uses so much uses more than a huge page can waste.
+/// Fresh bytes on base pages before the first look. A program that uses this much uses more than a huge page can waste.
 pub(crate) const FIRST_LOOK: usize = 2 << 20;
 /// Fresh bytes on base pages between a look that found filled blocks and the next: eight times what a look costs (some
 /// microseconds, as the page faults of 64 KiB), and not more, as a program that fills its blocks loses by each of them.
@@ -31,13 +31,15 @@ pub(crate) const NEXT_LOOK: usize = 512 << 10;
 pub(crate) const LAST_LOOK: usize = 64 << 20;
 /// Fresh bytes on huge pages that a look allows that found filled blocks.
 pub(crate) const CREDIT: usize = 32 << 20;
-/// Blocks that are remembered for a look, the fewest that a first look is worth, and pages of each that it asks about.
+/// Blocks that are remembered for a look.
 pub(crate) const SAMPLES: usize = 16;
+/// The fewest remembered blocks that are worth a first look.
 pub(crate) const FEWEST_SAMPLES: usize = 3;
+/// Pages of each block that a look asks about.
 pub(crate) const SAMPLE_PAGES: usize = 16;
-/// A block is filled if at least so many of [`SAMPLE_PAGES`] were written.
+/// A block is filled if at least this many of [`SAMPLE_PAGES`] were written.
 pub(crate) const FILLED: usize = SAMPLE_PAGES * 7 / 8;
-/// After a recycled block that was not filled, so many are not looked at: a request of 700 kB takes 3 us with a look, and 0.5 without.
+/// Recycled blocks that are passed over after one that was not filled: a request of 700 kB takes 3 us with a look, 0.5 without.
 pub(crate) const SKIPPED: usize = 63;
 
 /// Whether several blocks share a huge page.
@@ -82,7 +84,7 @@ const KEPT_PART: usize = 8;
 const SLACK: usize = 2 << 20;
 /// Where more is held, this part of what may be held goes as well, because searching for victims is expensive.
 const PURGED_PART: usize = 32;
-/// The next search for victims is worth while when so many more bytes are idle than the last one could not purge.
+/// A search for victims is worth while once this many bytes more are idle than the last one could not purge.
 pub(crate) const WORTH_A_SEARCH: usize = SLACK / 8;
 /// For how many epochs the memory was idle that goes first, next and last.
 pub(crate) const PURGE_ORDER: [u8; 3] = [5, 1, 0];
@@ -137,9 +139,9 @@ pub(crate) fn unmap_min() -> usize {
 
 /// Bytes that are worth a trim, or a line in a report.
 pub const WORTH_A_TRIM: usize = 8 << 20;
-/// What was free at every look for so long is idle.
+/// What was free at every look for this long is idle.
 pub const TRIM_AFTER: Duration = Duration::from_millis(500);
-/// Looking and trimming take at most one part in so many of the time.
+/// Looking and trimming take at most a hundredth of the time.
 pub const TRIM_SHARE: u32 = 100;
 
 // ---- Which free memory serves a request
@@ -186,12 +188,12 @@ pub(crate) fn with_growth(size: usize) -> usize {
     size.saturating_add(size / GROWTH_PART)
 }
 
-/// Whether a block of so many bytes returns those that it no longer needs.
+/// Whether a block of `bytes` returns the `unneeded` ones.
 pub(crate) fn cuts(bytes: usize, unneeded: usize) -> bool {
     unneeded >= CUT_MIN.max(bytes / CUT_PART)
 }
 
-/// How often a block of so many bytes may move with its pages before it is copied once. Each move leaves its pages in one mapping
+/// How often a block of `bytes` may move with its pages before it is copied once. Each move leaves its pages in one mapping
 /// more, of which a process may have 65,530.
 pub(crate) fn moves(bytes: usize) -> usize {
     bytes >> 21

@@ -336,7 +336,7 @@ fn percent(share: f64) -> String {
     format!("{percent:.*} %", usize::from(!is_whole))
 }
 
-/// Adds lines of at most so many columns as terminals have, broken between words and indented to the end of `head`.
+/// Adds lines of at most the width of a terminal, broken between words and indented to the end of `head`.
 fn fold(text: &mut String, head: &str, value: &str) {
     const WIDTH: usize = 80;
     let mut column = head.len();

@@ -199,7 +199,7 @@ const GOOD_FOR: Duration = Duration::from_secs(60);
 const PART_OF_FILES: usize = 4;
 /// An absolute bound, because descriptors may be unlimited and each tick of the purger visits all files in flight.
 const MOST_FILES: usize = 1024;
-/// The fraction of the available memory that may be in flight; so many bytes always may.
+/// The fraction of the available memory that may be in flight, and the bytes that always may.
 const PART_OF_MEMORY: usize = 4;
 const FREE_BYTES: usize = 64 << 20;
 

@@ -327,7 +327,7 @@ unsafe extern "C" fn serve(ctx: *mut c_void, size: usize) -> *mut c_void {
 
 #[inline(never)]
 unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    // SAFETY: as for `malloc`. So much as the largest number no allocator has.
+    // SAFETY: as for `malloc`. No allocator has `usize::MAX` bytes.
     unsafe { handler(ctx) }.serve(Request::zeroed(count.saturating_mul(size)))
 }
 

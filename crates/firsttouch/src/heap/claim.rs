@@ -31,7 +31,7 @@ const MAX_UNITS: usize = (1 << 31) - 1;
 /// Bytes of records and ages that are mapped at a time.
 const RECORDS_STEP: usize = 64 << 10;
 
-/// The slot in each range that is tried first, chosen by chance; zero before that. Who changes claims holds it.
+/// The slot in each range that is tried first, chosen by chance; zero before that. Held while claims change.
 pub(crate) static FIRST_SLOTS: Lock<[usize; 2]> = Lock::new([0; 2]);
 
 /// Bytes that are mapped for a header.
@@ -39,8 +39,8 @@ fn header_size() -> usize {
     size_of::<Segment>().next_multiple_of(os::page_size())
 }
 
-/// Claims adjacent slots with room for `bytes`: those of a closed segment, or empty ones. To map its header shows whether the
-/// kernel grants such addresses. Returns the segment, which is closed, and the size of the claim.
+/// Claims adjacent slots with room for `bytes`: those of a closed segment, or empty ones. Mapping the header shows whether
+/// the kernel grants such addresses. Returns the segment, which is closed, and the size of the claim.
 fn claim(first_slots: &mut [usize; 2], bytes: usize) -> Result<(&'static Segment, usize), Errno> {
     let count = bytes.div_ceil(1 << SLOT_SHIFT);
     let is_free = |slot: usize| match address_map::segment_at(slot) {
@@ -75,8 +75,8 @@ fn claim(first_slots: &mut [usize; 2], bytes: usize) -> Result<(&'static Segment
     Err(refused)
 }
 
-/// A new segment with room for at least `min_units` units, its first unit at a multiple of the page; larger the more is `mapped`
-/// already.
+/// A new segment with room for at least `min_units` units, its first unit at a multiple of the page. The more is `mapped`
+/// already, the larger it is.
 pub(crate) fn segment(
     kind: PageKind,
     node: u8,

@@ -85,7 +85,7 @@ impl Watch {
             || (least >= WORTH_A_TRIM && resident().saturating_sub(self.resident) >= WORTH_A_TRIM)
     }
 
-    /// A trim has left so many bytes free and resident.
+    /// A trim has left `free` bytes free and `resident` ones resident.
     pub(super) fn trimmed(&mut self, free: usize, resident: usize) {
         (self.left, self.least, self.resident) = (free, free, resident);
     }

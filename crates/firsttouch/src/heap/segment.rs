@@ -290,7 +290,7 @@ impl Segment {
     /// The owner, unless it no longer exists.
     #[inline]
     pub(crate) fn owner(&self) -> Option<&'static dyn Allocator> {
-        // SAFETY: an allocator outlives its segments, and a segment its blocks (law 8).
+        // SAFETY: `is_orphan` is set when the owner is dropped; callers keep the owner of a block until they are done with it.
         (!self.is_orphan.load(Acquire)).then(|| unsafe { &*self.owner })
     }
 
@@ -307,7 +307,7 @@ impl Segment {
         1 << self.unit_shift
     }
 
-    /// Bytes of so many units.
+    /// The size of `units` units in bytes.
     #[inline]
     pub(crate) fn bytes(&self, units: u32) -> usize {
         (units as usize) << self.unit_shift

@@ -1,9 +1,9 @@
 //! The contract: every function that a platform implements, with what it answers where a platform does not.
 //!
 //! A platform is a module that has these functions, under these names and with these types, and two types: `Thread` and
-//! `PageTable`. One that lacks some begins with `pub use super::unsupported::*`, which is made from this list; what it
-//! defines itself goes before that; its comments there say only what is particular to it. All others call the functions that are made here, which a test can make fail by the
-//! [`Call`] in brackets.
+//! `PageTable`. One that lacks some begins with `pub use super::unsupported::*`, which is made from this list; what it defines
+//! itself takes precedence, and its comments say only what is particular to it. All other code calls the functions that are
+//! made here; a test can make those fail that have a [`Call`] in brackets.
 //!
 //! The unsafe functions demand that the range was mapped by one of these, and that nobody uses it meanwhile; what is unmapped
 //! or discarded is needed no more.
@@ -89,7 +89,7 @@ macro_rules! contract {
             [NodesOfPages] fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Whether forked children would write to the same memory; `false` where that is not known.
             fn is_shared(address: usize) -> bool = false;
-            /// Of the mappings that overlap a range, the bytes on huge pages, on base pages, and absent. Explicit huge pages are
+            /// The bytes on huge pages, on base pages, and absent in the mappings that overlap a range. Explicit huge pages are
             /// all counted as there.
             fn sizes_of_pages(range: &Range<usize>) -> Option<[usize; 3]> = None;
 

@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 /// Bytes of an arena's first chunk, unless it is made with another size.
 const FIRST_CHUNK: usize = 4 << 10;
-/// Chunks double up to so many bytes.
+/// Chunks double up to this many bytes.
 const LARGEST_CHUNK: usize = 16 << 20;
 /// What a reset keeps of chunks, in bytes.
 const KEEP: usize = 64 << 20;

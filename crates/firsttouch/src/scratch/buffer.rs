@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(super) const GRANULE: usize = 64;
 /// The upstream serves blocks of at least this part of a chunk: an eighth.
 const LARGE_PART: usize = 8;
-/// While the chunks have more than so many times the bytes of live blocks, gaps between these are used before another chunk is
+/// While the chunks have more than this many times the bytes of live blocks, gaps between these are used before another chunk is
 /// added.
 const WASTE: usize = 4;
 /// Chunks in which a gap is looked for.
@@ -185,7 +185,7 @@ pub struct Buffer {
     chunk: usize,
     /// Requests of this size or alignment go to the upstream.
     large: usize,
-    /// Of storage that forked children have, too: the number of forks when the buffer was made.
+    /// For storage that forked children share: the number of forks when the buffer was made.
     shared: Option<u32>,
 }
 
@@ -267,7 +267,7 @@ impl Buffer {
     /// The largest size of a chunk.
     pub const LARGEST_CHUNK: usize = 1 << 37;
 
-    /// Makes a buffer that grows by chunks of about so many bytes from `upstream`, which recognizes its blocks.
+    /// Makes a buffer that grows by chunks of about `chunk_size` bytes from `upstream`, which recognizes its blocks.
     pub fn growing(upstream: Arc<dyn Allocator>, chunk_size: usize) -> Arc<Self> {
         let chunk = chunk_size.clamp(1, Self::LARGEST_CHUNK).next_multiple_of(GRANULE * LARGE_PART);
         Self::enter(State::default(), Some(upstream), chunk, None)
@@ -426,7 +426,7 @@ impl Buffer {
         Some((record.size, record.serial))
     }
 
-    /// Requests of so many bytes and more are the upstream's.
+    /// The size from which on requests are the upstream's.
     pub fn large(&self) -> usize {
         self.large
     }

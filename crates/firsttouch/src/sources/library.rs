@@ -20,7 +20,7 @@ pub unsafe trait Library: Send + Sync + 'static {
     const ALIGNS: bool;
     /// As [`Allocator::calls_out`] says.
     const CALLS_OUT: bool = false;
-    /// Whether it may take memory from any other allocator.
+    /// As [`Allocator::is_lent`] says.
     const IS_LENT: bool = false;
 
     /// Describes the allocator.

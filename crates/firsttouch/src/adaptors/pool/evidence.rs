@@ -13,8 +13,7 @@
 //!   does as well, even where nothing is known.
 //!
 //! After a look that finds sparse blocks where the one before found filled ones, [`CREDIT`] comes on base pages before the
-//! next. So, precedents aside, what lies on huge pages and is not filled is 32 MiB, and about as much as the program fills if
-//! it is filled and sparse in turns.
+//! next. At most 32 MiB lie unfilled on huge pages, not counting precedents, or as much as an alternating program fills.
 
 use crate::heap::segment::{FreshPages, PageKind, huge_page};
 use crate::heap::{self, Span};
@@ -128,7 +127,7 @@ impl Evidence {
         if start + SAMPLE_PAGES * os::page_size() > end && huge > 0 {
             return;
         }
-        // Of n blocks each is remembered with the same likelihood, as if by chance.
+        // Each of n blocks is remembered with the same likelihood, as if by chance.
         let golden = (self.count as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let at = if self.count < SAMPLES { self.count } else { (golden >> 32) as usize % (self.count + 1) };
         if let Some(sample) = self.samples.get_mut(at) {
@@ -148,7 +147,7 @@ impl Evidence {
         is_filled
     }
 
-    /// Records that so many bytes came on huge pages.
+    /// Records that `huge` bytes came on huge pages.
     pub(super) fn grown(&mut self, huge: usize) {
         self.credit = self.credit.map(|left| left.saturating_sub(huge));
     }

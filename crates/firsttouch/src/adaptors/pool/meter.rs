@@ -22,7 +22,7 @@ pub(super) struct PoolCounts {
 }
 
 impl PoolCounts {
-    /// Counts a request that was served with `bytes`, so many of them `recycled`.
+    /// Counts a request that was served with `bytes`, of which `recycled` were used before.
     #[inline]
     pub(super) fn served(&mut self, asked: usize, bytes: usize, recycled: usize) {
         self.allocations += 1;
@@ -75,7 +75,7 @@ impl Meter {
         self.renewed.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Counts that so many bytes are held; returns the peak.
+    /// Counts that `held` bytes are held; returns the peak.
     pub(super) fn hold(&self, held: usize) -> usize {
         held.max(self.peak_held.fetch_max(held as isize, Relaxed) as usize)
     }
@@ -147,7 +147,7 @@ impl Pool {
         (self.meter.first_touched_small.load(Relaxed) + self.meter.first_touched_huge.load(Relaxed)) as usize
     }
 
-    /// Of these, bytes beyond the most that was ever held and what was renewed: they had been given back too early.
+    /// Bytes taken fresh beyond the most that was ever held and what was renewed: they had been given back too early.
     pub fn taken_again(&self) -> usize {
         let once = self.meter.peak_held.load(Relaxed).max(0) as usize + self.meter.renewed.load(Relaxed) as usize;
         self.taken_fresh().saturating_sub(once)

@@ -75,7 +75,7 @@ price, and `decay` limits how long it is paid. Arrays below 16 KiB are not poole
 NumPy's own allocator, those of the pool's constructors included.
 
 With both at their defaults, what a pool holds, idle memory included, stays within an eighth more than the largest number of \
-bytes that were ever in use, and idle memory goes after a second. Any other value of either is obeyed literally.",
+bytes that were ever in use, and idle memory goes after `decay`. Any other value of either is obeyed literally.",
     example: "\
 >>> ft.pool(max_idle=\"1 GiB\", decay=5.0)
 pool(max_idle='1 GiB', decay=5.0)",
@@ -102,7 +102,7 @@ pub fn make(arguments: &Arguments) -> MakeResult {
 /// The options of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// The most bytes that may be idle; by default a quarter of the memory of the machine or container.
+    /// The most bytes that may be idle; by default a quarter of the memory or, at the default `decay`, what the peak justifies.
     pub max_idle: Option<usize>,
     /// How long memory may stay idle before it is returned; `None` for ever.
     pub decay: Option<Duration>,
@@ -210,7 +210,7 @@ impl Pool {
         Some(span)
     }
 
-    /// Records the block of a request in a span, of which so many bytes are `recycled`.
+    /// Records the block of a request in a span, of which `recycled` bytes were used before.
     #[inline]
     fn count(&self, counts: &mut PoolCounts, span: Span, request: Request, origin: Origin, recycled: usize) {
         let asked = request.size();
@@ -384,7 +384,7 @@ fn serves_small(size: usize) -> bool {
     size >= SMALL_ON_HUGE * PageKind::Huge.unit()
 }
 
-/// Clears the first `size` bytes of a span, so many of which are `dirty`. Whole pages are discarded where the block is large, was
+/// Clears the first `size` bytes of a span that has `dirty` dirty bytes. Whole pages are discarded where the block is large, was
 /// hardly used, or is clean in part: the kernel then zeroes what is used, and only that. Returns the dirty bytes of these.
 ///
 /// # Safety

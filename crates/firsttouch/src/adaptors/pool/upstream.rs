@@ -96,8 +96,8 @@ impl Pool {
 }
 
 impl UpstreamPool {
-    /// A fresh block, if need be after all idle ones were returned. Without any, whoever is asked is not asked twice: it may ask
-    /// this pool itself.
+    /// A fresh block, if need be after all idle ones were returned. If nothing was idle, the upstream is not asked again: it may
+    /// call this pool.
     fn fresh(&self, request: Request) -> Result<Block, AllocError> {
         let again = |error| {
             if self.trim() == 0 {
