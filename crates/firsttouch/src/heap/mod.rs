@@ -71,7 +71,7 @@ pub(crate) struct Footprint {
 }
 
 pub(crate) struct Heap {
-    /// For base pages and for huge ones. Who holds both acquired them in this order.
+    /// For base pages and for huge ones. Where both are held, they were taken in this order.
     pub(crate) regions: [Lock<Region>; 2],
     /// Held during a purge, so that none is half done at a fork. Acquired before the locks of `regions`.
     pub(crate) purging: Lock<()>,

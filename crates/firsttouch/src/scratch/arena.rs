@@ -27,7 +27,7 @@
 //!
 //! The chunks of an arena double in size, and come from any [`Allocator`]. A fixed arena uses the memory it was given and
 //! does not grow. In a [checked](Arena::checked) one each block is the upstream's own, so that one like
-//! `guarded(keep="1 MiB")` stops who uses it after its scope.
+//! `guarded(keep="1 MiB")` stops code that uses it after its scope.
 
 use super::buffer::GRANULE;
 use crate::allocator::{AllocError, Allocator, Limit, Request};
@@ -332,7 +332,7 @@ impl<'a> Arena<'a> {
     }
 
     /// Creates an arena that requests each block of `upstream`, and gives it back when it is rewound: an upstream that
-    /// checks, like `guarded(keep="1 MiB")`, stops who uses it after its scope.
+    /// checks, like `guarded(keep="1 MiB")`, stops code that uses it after its scope.
     pub fn checked(upstream: Arc<dyn Allocator>) -> Self {
         Self::make(Some(upstream), FIRST_CHUNK, true)
     }
