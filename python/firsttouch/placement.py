@@ -61,7 +61,8 @@ class Receipt(NamedTuple):
     asked: str
     """Arguments of :func:`firsttouch.pages`; empty for memory of a pool, or of pages that ask for nothing."""
     huge: str | None
-    """Page size granted; ``"thp"`` is a hint that the kernel follows page by page."""
+    """Page size granted; ``"thp"`` is a hint that the kernel follows page by page. Of a recycled block it is ``None``
+    also where that is not known: :func:`firsttouch.inspect` tells."""
     numa: str | None
     """Policy granted."""
     populated: bool
@@ -85,7 +86,8 @@ class Receipt(NamedTuple):
             f"populated{threads}" if self.populated else "",
             "locked" if self.locked else "",
         ]
-        return ", ".join(filter(None, granted)) or "small pages, lazily"
+        otherwise = "the pages of an earlier block" if self.origin.startswith("recycled") else "small pages, lazily"
+        return ", ".join(filter(None, granted)) or otherwise
 
     def _repr_html_(self) -> str:
         rows = [("mapped", units.size(self.mapped)), ("granted", self.granted), ("origin", self.origin)]

@@ -90,6 +90,11 @@ def test_receipts_of_pools_say_what_was_recycled_and_what_is_fresh() -> None:
     del array
     again = granted(pool.empty(8 * MIB, np.uint8))
     assert again.origin.startswith("recycled, ")
+    assert again.huge == fresh.huge
+    pool.empty(20_000, np.uint8)
+    array = pool.empty(20_000, np.uint8)
+    small = granted(array)
+    assert (small.origin, small.huge, small.granted) == (again.origin, None, "the pages of an earlier block")
 
 
 def test_a_scratch_buffer_over_a_pool_over_placed_pages() -> None:

@@ -5,7 +5,6 @@ use crate::allocators::factories;
 use crate::handlers::capsules::get_allocator;
 use crate::numpy::NumPy;
 use crate::python::values::{PyMemoryError, PyValueError};
-use firsttouch::adaptors::Origin;
 use firsttouch::allocator::find;
 use firsttouch::numa::{Policy, Topology};
 use firsttouch::os;
@@ -46,8 +45,7 @@ pub fn receipt_of<'py>(array: &Bound<'py, PyAny>, address: usize) -> PyResult<Op
         return of_pages(py, pages.placement(), &got).map(Some);
     }
     let Some(found) = why(block) else { return Ok(None) };
-    let is_huge = matches!(found.origin, Origin::Credit | Origin::Precedent | Origin::Exchanged);
-    let (huge, origin) = (is_huge.then(|| "thp".to_owned()), found.origin.to_string());
+    let (huge, origin) = (found.is_huge.then(|| "thp".to_owned()), found.origin.to_string());
     Ok(Some((found.asked, found.span.1, String::new(), huge, None, false, 0, false, PyTuple::empty(py), origin)))
 }
 

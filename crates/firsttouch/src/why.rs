@@ -1,8 +1,8 @@
 //! Why a block lies where it lies: [`why`] answers for every live block of a pool.
 
 use crate::adaptors::Origin;
-use crate::address_map;
 use crate::heap;
+use crate::heap::segment::PageKind;
 
 /// Where a block lies, and what decided that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub struct Why {
     pub span: (usize, usize),
     /// Where the memory came from, and on which pages.
     pub origin: Origin,
-    /// The expression of the allocator that owns it; `None` if that is gone.
-    pub owner: Option<String>,
+    /// Whether it lies on huge pages, as far as is known: of a recycled block that may be unknown.
+    pub is_huge: bool,
 }
 
 /// Why the live block that begins at `address` lies there; `None` if none of ours does.
@@ -24,6 +24,6 @@ pub fn why(address: usize) -> Option<Why> {
         asked: occupant.asked(),
         span: (span.address(), span.bytes()),
         origin: Origin::of(occupant.tag())?,
-        owner: address_map::owner(address).map(|owner| owner.expression()),
+        is_huge: span.kind() == PageKind::Huge || occupant.tag() == Origin::Credit as u8,
     })
 }
