@@ -2,8 +2,8 @@
 
 Each function accepts what NumPy's function of the same name accepts, and `allocator`. Every allocator has them as
 methods: ``ft.aligned(64).zeros((4, 4), np.float32)``. Arrays are aligned to 64 bytes, or as the allocator guarantees;
-those of pools from 16 KiB on. Other functions of NumPy take their memory from an allocator in a block:
-``with ft.use(allocator): np.arange(10)``.
+those of pools from the `small_limit` of :func:`firsttouch.stats` on. Other functions of NumPy take their memory from an
+allocator in a block: ``with ft.use(allocator): np.arange(10)``.
 
 Errors are NumPy's, except that a :exc:`MemoryError` states what was requested, what was available and which limit was
 exceeded. Exceptions of a custom allocator are propagated.

@@ -111,7 +111,7 @@ def install(
 ) -> None:
     """Serve new arrays and Python's other large blocks from an allocator, in all threads, also those already running.
 
-    Other blocks are those of ``bytes``, ``bytearray``, lists, dictionaries and strings, from 16 KiB on.
+    Others are of ``bytes``, ``bytearray``, lists, dictionaries, strings, from `small_limit` on (see :func:`stats`).
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ use std::fmt;
 /// The alignment of every block, unless a larger one is requested: a cache line, and the widest vector register.
 pub const DEFAULT_ALIGN: usize = 64;
 
-/// Requests below this many bytes are better served by the program's own allocator than by a pool: its caches cost less
-/// than a call. Profiles, traces and tables of live blocks leave them out, too.
+/// The limit below which NumPy serves small arrays, and CPython and `malloc` other requests: their caches cost less than a
+/// call of a pool. Profiles, traces and tables of live blocks leave them out, too.
 pub const SMALL_LIMIT: usize = 16 << 10;
 
 /// The largest alignment that can be requested: 1 GiB, the size of the largest huge page.

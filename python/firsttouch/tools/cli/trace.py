@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from firsttouch._firsttouch import SMALL_LIMIT
 from firsttouch.tools.cli import files, program
 from firsttouch.tools.cli.output import Parser
 
 _USAGE = """firsttouch trace [options] script.py | -m module | -c code
            [arguments of the program]"""
 
-_DESCRIPTION = """\
+_DESCRIPTION = f"""\
 Trace the arrays of an unmodified NumPy program, and the buffers of its bytes,
-lists and the like, from 16 KiB on: how many each line makes, of how many bytes,
+lists and the like, from {SMALL_LIMIT >> 10} KiB on: how many each line makes, of how many bytes,
 how long they live, and what pooled memory would save of their cost. The program
 runs as under `python`, on NumPy's own memory.
 """

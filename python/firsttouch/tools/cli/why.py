@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from _firsttouch_start import speak
+from firsttouch._firsttouch import SMALL_LIMIT
 from firsttouch.tools.cli import output, program
 from firsttouch.tools.cli.output import BadUsageError, Output, Parser
 
@@ -29,7 +30,7 @@ libraries, files and stacks. A program is started as by `firsttouch run`, and
 shown at its peak and at its end; a process as it is now.
 """
 
-_EXAMPLES = """\
+_EXAMPLES = f"""\
 for example:
   firsttouch why script.py data.csv
   firsttouch why --json why.json script.py     every part, in bytes
@@ -38,7 +39,7 @@ for example:
   firsttouch why --lines --watch 2 4711        with lines of what it makes now
   firsttouch why --plot why.png script.py      as a picture
 
-The process itself is not stopped. Lines are known of arrays from 16 KiB on,
+The process itself is not stopped. Lines are known of arrays from {SMALL_LIMIT >> 10} KiB on,
 where the process was started by firsttouch why or firsttouch run --lines, or of
 those that it makes after firsttouch why --lines.
 """

@@ -71,7 +71,7 @@ pub const SPECS: &[Spec] = &[Spec {
     positional: 1,
     notes: "\
 Memory that stays idle saves the page faults of the next array, at the price of a larger process: `max_idle` bounds that \
-price, and `decay` limits how long it is paid. Arrays below 16 KiB are not pooled: they stay with \
+price, and `decay` limits how long it is paid. Arrays below `small_limit` (see :func:`stats`) are not pooled: they stay with \
 NumPy's own allocator, those of the pool's constructors included.
 
 With both at their defaults, what a pool holds, idle memory included, stays within an eighth more than the largest number of \
