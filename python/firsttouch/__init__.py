@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [  # noqa: RUF022 (grouped by purpose)
-    # Allocators; those that spec.rs declares are added below
+    # Allocators; those that are declared in Rust are added below
     "Allocator",
     "numpy_default",
     # Arrays; `array` is public, too

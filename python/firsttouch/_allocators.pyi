@@ -1,4 +1,4 @@
-"""The functions that make allocators. Written from spec.rs by ``python -m tests.expressions.stub``."""
+"""The functions that make allocators. Written from `SPECS` by ``python -m tests.expressions.stub``."""
 
 from typing import Literal
 

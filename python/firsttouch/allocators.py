@@ -1,8 +1,8 @@
 """Allocators: the sources that obtain memory, and the adaptors that stand on another allocator.
 
 Each function returns an :class:`Allocator`, whose ``repr`` is the expression that makes it. The same expression, as
-text, is accepted wherever an allocator is. The functions come from the native module, which declares each allocator
-with its options once (``spec.rs``).
+text, is accepted wherever an allocator is. The functions come from the native module, where the file of each allocator
+declares it with its options (``SPECS``).
 """
 
 from firsttouch import _firsttouch

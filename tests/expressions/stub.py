@@ -7,7 +7,7 @@ from firsttouch import _firsttouch
 
 STUB = Path(__file__).parents[2] / "python" / "firsttouch" / "_allocators.pyi"
 
-HEAD = '''"""The functions that make allocators. Written from spec.rs by ``python -m tests.expressions.stub``."""
+HEAD = '''"""The functions that make allocators. Written from `SPECS` by ``python -m tests.expressions.stub``."""
 
 from typing import Literal
 

@@ -42,7 +42,7 @@ _NAMED = {
 _BY_LINE = "firsttouch run --lines tells the lines of arrays, and firsttouch why --lines PID those of arrays to come."
 #: What would bring memory down, by part, allocator or group. `{size}` is filled in.
 _ADVICE = {
-    resident.IDLE: "It goes back by itself within about a second; firsttouch.trim() gives it back at once.",
+    resident.IDLE: "It goes back by itself soon; firsttouch.trim() gives it back at once.",
     resident.POOL: _BY_LINE,
     resident.LIVE: "These are numbers, strings, tuples, dictionaries, ... up to 512 bytes each: fewer of them, or"
     " arrays in their place, bring it down.",
