@@ -1,15 +1,15 @@
-//! What happens at a fork, in order. Nothing else in this crate registers fork handlers.
+//! What happens at a fork, in order. Nothing else in this crate registers fork handlers. A lock that another thread held would
+//! never be released in a child (law 6), so a new one that is held while memory is requested or freed belongs here: what is made
+//! and dropped registers with the purger ([`Purgeable`]), what exists once stands in `LOCKS`; both have [`AtFork`].
 //!
-//! Other crates have their own: the preloaded library serves the thread that forks from the C library (`life.rs` there), and
-//! Python holds the purger back until its own hooks have run (`process.rs` in firsttouch-python). These Python modules start
-//! anew in the child: the report (`ending.py`), the table of live blocks (`_firsttouch_start`) and the wait for handles of
-//! shared arrays (`sharing.py`). Its account of a shared budget begins as our locks are released (`accounts.rs`).
-//!
-//! A child is a copy of the thread that forks: a lock that another thread holds at that moment is never released in it.
-//! So the thread that forks takes all locks before, and releases them after, on both sides (law 6).
-//!
-//! A new lock that is held while memory is requested or freed belongs here: what is made and dropped registers with the
-//! purger ([`Purgeable`]), and what exists once stands in `LOCKS`; both have [`AtFork`].
+//! 1. Python's hook, in the main thread, keeps the purger from starting again (`process.rs` in firsttouch-python).
+//! 2. `before`: takes `FORKING`, ends the purger's thread, trims what is registered with it, locks that, `LOCKS` and jemalloc.
+//! 3. The fork. In a preloaded program the C library serves the thread meanwhile, and what it frees waits (`life.rs` there).
+//! 4. `after`, on both sides: `LOCKS` are released, then the locks of what is registered; a child takes an account of a shared
+//!    budget (`accounts.rs`); the purger's lock and `FORKING` are released.
+//! 5. Preloaded: what waited is given back; a child leaves the report to its parent, and starts no purger for now (`idle.rs`).
+//! 6. Python's hooks: the purger resumes with the function that forked; in a child begin anew the report (`ending.py`), the table
+//!    of live blocks (`_firsttouch_start`), the wait for handles (`sharing.py`). Without Python a request restarts the purger.
 
 #![allow(unsafe_code)] // Safety: `after` and `after_in_child` run only after `before`, in the thread that forked.
 
