@@ -9,7 +9,7 @@
 use crate::allocators::allocator::PyAllocator;
 use crate::python::gil::{self, Name, thread_dict};
 use crate::python::values::{PyMemoryError, PyTypeError, PyValueError, ensure_memory};
-use firsttouch::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use firsttouch::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use firsttouch::failure;
 use firsttouch::heap::purger;
 use firsttouch::ledger::Ledger;
@@ -123,16 +123,12 @@ unsafe impl Allocator for CustomAllocator {
         self.ledger.get(address).unwrap_or(0)
     }
 
-    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.ledger.get(address).is_some())
+    fn list(&self) -> Option<&dyn BlockList> {
+        Some(&*self.ledger)
     }
 
     fn is_lent(&self) -> bool {
         true
-    }
-
-    fn must_stay(&self) -> bool {
-        self.ledger.any()
     }
 
     fn calls_out(&self) -> bool {

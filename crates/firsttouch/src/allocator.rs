@@ -179,22 +179,16 @@ pub unsafe trait Allocator: Any + Send + Sync {
         None
     }
 
-    /// Whether a live block of this allocator begins at `address`; `None` if it keeps no list of its blocks.
+    /// The list of its live blocks, if it keeps one: nobody else could deallocate them.
     ///
     /// Adaptors keep one if their blocks lie in the upstream's memory, which the address map would name as the owner.
-    fn owns(&self, _address: NonNull<u8>) -> Option<bool> {
+    fn list(&self) -> Option<&dyn BlockList> {
         None
     }
 
     /// Whether its memory may be part of a block of any other allocator: lent storage, or what a program's functions return.
     fn is_lent(&self) -> bool {
         false
-    }
-
-    /// Whether live blocks exist that nothing could deallocate once this allocator is dropped. Blocks that an adaptor
-    /// passes on unchanged go back to its upstream.
-    fn must_stay(&self) -> bool {
-        self.upstream().is_some_and(|upstream| upstream.must_stay())
     }
 
     /// Whether the background purger's thread must not call it: a deallocation may run code that is neither this library's
@@ -208,6 +202,14 @@ pub unsafe trait Allocator: Any + Send + Sync {
     fn small_limit(&self) -> usize {
         self.upstream().map_or(0, |upstream| upstream.small_limit())
     }
+}
+
+/// The live blocks of an allocator.
+pub trait BlockList {
+    /// Whether one begins at `address`.
+    fn contains(&self, address: NonNull<u8>) -> bool;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool;
 }
 
 /// The allocator as a `T`, if it is one itself.

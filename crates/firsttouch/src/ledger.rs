@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::address_map;
-use crate::allocator::{AllocError, Allocator, Block, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, BlockList, Limit, Request};
 use crate::heap::purger::{self, Purgeable};
 use crate::sync::lock::{AtFork, Lock, Padded, RawLock};
 use crate::{failure, heap};
@@ -106,11 +106,6 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         Ok(block)
     }
 
-    /// Whether the ledger contains any block.
-    pub fn any(&self) -> bool {
-        self.shards.iter().any(|shard| !shard.0.lock().is_empty())
-    }
-
     /// Removes a block and returns its note.
     pub fn leave(&self, address: NonNull<u8>) -> Option<T> {
         let address = address.as_ptr() as usize;
@@ -128,6 +123,16 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         for shard in &self.shards {
             shard.0.lock().iter().for_each(|(&address, &note)| each(address, note));
         }
+    }
+}
+
+impl<T: Copy + Send + 'static> BlockList for Ledger<T> {
+    fn contains(&self, address: NonNull<u8>) -> bool {
+        self.get(address).is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.shards.iter().all(|shard| shard.0.lock().is_empty())
     }
 }
 

@@ -22,13 +22,13 @@ pub enum Owner {
     Gone,
     /// The allocator that its segment names.
     Segment(&'static dyn Allocator),
-    /// A keeper: an allocator that answers [`Allocator::owns`].
+    /// A keeper: an allocator that has a list ([`Allocator::list`]).
     Keeper(Arc<dyn Allocator>),
 }
 
 /// Whether an allocator keeps a list of its blocks, as adaptors do.
 pub fn keeps_list(allocator: &dyn Allocator) -> bool {
-    allocator.owns(NonNull::dangling()).is_some()
+    allocator.list().is_some()
 }
 
 /// The height of keepers whose memory is lent. It may be part of a block of any other keeper, so these are asked first.
@@ -108,7 +108,7 @@ pub fn sweep() {
         while let Some((rank, keeper)) = next(behind, true) {
             behind = Some(rank);
             // The last reference goes at the end of this turn, under no lock.
-            any |= !keeper.must_stay() && leave(rank, &keeper);
+            any |= keeper.list().is_none_or(|list| list.is_empty()) && leave(rank, &keeper);
         }
         if !any {
             break;
@@ -126,7 +126,7 @@ pub fn find(address: NonNull<u8>) -> Owner {
 /// The same, where one keeper of many is likely: each that is asked takes its time.
 #[inline]
 pub fn find_likely(address: NonNull<u8>, likely: &Arc<dyn Allocator>) -> Owner {
-    if is_highest(&**likely) && likely.owns(address) == Some(true) {
+    if is_highest(&**likely) && likely.list().is_some_and(|list| list.contains(address)) {
         return Owner::Keeper(likely.clone());
     }
     find(address)
@@ -169,7 +169,7 @@ fn find_keeper(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
     let mut behind = None;
     loop {
         let (rank, keeper) = next(behind, false)?;
-        if keeper.owns(address) == Some(true) {
+        if keeper.list().is_some_and(|list| list.contains(address)) {
             return Some(keeper);
         }
         behind = Some(rank);

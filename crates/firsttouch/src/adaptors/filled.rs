@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: only unused bytes are written: of blocks just allocated, or about to be freed.
 
-use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Request};
 use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
@@ -111,7 +111,7 @@ unsafe impl Allocator for Filled {
         Some(&self.upstream)
     }
 
-    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.ledger.get(address).is_some())
+    fn list(&self) -> Option<&dyn BlockList> {
+        Some(&*self.ledger)
     }
 }

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
 
 use super::accounts::Accounts;
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
@@ -438,8 +438,8 @@ unsafe impl Allocator for Limited {
         Some(&self.upstream)
     }
 
-    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.ledger.get(address).is_some())
+    fn list(&self) -> Option<&dyn BlockList> {
+        Some(&*self.ledger)
     }
 }
 

@@ -4,7 +4,7 @@
 //! upstream, which knows their blocks: one that outlives its scope keeps no other memory.
 
 use crate::address_map;
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use crate::description::Value;
 use crate::fork::forks;
 use crate::heap::purger::{self, Purgeable};
@@ -508,20 +508,27 @@ unsafe impl Allocator for Buffer {
         self.upstream.as_ref()
     }
 
-    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.block(address).is_some())
+    fn list(&self) -> Option<&dyn BlockList> {
+        Some(self)
     }
 
     fn is_lent(&self) -> bool {
         self.upstream.is_none()
     }
 
-    fn must_stay(&self) -> bool {
-        self.used() > 0 // all else goes back to its upstream
-    }
-
     fn small_limit(&self) -> usize {
         0
+    }
+}
+
+/// Those in its own memory; large ones are its upstream's.
+impl BlockList for Buffer {
+    fn contains(&self, address: NonNull<u8>) -> bool {
+        self.block(address).is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.used() == 0
     }
 }
 

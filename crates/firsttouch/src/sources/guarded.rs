@@ -11,7 +11,7 @@
 
 use super::library::Counts;
 use super::pages;
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
@@ -365,12 +365,8 @@ unsafe impl Allocator for Guarded {
         Stats { active, idle, mapped: active + idle, ..counts }
     }
 
-    fn must_stay(&self) -> bool {
-        self.ledger.any()
-    }
-
-    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.ledger.get(address).is_some())
+    fn list(&self) -> Option<&dyn BlockList> {
+        Some(&*self.ledger)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Libraries that keep their blocks outside of our segments: a list tells their blocks from the C library's (law 4), and what
 //! they serve is counted.
 
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use crate::failure;
 use crate::ledger::Ledger;
 use crate::stats::Stats;
@@ -237,16 +237,12 @@ unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
         self.counts.stats()
     }
 
-    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.ledger.get(address).is_some())
+    fn list(&self) -> Option<&dyn BlockList> {
+        Some(&*self.ledger)
     }
 
     fn is_lent(&self) -> bool {
         L::IS_LENT
-    }
-
-    fn must_stay(&self) -> bool {
-        self.ledger.any()
     }
 
     fn calls_out(&self) -> bool {

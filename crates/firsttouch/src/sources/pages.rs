@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)] // Safety: each block is a mapping of its own, which is unmapped once.
 
-use crate::allocator::{AllocError, Allocator, Block, Description, Request};
+use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Request};
 use crate::description::Value;
 use crate::factory::{Arguments, Error};
 use crate::failure;
@@ -174,11 +174,7 @@ unsafe impl Allocator for Pages {
         Stats { active: mapped, mapped, ..counts }
     }
 
-    fn must_stay(&self) -> bool {
-        self.ledger.any()
-    }
-
-    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.ledger.get(address).is_some())
+    fn list(&self) -> Option<&dyn BlockList> {
+        Some(&*self.ledger)
     }
 }

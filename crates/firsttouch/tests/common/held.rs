@@ -64,7 +64,7 @@ impl<'a> Held<'a> {
 
     /// Whether the allocator's list of live blocks has this one; nothing where it keeps none.
     pub fn is_known(&self) -> Option<bool> {
-        self.allocator.owns(self.address)
+        self.allocator.list().map(|list| list.contains(self.address))
     }
 
     /// Bytes that may be used.

@@ -6,7 +6,7 @@
 
 use super::meter::{Meter, PoolCounts};
 use super::{Options, Pool};
-use crate::allocator::{AllocError, Allocator, Block, Description, Limit, Request};
+use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::layout::SMALL_LIMIT;
@@ -228,13 +228,8 @@ unsafe impl Allocator for UpstreamPool {
         Stats { idle, mapped, retained: upstream.retained, peak_held, ..stats }
     }
 
-    /// Idle blocks are no reason, although they live for the upstream: they go back to it with the pool.
-    fn must_stay(&self) -> bool {
-        self.ledger.any() && self.upstream.must_stay()
-    }
-
-    fn owns(&self, address: NonNull<u8>) -> Option<bool> {
-        Some(self.ledger.get(address).is_some())
+    fn list(&self) -> Option<&dyn BlockList> {
+        Some(&*self.ledger)
     }
 
     fn small_limit(&self) -> usize {
