@@ -89,8 +89,8 @@ pub fn mapping_limit() -> Option<usize> {
 
 // ---- The machine and the container -----------------------------------------------------------------------------------
 
-/// Asks for a lock that names it as its owner. That opens no file, which a foreign program might notice, and is no call for
-/// which a sandbox ends a program.
+/// Asks for a lock that names it as its owner. That opens no file, which a foreign program might notice. Few sandboxes end a
+/// program for it; `asks_nothing` tells where one was begun.
 pub fn first_thread_has_ended() -> bool {
     // SAFETY: has no preconditions.
     let word = AtomicU32::new(unsafe { libc::getpid() } as u32);
