@@ -5,12 +5,16 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from firsttouch.tools import resident
+from firsttouch.tools.cli import why
+from firsttouch.tools.cli.output import BadUsageError
 from tests.cli.conftest import FIRSTTOUCH, Start
 from tests.programs import running
 
@@ -168,3 +172,25 @@ def test_a_process_with_another_number_inside(firsttouch: Start, tmp_path: Path)
         inside = Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().strip()
         assert "an array made by plan.py:2" in firsttouch("why", "-q", inside).stdout
         outside.communicate("\n")
+
+
+@pytest.mark.skipif(not hasattr(sys, "remote_exec"), reason="sys.remote_exec came with Python 3.14")
+@pytest.mark.skipif(subprocess.run([*ISOLATED, "true"], capture_output=True).returncode != 0, reason="no namespaces")
+@pytest.mark.parametrize(
+    ("first", "stderr"), [("", ""), ("mount -t tmpfs none /tmp; ", "its /tmp is another, as in a container; run fir")]
+)
+def test_lines_of_a_process_in_a_container(firsttouch: Start, first: str, stderr: str) -> None:
+    code = "import numpy, time\nprint('ready', flush=True)\nwhile True: kept = numpy.ones(10**7); time.sleep(.1)"
+    words = (*ISOLATED, "--kill-child", "sh", "-c", f'{first}exec "$0" -c "$1"', sys.executable, code)
+    with running(*words, ready="ready") as outside:
+        inside = Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().strip()
+        said = firsttouch("why", "-q", "--lines", inside)
+        assert stderr in said.stderr
+        assert (said.returncode, "will record" in said.stderr) == (2 if stderr else 0, False)
+
+
+def test_lines_without_room_for_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "remote_exec", None, raising=False)
+    monkeypatch.setattr(tempfile, "mkstemp", Mock(side_effect=FileNotFoundError("no /tmp")))
+    with pytest.raises(BadUsageError, match=r"cannot record lines in process [0-9]+: no /tmp"):
+        why.main(["--lines", str(os.getpid())])

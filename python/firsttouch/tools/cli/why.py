@@ -139,27 +139,32 @@ def _record_lines(number: int) -> None:
     if theirs != ours or not hasattr(sys, "remote_exec"):
         need = "both have to be the same, from 3.14 on; firsttouch run --lines records lines from the start"
         raise BadUsageError(f"{refused}: it runs {theirs} CPython, and this command {ours}; {need}")
-    folder = f"/proc/{number}/root/tmp"  # its own, which may be another than ours
-    with tempfile.NamedTemporaryFile("w", prefix="firsttouch-why-", suffix=".py", dir=folder, delete=False) as file:
-        os.fchown(file.fileno(), os.stat(f"/proc/{number}").st_uid, -1)
-        script = _SCRIPT.format(file=file.name)
-        file.write(script)
-    said, ends = "", time.monotonic() + _PATIENCE
+    owner, said, ends = os.stat(f"/proc/{number}").st_uid, "", time.monotonic() + _PATIENCE
     try:
-        vars(sys)["remote_exec"](number, file.name)
+        handle, name = tempfile.mkstemp(".py", "firsttouch-why-", "/tmp")
+    except OSError as error:
+        raise BadUsageError(f"{refused}: {error}") from None
+    script = _SCRIPT.format(file=name)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(script)
+            os.fchown(handle, owner, -1)
+        if not os.path.exists(f"/proc/{number}/root{name}"):
+            raise RuntimeError("its /tmp is another, as in a container; run firsttouch why --lines inside of it")
+        vars(sys)["remote_exec"](number, name)
         while not said:
             if time.monotonic() > ends:
                 return speak.line(f"process {number} will record lines once its main thread runs Python code again")
             time.sleep(_STEP)
-            with open(file.name, encoding="utf-8") as written:
+            with open(name, encoding="utf-8") as written:
                 said = written.read().removeprefix(script)
     except FileNotFoundError:  # it has run
         return None
     except PermissionError:
         said = "the system does not permit it (ptrace); try sudo"
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:
         said = str(error)
-    os.unlink(file.name)
+    os.unlink(name)
     raise BadUsageError(f"{refused}: {said}")
 
 
