@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -15,6 +16,7 @@ import pytest
 from firsttouch.tools import resident
 from firsttouch.tools.cli import why
 from firsttouch.tools.cli.output import BadUsageError
+from firsttouch.tools.reasons import Reasons
 from tests.cli.conftest import FIRSTTOUCH, Start
 from tests.programs import running
 
@@ -114,6 +116,25 @@ def test_lines_of_code_that_is_made_and_dropped(firsttouch: Start, tmp_path: Pat
     arrays = [part for part in found["end"]["parts"] if part["group"] == resident.ARRAYS]
     made = {part["what"]: part["blocks"] for part in arrays if part["what"].startswith("made")}
     assert made == {f"made{n}.py:{n + 1}": len(range(n, 5000, 7)) for n in range(7)}
+
+
+def test_strings_are_no_arrays_where_lines_are_known(firsttouch: Start) -> None:
+    make = "import numpy\nkept = numpy.ones(2**20), [b'%2000d' % n for n in range(30000)]\n"
+    words = (*UNDER_RUN, "--allocator", "malloc()", "-c", f"{make}print('ready', flush=True)\ninput()")
+    with running(*words, ready="ready", stdin=subprocess.PIPE) as begun:
+        said = " ".join(firsttouch("why", "-q", begun.pid).stdout.split())
+    assert "the C library's: blocks in use. They belong to Python's strings" in said
+    assert said.endswith("memray run --native names it.")
+
+
+@pytest.mark.parametrize(("group", "what"), [(resident.MALLOC, resident.IN_USE), (resident.POOL, resident.POOL)])
+def test_who_records_late_is_not_told_to(group: str, what: str) -> None:
+    libraries = [resident.Part(resident.LIBRARIES, name, 1) for name in ("python3", "numpy")]
+    look = resident.Look([resident.Part(group, what, 100), *libraries], 102, 102, 0, 0, 0, 1, {}, "no arrays")
+    late = Reasons("", replace(look, lines_of="later arrays")).sentences()[1]
+    assert late.endswith("firsttouch run --lines tells the lines of arrays.")
+    to_come = ", and firsttouch why --lines PID those of arrays to come."
+    assert Reasons("", look).sentences()[1] == late.removesuffix(".") + to_come
 
 
 @pytest.mark.quick

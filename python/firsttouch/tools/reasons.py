@@ -39,8 +39,9 @@ _NAMED = {
     resident.SHARED: "shared memory, {what}",
     resident.STACKS: "stacks, {what}; there are {threads}",
 }
-_BY_LINE = "firsttouch run --lines tells the lines of arrays, and firsttouch why --lines PID those of arrays to come."
-#: What would bring memory down, by part, allocator or group. `{size}` is filled in.
+_BY_LINE = "firsttouch run --lines tells the lines of arrays{to_come}."
+_TO_COME = ", and firsttouch why --lines PID those of arrays to come"
+#: What would bring memory down, by part, allocator or group. `{size}` and `{to_come}` are filled in.
 _ADVICE = {
     resident.IDLE: "It goes back by itself soon; firsttouch.trim() gives it back at once.",
     resident.POOL: _BY_LINE,
@@ -115,6 +116,7 @@ class Reasons:
         cause, total = self.cause, self.peak.resident
         size = units.size(cause.resident, 1)
         share = units.share(cause.resident, total)
+        to_come = "" if self.peak.lines_of == "later arrays" else _TO_COME
         when = "At its peak {} were resident" if self.last else "{} are resident"
         whole = when.format(units.size(total, 1))
         said = [f"{whole}. The largest part, {size} ({share}), is {self._named(cause)}."]
@@ -126,10 +128,10 @@ class Reasons:
             )
             said.append(f"{without} it would be {size} less.{later}")
         elif cause.what in (resident.IN_USE, resident.LARGE):
-            said.append(self._of_malloc())
+            said.append(self._of_malloc().format(to_come=to_come))
         else:
             hints = [_ADVICE[name] for name in cause.what.split(" or ") if name in _ADVICE]
-            said.append(" ".join(hints or [_ADVICE.get(cause.group, "")]).format(size=size))
+            said.append(" ".join(hints or [_ADVICE.get(cause.group, "")]).format(size=size, to_come=to_come))
         if cause.group == resident.IDLE:  # which is firsttouch's own, and not why the program is large
             rest = max((part for part in self.peak.parts if part is not cause), key=_resident)
             size, share = units.size(rest.resident, 1), units.share(rest.resident, total)
@@ -145,13 +147,11 @@ class Reasons:
         loaded = {part.what for part in self.peak.parts if part.group == resident.LIBRARIES}
         if not any("python" in name for name in loaded):
             return "heaptrack, or valgrind --tool=massif, names the code that asked for them."
-        if any(part.group in (resident.POOL, resident.IDLE) for part in self.peak.parts):
+        if self.peak.lines_of == "all arrays" or self.peak.of(resident.POOL):
             loaded.discard("numpy")
         users = "".join(f"{whose}, " for package, whose in _USERS.items() if package in loaded)
         said = f"They belong to {users}Python's strings, lists and dictionaries beyond 512 bytes, or C code"
-        if "numpy" not in loaded:
-            return f"{said}: memray run --native names it."
-        return f"{said}. {_BY_LINE}"
+        return said + (f". {_BY_LINE}" if "numpy" in loaded else ": memray run --native names it.")
 
     def _named(self, part: Part) -> str:
         """Return what a part is, after "is"."""

@@ -13,7 +13,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -111,6 +111,7 @@ class Look:
     threads: int
     children: dict[int, int]
     """What child processes have resident, by their numbers."""
+    lines_of: Literal["all arrays", "later arrays", "no arrays"]
     notes: list[str] = field(default_factory=list[str])
 
     @property
@@ -278,6 +279,7 @@ class Process:
             swapped=status.get("VmSwap", 0),
             threads=status.get("Threads", 1),
             children={child: Process(child).size() for child in self._children()},
+            lines_of="all arrays" if sorting.has_all else "later arrays" if self.is_late else "no arrays",
         )
         notes = {
             "the memory of the process may not be read (ptrace), so what malloc and Python hold is not told apart": (
