@@ -52,7 +52,7 @@ unsafe fn hand_out(out: *mut *mut Handle, make: impl FnOnce() -> Result<Arc<dyn 
         ensure_memory()?;
         let allocator = make()?;
         // One that keeps a list of its blocks stays until none lives, even where its last reference is gone.
-        if owners::keeps_list(&*allocator) {
+        if allocator.list().is_some() {
             owners::enter(allocator.clone());
         }
         // SAFETY: not null, so it can be written.

@@ -26,11 +26,6 @@ pub enum Owner {
     Keeper(Arc<dyn Allocator>),
 }
 
-/// Whether an allocator keeps a list of its blocks, as adaptors do.
-pub fn keeps_list(allocator: &dyn Allocator) -> bool {
-    allocator.list().is_some()
-}
-
 /// The height of keepers whose memory is lent. It may be part of a block of any other keeper, so these are asked first.
 const ON_ANYTHING: usize = 1 << 16;
 

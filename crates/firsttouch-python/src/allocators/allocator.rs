@@ -4,7 +4,7 @@ use crate::python::values::{PyRuntimeError, PyTypeError};
 use crate::scratch::scope::Scope;
 use firsttouch::adaptors::{Options, Pool};
 use firsttouch::allocator::{Allocator, find};
-use firsttouch::owners::{self, keeps_list};
+use firsttouch::owners;
 use firsttouch::scratch::Buffer;
 use firsttouch::sync::OnceBox;
 use pyo3::prelude::*;
@@ -128,7 +128,7 @@ impl Hash for PyAllocator {
 
 /// Registers `allocator` as an owner, so that its blocks are found by their address, whichever handler frees them.
 pub fn register_owner(allocator: &Arc<dyn Allocator>) {
-    if keeps_list(&**allocator) {
+    if allocator.list().is_some() {
         owners::enter(allocator.clone());
     }
     // Large blocks of a buffer are its upstream's.

@@ -10,7 +10,7 @@ use crate::fork::forks;
 use crate::heap::purger::{self, Purgeable};
 use crate::stats::Stats;
 use crate::sync::lock::{AtFork, Lock, RawLock};
-use crate::{failure, heap, owners};
+use crate::{failure, heap};
 use std::any::Any;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -569,7 +569,7 @@ impl Drop for Buffer {
             std::mem::forget(state.keep.take()); // law 8
         }
         // Large blocks may live on, and of what is no keeper nobody else need keep their owner.
-        let stays = |upstream: &mut Arc<_>| !owners::keeps_list(&**upstream) && upstream.stats().in_use > 0;
+        let stays = |upstream: &mut Arc<dyn Allocator>| upstream.list().is_none() && upstream.stats().in_use > 0;
         std::mem::forget(self.upstream.take_if(stays));
     }
 }
