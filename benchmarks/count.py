@@ -20,7 +20,8 @@ GENERATED = re.compile(r"^docs/.*\.(svg|png|json|csv)$")
 INSIDE = re.compile(rb"^#\[cfg\(test\)\]\n(?:#.*\n)*mod \w+ \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
 LARGE = ("ARCHITECTURE.md", "BENCHMARKS.md", "CONTRIBUTING.md", "Makefile")
 
-PARTS = ("the core", "firsttouch-c", "firsttouch-preload", "firsttouch-python", "firsttouch-trace", "julia", "python")
+CRATES = ("firsttouch-c", "firsttouch-preload", "firsttouch-python", "firsttouch-report", "firsttouch-trace")
+PARTS = ("the core", *CRATES, "julia", "python")
 ROOMS = ("production", *(f"  {part}" for part in PARTS), "tests", "benchmarks", "docs", "written by programs", *LARGE)
 #: Lines, files, bytes: at most so many.
 TARGETS: dict[str, tuple[int | None, ...]] = {

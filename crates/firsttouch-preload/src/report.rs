@@ -1,13 +1,13 @@
 //! The report of a process at its end, where `firsttouch run` asked for one: what a process used, when it is written, by
-//! which thread, and where to. Its words are the core's (`firsttouch::report`).
+//! which thread, and where to. Its words are those of `firsttouch_report`.
 
 use crate::next::{self, Main};
 use crate::settings::{Pattern, Reporting};
 use crate::{entry, large, life};
-use firsttouch::glibc::{self, Plainly};
 use firsttouch::os::{self, Usage};
-use firsttouch::report::Report;
 use firsttouch::{Allocator, Stats};
+use firsttouch_report::Report;
+use firsttouch_report::glibc::{self, Plainly};
 use libc::{FILE, SIGPIPE, SIGXFSZ, c_char, c_int, c_void, sigset_t, timespec};
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, transmute};

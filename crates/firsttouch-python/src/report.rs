@@ -3,12 +3,12 @@
 use crate::allocators::allocator::PyAllocator;
 use crate::handlers::front::arrays_only;
 use crate::process::stats_of;
-use firsttouch::glibc::{self, Plainly};
 use firsttouch::heap::malloc_trim;
 use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::os::{self, Usage};
-use firsttouch::report::Report;
 use firsttouch::{Stats, failure};
+use firsttouch_report::Report;
+use firsttouch_report::glibc::{self, Plainly};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -5,12 +5,12 @@
 
 use firsttouch::adaptors::{DECAY, RENEW_MIN};
 use firsttouch::fork;
-use firsttouch::gain::{FreshBytes, Taken};
 use firsttouch::heap::purger;
 use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::ledger::BlockMap;
 use firsttouch::os::{self, Usage};
 use firsttouch::sync::lock::Lock;
+use firsttouch_report::gain::{FreshBytes, Taken};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;

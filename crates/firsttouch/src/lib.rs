@@ -22,10 +22,7 @@ pub mod expression;
 pub mod factory;
 pub mod failure;
 pub mod fork;
-pub mod gain;
-pub mod glibc;
 pub mod heap;
-pub mod json;
 pub mod layout;
 pub mod ledger;
 pub mod numa;
@@ -34,7 +31,6 @@ pub mod owners;
 pub mod pages;
 mod policy;
 mod reason;
-pub mod report;
 pub mod reserve;
 #[cfg(not(miri))]
 pub mod residency;

@@ -50,7 +50,7 @@ fn put(py: Python<'_>) -> PyResult<&'static Handler> {
     }
     numpy.default_handler(py, std::ptr::null())?;
     if let Some(now) = raised_for() {
-        firsttouch::glibc::begin_to_raise(now);
+        firsttouch_report::glibc::begin_to_raise(now);
     }
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind));
     // SAFETY: the handler was leaked, passes on what it does not serve, and finds the maker of each block by its address.
@@ -80,7 +80,7 @@ fn raised_for() -> Option<usize> {
         libc::free(std::hint::black_box(libc::realloc(block, 1)));
         block as usize
     };
-    is_glibcs().then(|| firsttouch::glibc::raised_for(make_and_free))
+    is_glibcs().then(|| firsttouch_report::glibc::raised_for(make_and_free))
 }
 
 /// The one reference to `allocator` that lives for ever, however often it is installed.

@@ -3,10 +3,9 @@
 use crate::handlers::front;
 use crate::python::call_sites;
 use crate::report::used_since;
-use firsttouch::gain::{FreshBytes, Gain, Price, Taken};
-use firsttouch::json;
 use firsttouch::os::Usage;
-use firsttouch::report::count;
+use firsttouch_report::gain::{FreshBytes, Gain, Price, Taken};
+use firsttouch_report::{count, json};
 use firsttouch_trace::trace::{self, Line, Trace};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;

@@ -11,7 +11,6 @@ use crate::spec::declared;
 pub use accounts::Accounts;
 pub use filled::Filled;
 pub use limited::{AUTO, Budget, CallSites, LINES_FROM, Limited, is_sampled, set_call_sites};
-pub(crate) use pool::written_bytes;
-pub use pool::{Machine, Options, Origin, Pool};
+pub use pool::{Machine, Options, Origin, Pool, written_bytes};
 
 declared! { filled limited pool }

@@ -35,7 +35,7 @@ use crate::stats::Stats;
 use crate::sync::lock::{AtFork, Lock, Padded, RawLock};
 use evidence::Evidence;
 pub use evidence::Origin;
-pub(crate) use evidence::written_bytes;
+pub use evidence::written_bytes;
 use meter::{Meter, PoolCounts};
 pub use shards::Machine;
 use shards::{Processor, Shard};

@@ -11,11 +11,11 @@
 //! - What a pool recycles is no measure of what it gains, as glibc keeps some of it, too. [`taken`] counts what it takes fresh
 //!   from the system in any case, and what at most.
 
-use crate::adaptors::written_bytes;
-use crate::allocator::Request;
 use crate::gain::FreshBytes;
-use crate::layout::SMALL_LIMIT;
-use crate::os::{self, MemoryBound};
+use firsttouch::Request;
+use firsttouch::adaptors::written_bytes;
+use firsttouch::layout::SMALL_LIMIT;
+use firsttouch::os::{self, MemoryBound};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
 

@@ -4,8 +4,8 @@
 
 #![allow(unsafe_code)] // Safety: memory that is mapped, touched and unmapped in one function.
 
-use crate::adaptors::NUMPYS_HUGE;
-use crate::os;
+use firsttouch::adaptors::NUMPYS_HUGE;
+use firsttouch::os;
 use std::hint::black_box;
 use std::ops::AddAssign;
 use std::ptr::with_exposed_provenance_mut;

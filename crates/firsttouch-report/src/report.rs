@@ -1,14 +1,13 @@
 //! The report on a process at its end: what it used, what came from a pool, and whether that gained anything. The preloaded
 //! library and the start-up hook of Python programs fill in the figures; all words are here.
 
-use crate::error::AllocError;
 use crate::gain::{FreshBytes, Gain, Price, Range, Taken, Verdict};
 use crate::glibc::Plainly;
 use crate::json;
-use crate::os::Usage;
-use crate::policy::WORTH_A_TRIM;
-use crate::size::Bytes;
-use crate::stats::Stats;
+use firsttouch::heap::malloc_trim::WORTH_A_TRIM;
+use firsttouch::os::Usage;
+use firsttouch::size::Bytes;
+use firsttouch::{AllocError, Stats};
 use std::fmt::Write;
 
 /// Above this share of the allocated bytes, the report says how much was given back too early.
@@ -404,7 +403,7 @@ mod tests {
         assert!(first_line(&perhaps).contains(": perhaps gained, at most "), "{perhaps:?}");
         assert!(first_line(&report(0, 1 << 40, 9 << 20)).ends_with(": perhaps gained"));
         let much = report(1 << 40, 0, 9 << 20);
-        assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / crate::os::page_size() as u64);
+        assert_eq!(much.gain().faults, ((1 << 40) - (1 << 20)) / firsttouch::os::page_size() as u64);
         let line = first_line(&much);
         assert!(line.ends_with(" %)") && line.contains(" s gained ("), "{line}");
         let text = much.text(much.gain());
@@ -418,7 +417,7 @@ mod tests {
         kept.used.minor_faults = 1 << 20;
         let pool = kept.pool.as_mut().expect("made with one");
         (pool.first_touched_small_bytes, pool.first_touched_huge_bytes) = (0, 1 << 40);
-        if crate::os::huge_page_size().is_some() {
+        if firsttouch::os::huge_page_size().is_some() {
             assert_eq!(kept.gain().verdict, Verdict::Perhaps);
         }
         kept.used.minor_faults = 1; // as little was used of it
