@@ -52,7 +52,7 @@ unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environmen
     if serves {
         firsttouch::os::stop_reading_files();
         idle::begin();
-        glibc::begin_to_raise(glibc::INITIAL);
+        glibc::begin_to_raise(|_| true); // nothing was freed yet
         large::set_pool(Pool::new(settings.pool));
         watch_outside();
     }
