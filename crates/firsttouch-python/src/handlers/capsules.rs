@@ -1,4 +1,4 @@
-//! Capsules through which NumPy knows a handler, the handler of the current context, and which allocator made an array.
+//! Capsules, by which NumPy knows handlers; the handler of the current context; and the allocator of an array.
 
 #![allow(unsafe_code)] // Safety: capsules own their handlers and are kept by the arrays made through them.
 
@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
-    // SAFETY: the capsule was made below around a boxed handler, and its last array is gone.
+    // SAFETY: `new_capsule` put the box of a handler into this capsule, whose last user is gone.
     let handler = unsafe {
         let pointer = ffi::PyCapsule_GetPointer(capsule, CAPSULE.as_ptr());
         if pointer.is_null() {
@@ -24,7 +24,7 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
         }
         Box::from_raw(pointer.cast::<Handler>())
     };
-    // Attached, or PyO3 would keep the capsule that a scope's handler holds until somebody else is.
+    // A scope's handler holds another capsule. PyO3 drops that at once only in a thread that is attached.
     let may_be_last = handler.behind().is_none() && Arc::strong_count(handler.allocator()) <= 2;
     let held = &mut Some(handler);
     Python::try_attach(|_| drop(held.take()));
@@ -37,7 +37,7 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
 fn new_capsule(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAny>> {
     ensure_front(py);
     let handler = Box::into_raw(handler);
-    // SAFETY: the handler's first field is what NumPy expects; the destructor frees the box.
+    // SAFETY: the handler begins with what NumPy expects; the capsule's destructor frees the box, or we do if there is none.
     unsafe {
         let capsule = ffi::PyCapsule_New(handler.cast(), CAPSULE.as_ptr(), Some(drop_handler));
         if capsule.is_null() {
@@ -47,15 +47,14 @@ fn new_capsule(py: Python<'_>, handler: Box<Handler>) -> PyResult<Bound<'_, PyAn
     }
 }
 
-/// The capsule by which a context, or constructors that name the allocator, use it.
+/// The capsule of the handler of a context, or of constructors, that use `allocator`.
 pub fn of_allocator<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyResult<&'a Bound<'py, PyAny>> {
     allocator.ensure_open()?;
     let made = allocator.capsule().get_or_try_init(|| {
         ensure_memory(py)?;
         let &(_, next) = NumPy::get(py)?.own_handler(py)?;
         let handler = match allocator.native() {
-            // As NumPy's own was before anything was installed, but for one thing: each block is freed by its owner, as an array
-            // may get another's data.
+            // It serves as NumPy's own handler does, but has each block freed by its owner, as an array may get another's data.
             None => Handler::new(Kind::NumPy, process_pool().clone(), SMALL_LIMIT, next),
             Some(native) => Handler::new(Kind::Context, native.clone(), native.small_limit(), next),
         };
@@ -64,9 +63,9 @@ pub fn of_allocator<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyR
     Ok(made.bind(py))
 }
 
-/// A capsule for the context of a scope with a number. What no scope serves is served by the handler of the capsule `behind`.
+/// A capsule for a context that enters a scope with this number. What no scope serves is passed on to the handler in `behind`.
 pub fn of_scope<'py>(scope: u64, behind: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the capsule holds a handler, whose first fields have not changed since NumPy 1.22, and the new one keeps it.
+    // SAFETY: the capsule holds a living handler, whose first fields have not changed since NumPy 1.22.
     let next = unsafe { (*handler_in(&behind)?).allocator };
     new_capsule(behind.py(), Handler::of_scope(scope, next, behind.unbind()))
 }
@@ -82,13 +81,13 @@ pub fn serving_handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a
     Ok(handler_of(capsule)?.filter(|handler| handler.kind != Kind::NumPy))
 }
 
-/// Who serves a context where no scope does.
+/// The capsule that serves a context where no scope does.
 pub fn behind_scopes(capsule: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let behind = handler_of(&capsule)?.and_then(|handler| Some(handler.behind()?.bind(capsule.py()).clone()));
     Ok(behind.unwrap_or(capsule))
 }
 
-/// The same, unless a scope is open that serves the context.
+/// `capsule` if a scope is open that serves through it, else the one behind it.
 pub fn nearest_open(capsule: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let scope = handler_of(&capsule)?.map_or(scope::NONE, Handler::scope);
     if scope::is_open(scope) { Ok(capsule) } else { behind_scopes(capsule) }
@@ -100,7 +99,7 @@ pub fn enter<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'p
     NumPy::get(py)?.set_current(of_allocator(py, allocator)?)
 }
 
-/// Puts back what `enter` returned; where that was a scope that ended meanwhile, what is around it.
+/// Puts back what `enter` returned; where that was a scope's and the scope has ended since, the one behind it.
 #[pyfunction]
 pub fn leave(before: &Bound<'_, PyAny>) -> PyResult<()> {
     NumPy::get(before.py())?.set_current(&nearest_open(before.clone())?).map(|_| ())
@@ -180,9 +179,9 @@ fn of_array(py: Python<'_>, numpy: &NumPy, array: &Bound<'_, PyAny>) -> PyResult
     capsule.map_or(Ok(None), |capsule| of_block(numpy, &capsule, NonNull::new(fields.data.cast())))
 }
 
-/// Who made the live block that will be given back through `capsule`.
+/// The allocator of a live block that will be freed through `capsule`.
 fn of_block(numpy: &NumPy, capsule: &Bound<'_, PyAny>, block: Option<NonNull<u8>>) -> PyResult<Option<PyAllocator>> {
-    // SAFETY: the block lives.
+    // SAFETY: a live block of an array that the caller holds.
     if let Some(made) = block.and_then(|block| unsafe { owners::shared(block) }) {
         return Ok(Some(PyAllocator::ours(made)));
     }

@@ -1,7 +1,7 @@
-//! The front of the whole process: one handler of ours before NumPy's own, for arrays, and one before CPython's allocator of
-//! the raw domain, for what else is large; `install` and `uninstall`.
+//! The front of the whole process, and `install` and `uninstall`. It is two handlers: one before NumPy's own, for arrays, and one
+//! before CPython's allocator of the raw domain, for what else is large (`raw.rs`).
 
-#![allow(unsafe_code)] // Safety: one handler that lives for ever; a block's owner is told by its address (law 4).
+#![allow(unsafe_code)] // Safety: one handler that lives for ever; a block's owner is found by its address (law 4).
 
 use crate::allocators::allocator::{PyAllocator, process_pool};
 use crate::custom::stands_on_python;
@@ -16,28 +16,28 @@ use firsttouch::sync::lock::Lock;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The front, once it was needed.
+/// The handler for arrays, once it was needed.
 static FRONT: OnceBox<&'static Handler> = OnceBox::new();
 
-/// How many profiles and traces watch the front. Locked also where the front is put in its place, or gets another allocator: each
+/// How many profiles and traces watch the front. Also held while the front is put in its place, or gets another allocator, as each
 /// sets several words.
 static WATCHERS: Lock<usize> = Lock::new(0);
 
-/// All allocators that were ever installed, as any thread may be about to ask one of them.
+/// All allocators that were ever installed. They are kept, as another thread may be about to call one.
 static EVER: Lock<Vec<&'static Arc<dyn Allocator>>> = Lock::new(Vec::new());
 
 /// Why the installed allocator serves arrays alone, if it does.
 static ARRAYS_ONLY: Lock<Option<&'static str>> = Lock::new(None);
 
-/// Puts the front before NumPy's handler, as blocks of ours may be freed through it: an array may get another's data. Until
-/// an allocator is installed all requests go on to NumPy. Where another library's handler stands there, nothing changes.
+/// Puts the front before NumPy's handler, because blocks of ours may be freed through that: an array may get another's data.
+/// Until an allocator is installed all requests are passed on to NumPy. Where another library's handler is, nothing changes.
 pub fn ensure_front(py: Python<'_>) {
     if FRONT.get().is_none() {
         let _ = put(py);
     }
 }
 
-/// The front, which leaves all requests to NumPy where nothing was installed.
+/// The front, put in its place if it is not there. It passes all requests on to NumPy until an allocator is installed.
 fn put(py: Python<'_>) -> PyResult<&'static Handler> {
     if let Some(front) = FRONT.get() {
         return Ok(front);
@@ -54,7 +54,7 @@ fn put(py: Python<'_>) -> PyResult<&'static Handler> {
         firsttouch_report::glibc::begin_to_raise(|size| is_mapped(size, 0));
     }
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind));
-    // SAFETY: the handler was leaked, passes on what it does not serve, and finds the maker of each block by its address.
+    // SAFETY: the handler was leaked, passes on what it does not serve, and finds the owner of each block by its address.
     unsafe { numpy.put_front(py, front.raw())? };
     let _ = FRONT.set(Box::new(front));
     Ok(front)
@@ -71,11 +71,11 @@ fn is_glibcs() -> bool {
     false
 }
 
-/// Whether glibc maps a block by itself. One that fits a gap of the heap it does not, so that is held until the heap grows; and
-/// one that is freed at its whole size raises the thresholds: a Mandelbrot set took 5,756 faults instead of 24,624.
+/// Whether glibc maps a block of `size` bytes by itself. It does not if the block fits a gap of the heap: then the block is held
+/// until the heap grows. Freed at its whole size, a mapped block would raise the thresholds, so it is shrunk first.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn is_mapped(size: usize, held: usize) -> bool {
-    // SAFETY: a block that nobody uses.
+    // SAFETY: null or a block of this `malloc`, which nobody else uses, is resized and freed once; sbrk(0) only asks.
     unsafe {
         let (end, block) = (libc::sbrk(0), std::hint::black_box(libc::malloc(size)));
         let follows_a_header = block as usize % firsttouch::os::page_size() == 16; // which begins a page
@@ -86,7 +86,7 @@ fn is_mapped(size: usize, held: usize) -> bool {
     }
 }
 
-/// The one reference to `allocator` that lives for ever, however often it is installed.
+/// A reference to `allocator` that lives for ever; the same one however often it is installed.
 fn for_ever(allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
     let mut ever = EVER.lock();
     let found = ever.iter().copied().find(|other| Arc::ptr_eq(other, &allocator));
@@ -96,7 +96,7 @@ fn for_ever(allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
     })
 }
 
-/// Lets `allocator` serve the process; requests below its small limit stay with NumPy and CPython.
+/// Lets `allocator` serve the process. Requests below its small limit are passed on to NumPy and CPython.
 fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, arrays_only: bool) -> PyResult<()> {
     let (front, small) = (put(py)?, allocator.small_limit());
     let _lock = WATCHERS.lock();
@@ -126,8 +126,8 @@ pub fn installed() -> Option<Arc<dyn Allocator>> {
     serving().map(|front| front.allocator().clone())
 }
 
-/// Tells profiles and traces of every block of the process's arrays, until each call was undone by `unwatch`. Where nothing
-/// was ever installed, the front that does it leaves all requests to NumPy.
+/// Tells profiles and traces of every block of the process's arrays, until each call was undone by `unwatch`. Puts the front in
+/// its place for that.
 pub fn watch(py: Python<'_>) -> PyResult<()> {
     let front = put(py)?;
     let mut watchers = WATCHERS.lock();
@@ -136,7 +136,7 @@ pub fn watch(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Stands before CPython's allocator of the raw domain, too, for traces; or says why not. Nothing is served there by it.
+/// Puts our functions before CPython's allocator of the raw domain for traces, or says why not. Nothing is served by that.
 pub fn watch_buffers(py: Python<'_>) -> Result<(), &'static str> {
     let _lock = WATCHERS.lock();
     raw::put(py).map(drop)

@@ -1,8 +1,8 @@
 //! A handler of NumPy's (NEP 49) in front of an allocator, and the four functions that NumPy calls.
 //!
-//! Small requests go straight to the next handler, uncounted. Blocks are freed and resized by their owners, found by their
-//! addresses: an owner may be another allocator, as arrays exchange their data and keep their handlers where f2py swaps
-//! them (`intent(inplace)`), and allocators come and go behind the front of the process.
+//! Small requests are passed on to the next handler, uncounted. A block is freed and resized by its owner, which is found by the
+//! block's address and need not be the handler's allocator: f2py (`intent(inplace)`) lets two arrays exchange their data while
+//! each keeps its handler, and another allocator may have been installed meanwhile.
 
 #![allow(unsafe_code)] // Safety: NumPy passes each function its handler's own context, and its own live blocks.
 
@@ -28,21 +28,21 @@ use std::sync::atomic::{
 };
 
 const NAME: &str = "firsttouch";
-/// Scopes leave requests below this many bytes to NumPy, which keeps a few such blocks itself.
+/// Scopes leave requests below this many bytes to NumPy, which caches a few such blocks.
 pub const NUMPYS_SMALL: usize = 1024;
 
-/// Whom a handler serves.
+/// Whose requests a handler serves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The process's arrays: blocks of any allocator that was ever installed come back to it.
+    /// Those of all arrays of the process. Blocks of any allocator that was ever installed are freed through it.
     Front,
-    /// What else the process's Python code asks for (`raw.rs`).
+    /// Those of CPython for what is no array (`raw.rs`).
     Raw,
-    /// A context, or constructors that name an allocator; also a context in which a scope is open or was, where all that no scope
-    /// serves goes on to who served before.
+    /// Those of arrays in a context, or of constructors that name an allocator. A context that enters a scope gets one too: what
+    /// the scope does not serve is passed on to the handler that the context had before.
     Context,
-    /// A context or constructors that chose NumPy's own: every request goes on to NumPy, and large ones to CPython's own
-    /// functions.
+    /// Those of a context or of constructors that chose NumPy's own allocator: all are passed on to NumPy, and what NumPy then
+    /// requests of CPython is passed on by `raw.rs`.
     NumPy,
 }
 
@@ -50,36 +50,36 @@ pub enum Kind {
 #[repr(C)]
 pub struct Handler {
     raw: RawHandler,
-    /// Requests below this many bytes go on to `next`.
+    /// Requests below this many bytes are passed on to `next`.
     small: AtomicUsize,
-    /// Requests below this many bytes do so at once: the same, or fewer where scopes may serve them, or none while profiles and
-    /// traces are told of each.
+    /// Requests below this many bytes are passed on before anything else is looked at. This is `small`, but at most
+    /// [`NUMPYS_SMALL`] where scopes may serve, and 0 while profiles and traces are told of each request.
     quick: AtomicUsize,
     has_scopes: AtomicBool,
-    /// The number by which threads list the scopes that serve the requests of this handler.
+    /// The number of the scopes that may: each thread lists its open ones by such numbers.
     scope: AtomicU64,
-    /// The handler that small requests and foreign addresses go to.
+    /// The handler before this one, which gets small requests and foreign addresses.
     next: Functions,
-    /// The allocator in charge, boxed; replaced ones are kept, as their blocks may live.
-    charge: AtomicPtr<Arc<dyn Allocator>>,
-    /// Of a scope's handler: the capsule of who served the context before, whose functions are `next`.
+    /// The allocator that serves, boxed. One that was replaced is kept, as blocks of it may be live.
+    serving: AtomicPtr<Arc<dyn Allocator>>,
+    /// Of a scope's handler: the capsule of the handler that the context had before, whose functions are `next`.
     behind: Option<Py<PyAny>>,
     pub kind: Kind,
-    /// Whether profiles and traces are told of every call, and not only of what its allocator serves.
+    /// Whether profiles and traces are told of every call, and not only of what the allocator serves.
     observed: AtomicBool,
 }
 
 // SAFETY: the fields that change are atomic, and allocators may be used from any thread.
 unsafe impl Sync for Handler {}
-// SAFETY: as above.
+// SAFETY: its functions and its allocator may be called, and its reference to a capsule dropped, in any thread.
 unsafe impl Send for Handler {}
 
 impl Handler {
-    /// A handler that serves from `allocator`; requests below `small` bytes and foreign addresses go to `next`.
+    /// A handler that serves from `allocator`; requests below `small` bytes and foreign addresses are passed on to `next`.
     pub fn new(kind: Kind, allocator: Arc<dyn Allocator>, small: usize, next: Functions) -> Box<Self> {
         register_owner(&allocator);
         let mut name = [0; 127];
-        // There are programs, NumPy's own tests among them, that know the default by its name.
+        // Some programs, NumPy's own tests among them, tell the default handler by its name.
         let text = if matches!(kind, Kind::Front | Kind::NumPy) { NUMPYS_NAME } else { NAME };
         name.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from as c_char);
         let mut handler = Box::new(Self {
@@ -93,7 +93,7 @@ impl Handler {
             has_scopes: AtomicBool::new(false),
             scope: AtomicU64::new(if kind == Kind::Front { scope::OF_FRONT } else { scope::NONE }),
             next,
-            charge: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
+            serving: AtomicPtr::new(Box::into_raw(Box::new(allocator))),
             behind: None,
             kind,
             observed: AtomicBool::new(false),
@@ -110,8 +110,8 @@ impl Handler {
         handler
     }
 
-    /// Tells profiles and traces of every call of this handler from now on, or of none. The caller sees to it that the small
-    /// limit does not change meanwhile.
+    /// From now on tells profiles and traces of every call of this handler, or only of what its allocator serves. The caller sees
+    /// to it that no other thread changes the small limit meanwhile.
     pub fn set_observed(&self, on: bool) {
         self.observed.store(on, Relaxed);
         self.set_small(self.small());
@@ -123,7 +123,7 @@ impl Handler {
     /// The pointer is a living handler.
     pub unsafe fn from_raw<'a>(raw: *const RawHandler) -> Option<&'a Self> {
         let own: unsafe extern "C" fn(_, _) -> _ = malloc;
-        // SAFETY: `malloc` is this module's own function, so `raw` is the first field of a Handler.
+        // SAFETY: a living handler has an address of a function; where that is this module's `malloc`, it begins a `Handler`.
         unsafe { std::ptr::fn_addr_eq((*raw).allocator.malloc, own).then(|| &*raw.cast::<Self>()) }
     }
 
@@ -136,14 +136,14 @@ impl Handler {
         self.raw.allocator.ctx
     }
 
-    /// Lets another allocator serve from now on, with a handler that lives for ever. The one before is kept for its blocks.
+    /// Lets another allocator serve from now on. The one before is kept for its blocks.
     pub fn replace(&'static self, allocator: &'static Arc<dyn Allocator>, small: usize) {
         register_owner(allocator);
-        self.charge.store(std::ptr::from_ref(allocator).cast_mut(), Release);
+        self.serving.store(std::ptr::from_ref(allocator).cast_mut(), Release);
         self.set_small(small);
     }
 
-    /// Sends every request on, or only those below `small` bytes.
+    /// Passes on requests below `small` bytes from now on.
     pub fn set_small(&self, small: usize) {
         let most = match (self.observed.load(Relaxed), self.has_scopes.load(Relaxed)) {
             (true, _) => 0,
@@ -154,8 +154,8 @@ impl Handler {
         self.quick.store(small.min(most), Release);
     }
 
-    /// Has requests that scopes may serve looked at from now on. (A thread that changes the small limit at the same time may
-    /// undo this, until the next scope is entered.)
+    /// Lets scopes serve from now on. (A thread that changes the small limit at the same time may undo this, until the next scope
+    /// is entered.)
     #[inline]
     pub fn let_scopes(&self) {
         if self.quick.load(Relaxed) > NUMPYS_SMALL {
@@ -164,7 +164,7 @@ impl Handler {
         }
     }
 
-    /// The number of the scopes that serve its requests.
+    /// The number of the scopes that may serve.
     pub fn scope(&self) -> u64 {
         self.scope.load(Relaxed)
     }
@@ -174,12 +174,12 @@ impl Handler {
         self.scope.store(scope, Relaxed);
     }
 
-    /// Of a scope's handler: the capsule of who served the context before.
+    /// Of a scope's handler: the capsule of the handler that the context had before.
     pub fn behind(&self) -> Option<&Py<PyAny>> {
         self.behind.as_ref()
     }
 
-    /// Whether `next` is a handler of ours, too, which then knows the makers of blocks and those whom it tells of them.
+    /// Whether `next` is a handler of ours, which then finds the owners of blocks and tells profiles and traces.
     fn relays(&self) -> bool {
         let own: unsafe extern "C" fn(_, _) -> _ = malloc;
         std::ptr::fn_addr_eq(self.next.malloc, own)
@@ -189,28 +189,28 @@ impl Handler {
         self.small.load(Acquire)
     }
 
-    /// Whether requests of so many bytes go on at once.
+    /// Whether requests of so many bytes are passed on before anything else is looked at.
     #[inline(always)]
     fn passes(&self, size: usize) -> bool {
         size < self.quick.load(Acquire)
     }
 
-    /// The handler that small requests and foreign addresses go to.
+    /// The handler before this one.
     pub fn next(&self) -> &Functions {
         &self.next
     }
 
     #[inline]
     pub fn allocator(&self) -> &Arc<dyn Allocator> {
-        // SAFETY: the box lives as long as the handler, or for ever where it was replaced.
-        unsafe { &*self.charge.load(Acquire) }
+        // SAFETY: never null: the box that `new` made lives as long as the handler, and what `replace` got lives for ever.
+        unsafe { &*self.serving.load(Acquire) }
     }
 
-    /// Serves a request that does not go on at once.
+    /// Serves a request that `passes` did not pass on.
     fn serve(&self, request: Request) -> *mut c_void {
         let size = request.size();
         let block = match scope::serving(self.scope(), size) {
-            Some(buffer) => self.give(&*buffer, request),
+            Some(buffer) => self.allocate_from(&*buffer, request),
             None if size < self.small() => self.pass_on(request),
             None => self.allocate(request),
         };
@@ -222,37 +222,37 @@ impl Handler {
             Kind::NumPy => self.pass_on(request),
             Kind::Raw if raw::passes() => self.pass_on(request),
             Kind::Front | Kind::Raw => {
-                // SAFETY: nobody uses the block, if there is one.
+                // SAFETY: `free` takes the block of this `malloc`, which nobody uses, or null.
                 glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
                 // A budget serves the interpreter a little longer than arrays.
                 let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
-                let block = self.give(&**self.allocator(), request);
+                let block = self.allocate_from(&**self.allocator(), request);
                 if !block.is_null() {
                     glibc::allocated(block as usize, request, self.kind == Kind::Front);
                 }
                 block
             }
-            Kind::Context => self.give(&**self.allocator(), request),
+            Kind::Context => self.allocate_from(&**self.allocator(), request),
         }
     }
 
-    /// A block of an allocator, or null.
+    /// Allocates a block from an allocator; null if it has none.
     #[inline]
-    fn give(&self, allocator: &dyn Allocator, request: Request) -> *mut c_void {
+    fn allocate_from(&self, allocator: &dyn Allocator, request: Request) -> *mut c_void {
         let block = no_panic(|| allocator.allocate(request).map_or(null_mut(), |block| block.address.as_ptr().cast()));
-        gave(block, request.size(), self.kind != Kind::Raw)
+        on_alloc(block, request.size(), self.kind != Kind::Raw)
     }
 
-    /// Sends a request on to the next handler. What that asks of CPython is asked for this request.
+    /// Passes a request on to the next handler. What that requests of CPython meanwhile belongs to this request.
     fn pass_on(&self, request: Request) -> *mut c_void {
-        // SAFETY: the functions that stood here before this handler, with their context.
+        // SAFETY: functions of the handler before this one, with that handler's context; they take any size.
         let block = raw::passing(|| unsafe {
             match request.is_zeroed() {
                 true => (self.next.calloc)(self.next.ctx, request.size(), 1),
                 false => (self.next.malloc)(self.next.ctx, request.size()),
             }
         });
-        if self.observed.load(Relaxed) { gave(block, request.size(), true) } else { block }
+        if self.observed.load(Relaxed) { on_alloc(block, request.size(), true) } else { block }
     }
 
     /// # Safety
@@ -260,9 +260,9 @@ impl Handler {
     unsafe fn reallocate(&self, owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
         let request = Request::bytes(size);
         let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
-        resized(address.as_ptr() as usize, size, self.kind != Kind::Raw, || {
+        on_resize(address.as_ptr() as usize, size, self.kind != Kind::Raw, || {
             let followed = matches!(self.kind, Kind::Front | Kind::Raw).then(|| owners::asked(address));
-            // SAFETY: as demanded.
+            // SAFETY: a live block of `owner`, as demanded; NumPy does not use the old address after success.
             let moved = no_panic(|| match unsafe { owner.reallocate(address, request) } {
                 Ok(block) => block.address.as_ptr().cast(),
                 Err(_) => null_mut(),
@@ -277,8 +277,8 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the handler any more, and the box was made by `new`: what `replace` was called for lives for ever.
-        unsafe { drop(Box::from_raw(*self.charge.get_mut())) }
+        // SAFETY: a handler that is dropped was never `replace`d, so this is the box that `new` made; nobody uses it any more.
+        unsafe { drop(Box::from_raw(*self.serving.get_mut())) }
     }
 }
 
@@ -291,12 +291,12 @@ fn no_panic(body: impl FnOnce() -> *mut c_void) -> *mut c_void {
 /// `ctx` is a living [`Handler`].
 #[inline(always)]
 pub unsafe fn handler<'a>(ctx: *mut c_void) -> &'a Handler {
-    // SAFETY: `ctx` is a living `Handler`: NumPy passes what its functions were given with.
+    // SAFETY: as demanded: a living `Handler`.
     unsafe { &*ctx.cast::<Handler>() }
 }
 
 pub unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: NumPy passes the handler's own context.
+    // SAFETY: NumPy passes the handler's own context; the next handler's functions get theirs.
     unsafe {
         let handler = handler(ctx);
         if handler.passes(size) {
@@ -307,7 +307,7 @@ pub unsafe extern "C" fn malloc(ctx: *mut c_void, size: usize) -> *mut c_void {
 }
 
 pub unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    // SAFETY: as for `malloc`.
+    // SAFETY: NumPy passes the handler's own context; the next handler's functions get theirs.
     unsafe {
         let handler = handler(ctx);
         if size == 1 && handler.passes(count) {
@@ -321,18 +321,19 @@ pub unsafe extern "C" fn calloc(ctx: *mut c_void, count: usize, size: usize) -> 
 
 #[inline(never)]
 unsafe extern "C" fn serve(ctx: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as for `malloc`.
+    // SAFETY: `malloc` passes its own context on.
     unsafe { handler(ctx) }.serve(Request::bytes(size))
 }
 
 #[inline(never)]
 unsafe extern "C" fn serve_zeroed(ctx: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    // SAFETY: as for `malloc`. No allocator has `usize::MAX` bytes.
-    unsafe { handler(ctx) }.serve(Request::zeroed(count.saturating_mul(size)))
+    let bytes = count.saturating_mul(size); // no allocator has `usize::MAX` bytes
+    // SAFETY: `calloc` passes its own context on.
+    unsafe { handler(ctx) }.serve(Request::zeroed(bytes))
 }
 
 pub unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
-    // SAFETY: NumPy gives back a live block, and passes the handler's own context.
+    // SAFETY: NumPy passes the handler's own context, and null or a live block that it uses no more.
     unsafe {
         let handler = handler(ctx);
         if address_map::is_foreign(pointer as usize) && handler.passes(0) {
@@ -344,7 +345,7 @@ pub unsafe extern "C" fn free(ctx: *mut c_void, pointer: *mut c_void, size: usiz
 
 #[inline(never)]
 unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: usize) {
-    // SAFETY: as for `free`.
+    // SAFETY: `free` passes on its own context, and null or a live block that nobody uses any more.
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return };
@@ -357,7 +358,7 @@ unsafe extern "C" fn free_owned(ctx: *mut c_void, pointer: *mut c_void, size: us
 }
 
 pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as for `free`.
+    // SAFETY: NumPy passes the handler's own context, and null or a live block.
     unsafe {
         let handler = handler(ctx);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return malloc(ctx, size) };
@@ -370,24 +371,24 @@ pub unsafe extern "C" fn realloc(ctx: *mut c_void, pointer: *mut c_void, size: u
 }
 
 impl Handler {
-    /// Gives a block to who made it.
+    /// Has a block freed by its owner.
     ///
     /// # Safety
-    /// It lives, and nobody uses it any more.
+    /// It is live, and nobody uses it any more.
     unsafe fn free(&self, address: NonNull<u8>, size: usize) {
         let pointer = address.as_ptr().cast::<c_void>();
         if self.relays() {
-            // SAFETY: as demanded, with the context of its functions.
+            // SAFETY: a live block, as demanded, goes to the next handler's function, with that handler's context.
             return unsafe { (self.next.free)(self.next.ctx, pointer, size) };
         }
-        freed(pointer);
-        // SAFETY: as demanded; each block goes to who made it.
+        on_free(pointer);
+        // SAFETY: a live block that nobody uses any more, as demanded; it goes to its owner, or to the next handler if it has none here.
         unsafe {
             let may_be_listed = owners::may_be_listed(address);
             if may_be_listed && scope::take_back(address) {
                 return;
             }
-            // Of what scopes serve glibc is told nothing.
+            // `glibc` is not told of what scopes serve.
             let follow = || match self.kind {
                 Kind::Front => glibc::freed(size),
                 Kind::Raw => glibc::freed(owners::asked(address)),
@@ -407,9 +408,9 @@ impl Handler {
                         follow();
                     }
                     owner.deallocate(address);
-                    let is_left_alone = Arc::strong_count(&owner) == 2; // by all but the registry
+                    let is_unused = Arc::strong_count(&owner) == 2; // this reference, and the registry's
                     drop(owner);
-                    if is_left_alone {
+                    if is_unused {
                         owners::sweep();
                     }
                 }
@@ -419,15 +420,15 @@ impl Handler {
         }
     }
 
-    /// Lets who made a block resize it.
+    /// Has a block resized by its owner.
     ///
     /// # Safety
-    /// It lives.
+    /// It is live; after success nobody uses the old address any more.
     unsafe fn realloc(&self, address: NonNull<u8>, size: usize) -> *mut c_void {
         let (next, pointer) = (&self.next, address.as_ptr().cast::<c_void>());
-        // SAFETY: as demanded.
+        // SAFETY: a live block, as demanded; called only where no owner of ours has it, or the next handler finds the owner.
         let by_next = || unsafe { (next.realloc)(next.ctx, pointer, size) };
-        // SAFETY: as demanded.
+        // SAFETY: a live block, as demanded, which goes to its owner.
         unsafe {
             if self.relays() {
                 return by_next();
@@ -435,9 +436,9 @@ impl Handler {
             match owners::find(address) {
                 Owner::Segment(owner) => self.reallocate(owner, address, size),
                 Owner::Keeper(owner) => self.reallocate(&*owner, address, size),
-                Owner::Gone => null_mut(), // nobody resizes it
+                Owner::Gone => null_mut(), // its allocator is gone: it stays as it is
                 Owner::Nobody if self.kind == Kind::NumPy => raw::passing(by_next),
-                Owner::Nobody if self.observed.load(Relaxed) => resized(pointer as usize, size, true, by_next),
+                Owner::Nobody if self.observed.load(Relaxed) => on_resize(pointer as usize, size, true, by_next),
                 Owner::Nobody => by_next(),
             }
         }
@@ -446,12 +447,12 @@ impl Handler {
 
 // ---- What handlers tell ----------------------------------------------------------------------------------------------
 //
-// Profiles (`measure()`), the table of live blocks (`firsttouch why`) and traces: of contexts' handlers what they serve, and of
-// the front, while somebody watches it, also what it leaves to NumPy.
+// Profiles (`measure()`), the table of live blocks (`firsttouch why`) and traces are told what a handler serves; while somebody
+// watches the front, also what that passes on to NumPy.
 
-/// Tells of a block that was given, for an array or not.
+/// Tells profiles and the table of a block that was allocated, for an array or not.
 #[inline]
-fn gave(block: *mut c_void, size: usize, is_array: bool) -> *mut c_void {
+fn on_alloc(block: *mut c_void, size: usize, is_array: bool) -> *mut c_void {
     if (profile::is_open() || live::is_open()) && !block.is_null() {
         if is_array {
             profile::on_alloc(block as usize, size);
@@ -461,15 +462,15 @@ fn gave(block: *mut c_void, size: usize, is_array: bool) -> *mut c_void {
     block
 }
 
-/// Tells of a block that is about to be freed.
+/// Tells them of a block that is about to be freed.
 #[inline]
-fn freed(pointer: *mut c_void) {
+fn on_free(pointer: *mut c_void) {
     profile::on_free(pointer as usize);
     live::on_free(pointer as usize);
 }
 
-/// Tells of a block that changes its size.
-fn resized(old: usize, size: usize, is_array: bool, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+/// Tells them of a block that `resize` resizes.
+fn on_resize(old: usize, size: usize, is_array: bool, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if !profile::is_open() && !live::is_open() {
         return resize();
     }
@@ -483,14 +484,14 @@ fn resized(old: usize, size: usize, is_array: bool, resize: impl FnOnce() -> *mu
     moved
 }
 
-/// Where a block is; nothing if there is none.
+/// The address of a block, if there is one.
 fn address(block: *mut c_void) -> Option<usize> {
     (!block.is_null()).then_some(block as usize)
 }
 
-// Traces have what is large, whoever serves it. What NumPy asks of CPython for an array is traced as that.
+// Traces have all large blocks, whoever serves them. What NumPy requests of CPython for an array is traced once, as an array.
 
-/// Traces a block that was given.
+/// Traces a block that was allocated.
 #[inline]
 pub fn traced(block: *mut c_void, size: usize, zeroed: bool, is_array: bool) -> *mut c_void {
     if size >= SMALL_LIMIT && trace::is_on() && !block.is_null() && (is_array || !raw::passes()) {

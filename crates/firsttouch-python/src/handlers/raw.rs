@@ -1,22 +1,21 @@
-//! The front for what is no array, in the place of CPython's allocator of the raw domain, to which `bytes`, `bytearray`, the
-//! buffers of lists, dictionaries and strings come once they are too large for CPython's own arenas.
+//! The front for what is no array. It takes the place of CPython's allocator of the raw domain, which serves `bytes`,
+//! `bytearray`, and the buffers of lists, dictionaries and strings once they are too large for CPython's own arenas.
 //!
-//! CPython lets an extension wrap this allocator at any time, and threads call it meanwhile, without the GIL and in any
+//! CPython lets an extension replace this allocator at any time. Threads call it meanwhile, without the GIL and in any
 //! interpreter of the process. So:
 //!
-//! - The functions take nothing from their context, which is null as that of CPython's own: while the five words of the
-//!   allocator are replaced, a thread may read some of either. Nothing is served until all of them are in place, and whoever
-//!   sees the limit from which on it is served sees them, too.
-//! - They stay for ever, as blocks of ours do: uninstalling only stops new ones. Whoever wraps them later calls them, and
-//!   puts them back at its end. Whoever wrapped CPython's functions before would put those back, which cannot free our
-//!   blocks: then nothing is wrapped. So does a program that initializes Python again, from 3.12 on: nothing is served once
-//!   the interpreter has ended.
+//! - The functions use nothing of their context, which is null as it is for CPython's own: while the five words of the
+//!   allocator are replaced, a thread may read some of the old and some of the new ones. Nothing is served until all five are
+//!   in place, and a thread that sees the lowered small limit sees them, too.
+//! - They stay for ever, as blocks of ours may: uninstalling only stops new blocks. A library that wraps them later calls
+//!   them, and puts them back at its end. One that wrapped CPython's before us would put those back, which cannot free our
+//!   blocks: then we replace nothing. So would a second interpreter (from 3.12 on): nothing is served once the first has ended.
 //! - They call no Python.
 //!
-//! Arrays of NumPy 2.5 and newer would come this way, too. They keep NumPy's default capsule: behind this one, NumPy would
-//! advise huge pages on blocks of ours, and traces and profiles would miss its small arrays.
+//! NumPy 2.5 and newer would request arrays here, too, but is served through its default capsule: here it would advise huge
+//! pages on blocks of ours, and traces and profiles would miss small arrays.
 
-#![allow(unsafe_code)] // Safety: CPython's documented structure, checked before it is wrapped; blocks go to their makers.
+#![allow(unsafe_code)] // Safety: CPython's documented structure, checked before it is replaced; each block goes to its owner.
 
 use crate::allocators::allocator::process_pool;
 use crate::handlers::handler::{self, Handler, Kind};
@@ -55,36 +54,37 @@ type Exchange = unsafe extern "C" fn(c_int, *mut RawDomain);
 /// `PYMEM_DOMAIN_RAW`.
 const RAW: c_int = 0;
 
-/// A block of CPython's own that is smaller than this moves to the pool when it grows. A larger one was made before, and stays
-/// where it is: `malloc` may have its pages moved where we would copy them.
+/// A block of CPython's own that is smaller than this moves to the pool when it grows. A larger one is older than the pool's
+/// service and stays with `malloc`, which can move its pages where we would copy them.
 const MOVED: usize = 8 * SMALL_LIMIT;
 
-/// The handler that the functions below use, once they stand there.
+/// The handler of the functions below, once these are in place.
 static FRONT: AtomicPtr<Handler> = AtomicPtr::new(null_mut());
 /// CPython's own `free`.
 static FREE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// Whether CPython's own functions are those of `malloc`, which knows the size of a block. It is known up to this version.
+/// The last version of which we know that CPython's own functions are those of `malloc`, which knows the size of a block.
 const LAST_ON_MALLOC: (u8, u8) = (3, 14);
+/// Whether they are.
 static IS_MALLOC: AtomicBool = AtomicBool::new(false);
 
-/// The handler behind the raw domain, if it stands there.
+/// The handler of the raw domain, if our functions are in place.
 pub fn front() -> Option<&'static Handler> {
     // SAFETY: null, or a handler that was leaked.
     unsafe { FRONT.load(Acquire).as_ref() }
 }
 
-/// Puts the handler there, or says why not. It serves nothing until an allocator replaces its own. The caller sees to it
-/// that this is not called twice at a time.
+/// Puts our functions in place, or says why not. Nothing is served until an allocator is installed. No two threads may call
+/// this at once.
 pub fn put(py: Python<'_>) -> Result<&'static Handler, &'static str> {
     if let Some(front) = front() {
         return Ok(front);
     }
-    // SAFETY: they have had these types since CPython 3.5.
+    // SAFETY: the two symbols, where they exist, have had these types since CPython 3.5.
     let found: (Option<Exchange>, Option<Exchange>) =
         unsafe { (symbol(c"PyMem_GetAllocator"), symbol(c"PyMem_SetAllocator")) };
     let (Some(get), Some(set)) = found else { return Err("this Python has no PyMem_SetAllocator") };
     let mut own = RawDomain { ctx: null_mut(), malloc: None, calloc: None, realloc: None, free: None };
-    // SAFETY: CPython's own functions, with a structure of theirs.
+    // SAFETY: CPython's own function, which fills a structure of its own type.
     unsafe { get(RAW, &mut own) };
     let RawDomain { ctx, malloc: Some(malloc), calloc: Some(calloc), realloc: Some(realloc), free: Some(free) } = own
     else {
@@ -112,14 +112,14 @@ pub fn put(py: Python<'_>) -> Result<&'static Handler, &'static str> {
         realloc: Some(self::realloc),
         free: Some(self::free),
     };
-    // SAFETY: the functions may be called by any thread from now on, beside those that were there, with either's context.
+    // SAFETY: `FRONT` and `FREE`, which our functions need, are set; they may be called by any thread, with any context.
     unsafe { set(RAW, &mut ours) };
-    // SAFETY: a function that runs no Python. Where there is no room for it, a second interpreter has blocks of ours.
+    // SAFETY: `close` runs no Python. (Where CPython has no room for it, we serve on after the interpreter has ended.)
     unsafe { ffi::Py_AtExit(Some(close)) };
     Ok(front)
 }
 
-/// Leaves all requests to CPython from now on.
+/// Passes all requests on to CPython from now on.
 pub extern "C" fn close() {
     if let Some(front) = front() {
         front.set_small(usize::MAX);
@@ -130,7 +130,7 @@ thread_local! {
     static PASSING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls NumPy's own functions, whose requests then go on to CPython's.
+/// Runs `call`, which calls NumPy's own functions: what they request here is passed on to CPython's.
 pub fn passing<T>(call: impl FnOnce() -> T) -> T {
     let before = PASSING.replace(true);
     let result = call();
@@ -150,17 +150,17 @@ fn ctx() -> *mut c_void {
 }
 
 unsafe extern "C" fn malloc(_: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: the handler's own context.
+    // SAFETY: the context is our handler, which lives for ever.
     handler::traced(unsafe { handler::malloc(ctx(), size) }, size, false, false)
 }
 
 unsafe extern "C" fn calloc(_: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    // SAFETY: as above.
+    // SAFETY: the context is our handler, which lives for ever.
     handler::traced(unsafe { handler::calloc(ctx(), count, size) }, count.saturating_mul(size), true, false)
 }
 
 unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
-    // SAFETY: a live block of ours or of CPython's own function.
+    // SAFETY: null or a live block, as CPython demands of callers; it goes to its owner or to CPython's own `free`.
     unsafe {
         if trace::is_on() && !passes() {
             trace::on_free(pointer as usize, used(pointer));
@@ -172,26 +172,26 @@ unsafe extern "C" fn free(_: *mut c_void, pointer: *mut c_void) {
     }
 }
 
-/// At least the bytes that were asked for a live block; the largest number where that is not known.
+/// The usable bytes of a block; `usize::MAX` where they are not known.
 ///
 /// # Safety
-/// It lives, or is null.
+/// It is live, or null.
 unsafe fn used(pointer: *mut c_void) -> usize {
     let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return 0 };
-    // SAFETY: as demanded.
+    // SAFETY: a live block, as demanded.
     unsafe {
         let ours = if address_map::is_foreign(pointer as usize) { None } else { usable(address) };
         ours.or_else(|| used_behind(pointer)).unwrap_or(usize::MAX)
     }
 }
 
-/// The usable bytes of a block of ours; `None` of CPython's own, which may lie in a slot that has blocks of ours, too.
+/// The usable bytes of a block if it is ours. (A slot with blocks of ours may have CPython's, too.)
 ///
 /// # Safety
-/// It lives.
+/// It is live.
 #[inline(always)]
 unsafe fn usable(address: NonNull<u8>) -> Option<usize> {
-    // SAFETY: as demanded; the owner is asked of its own block.
+    // SAFETY: a live block, as demanded, of which its owner is asked.
     unsafe {
         match owners::find(address) {
             Owner::Nobody => None,
@@ -202,22 +202,22 @@ unsafe fn usable(address: NonNull<u8>) -> Option<usize> {
     }
 }
 
-/// The usable bytes of a block of CPython's own functions, where those are `malloc`'s, which tells.
+/// The usable bytes of a block of CPython's own functions, where `malloc` tells them.
 ///
 /// # Safety
-/// It lives.
+/// It is live.
 unsafe fn used_behind(pointer: *mut c_void) -> Option<usize> {
-    // SAFETY: as demanded.
+    // SAFETY: a live block, as demanded, which is `malloc`'s.
     IS_MALLOC.load(Relaxed).then(|| unsafe { os::c_usable(pointer) })
 }
 
 unsafe extern "C" fn free_behind(_: *mut c_void, pointer: *mut c_void, _: usize) {
-    // SAFETY: CPython's own function, which was stored before any that calls this, and one of its blocks.
+    // SAFETY: `FREE` has CPython's own function since before this one could be called, and the block is that function's.
     unsafe { transmute::<*mut c_void, Free>(FREE.load(Relaxed))(null_mut(), pointer) }
 }
 
 unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as for `free`.
+    // SAFETY: null or a live block, as CPython demands of callers.
     unsafe {
         if trace::is_on() {
             return handler::traced_resize(pointer, used(pointer), size, false, || resize(pointer, size));
@@ -227,10 +227,10 @@ unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) 
 }
 
 /// # Safety
-/// As for `realloc`.
+/// The block is live, or null; after success nobody uses the old address any more.
 #[inline(always)]
 unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as demanded.
+    // SAFETY: a live block, as demanded, goes to who owns it. One that is copied has `used` bytes, and is freed afterwards.
     unsafe {
         let (ctx, next) = (ctx(), handler::handler(ctx()).next());
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return handler::malloc(ctx, size) };
@@ -250,12 +250,12 @@ unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     }
 }
 
-/// A block of CPython's own functions that grows over the border, or beyond it.
+/// Resizes a block of CPython's own functions that is to have at least [`SMALL_LIMIT`] bytes: it may move to the pool.
 ///
 /// # Safety
-/// It lives.
+/// It is live; after success nobody uses the old address any more.
 unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
-    // SAFETY: as demanded; the blocks do not overlap, and the old one goes after the copy.
+    // SAFETY: a live block, as demanded; the new one does not overlap it, and it is freed after the copy.
     unsafe {
         let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
         let next = front.next();
