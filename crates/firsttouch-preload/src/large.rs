@@ -104,12 +104,12 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
 /// Takes back what the program did to the pages of a block; false if that cannot be.
 ///
 /// # Safety
-/// As for [`give`].
+/// The block is the pool's, and used no more.
 unsafe fn make_plain(pool: &Pool, block: NonNull<u8>) -> bool {
     let address = block.as_ptr() as usize;
-    // SAFETY: as for `give` (`free` above).
+    // SAFETY: the block is the pool's, as demanded.
     let size = || unsafe { pool.usable_size(block) };
-    // SAFETY: as above.
+    // SAFETY: nobody uses the block's pages any more, as demanded.
     !entry::may_be_altered(address, size) || unsafe { keeping_errno(|| heap::map_anew(address)) }
 }
 
@@ -117,16 +117,16 @@ unsafe fn make_plain(pool: &Pool, block: NonNull<u8>) -> bool {
 /// The block is the pool's, and used no more.
 pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
     let given = in_pool(|| {
-        // SAFETY: a block of the pool's that nobody uses (`free` above, and the list of blocks that had to wait).
+        // SAFETY: a block of the pool's that nobody uses, as demanded; and one of the C library's, which is freed at once.
         unsafe {
             glibc::freed(owners::asked(block));
             pool.deallocate(block);
-            // At once, as the program may request no other large block. This one is the C library's, and nobody's.
+            // At once, as the program may request no other large block.
             glibc::follow(|size| next::free(next::malloc(size)));
         }
         idle::after_free(pool);
     });
-    // SAFETY: as above; what waited is freed, and the pool's.
+    // SAFETY: the block is the pool's and used no more, as demanded; so is each that was kept in the list (`defer`).
     unsafe {
         match given {
             None => life::defer(block),

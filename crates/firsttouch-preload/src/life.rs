@@ -36,7 +36,7 @@ static END: extern "C" fn() = end;
 
 unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environment: *const *const c_char) {
     next::look_up_names();
-    // SAFETY: asks for a number.
+    // SAFETY: getauxval has no preconditions.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return; // more rights than its caller, whose settings must not count
     }
@@ -56,7 +56,7 @@ unsafe extern "C" fn begin(count: c_int, words: *const *const c_char, environmen
         large::set_pool(Pool::new(settings.pool));
         watch_outside();
     }
-    // SAFETY: as above.
+    // SAFETY: the loader hands over as many words as it says.
     unsafe { report::begin(settings.reporting, settings.threshold, refused, (count, words)) };
     if serves {
         large::serve_from(settings.threshold);

@@ -39,7 +39,7 @@ macro_rules! functions {
 
         $(
             /// # Safety
-            /// As for the function of that name.
+            /// What the manual demands of callers of the function of that name.
             #[inline(always)]
             #[allow(clippy::missing_safety_doc)]
             pub $(unsafe $($never)?)? fn $name($($argument: $type),*) -> $output {
@@ -115,7 +115,7 @@ fn first(name: Name) -> *mut c_void {
         NEXT[name as usize].load(Relaxed)
     };
     if found.is_null() {
-        // SAFETY: ends the process, which has no C library.
+        // SAFETY: abort has no preconditions. Without a C library the process cannot go on.
         unsafe { libc::abort() };
     }
     found
@@ -179,12 +179,12 @@ fn object(address: *const c_void) -> Option<(usize, &'static CStr)> {
 
 /// Keeps errno over a call that has no business to change it.
 pub fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
-    // SAFETY: errno's place is this thread's.
+    // SAFETY: `__errno_location` has no preconditions.
     let place: *mut c_int = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
+    // SAFETY: this thread's errno lies there as long as the thread runs.
     let before = unsafe { *place };
     let result = body();
-    // SAFETY: as above.
+    // SAFETY: this thread's errno still lies there, and nobody else uses it.
     unsafe { *place = before };
     result
 }

@@ -194,7 +194,7 @@ static WRITER: AtomicI32 = AtomicI32::new(0);
 /// Calls `body` if this process has still to report and this thread is the first that would: several may end the program at
 /// once. The others wait, as the report would end with the process, but not for what this thread was interrupted in.
 fn with_due(body: impl FnOnce(&Asked)) {
-    // SAFETY: asks for a number.
+    // SAFETY: gettid has no preconditions.
     let this_thread = unsafe { libc::syscall(libc::SYS_gettid) as i32 };
     if due().is_some() && WRITER.compare_exchange(0, this_thread, AcqRel, Relaxed).is_ok() {
         // SAFETY: null, or what `begin` made.
@@ -209,7 +209,7 @@ fn with_due(body: impl FnOnce(&Asked)) {
             if [0, this_thread].contains(&WRITER.load(Acquire)) {
                 break;
             }
-            // SAFETY: a valid time.
+            // SAFETY: the kernel reads a valid time, and writes none.
             unsafe { libc::nanosleep(&PAUSE, null_mut()) };
         }
     }
@@ -237,7 +237,7 @@ impl Stream {
     /// Copies it, in a way that no program started from this one inherits.
     fn copy(&self) {
         if self.is_same(self.number) {
-            // SAFETY: has no preconditions.
+            // SAFETY: fcntl takes any number, and copies the descriptor if there is one.
             self.copy.store(unsafe { libc::fcntl(self.number, libc::F_DUPFD_CLOEXEC, 3) }, Relaxed);
         }
     }
@@ -272,7 +272,7 @@ pub extern "C" fn exit(status: c_int) -> ! {
 static MAIN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 extern "C" fn main(count: c_int, words: *mut *mut c_char, environment: *mut *mut c_char) -> c_int {
-    // SAFETY: the function that `__libc_start_main` stored.
+    // SAFETY: `__libc_start_main` stored the program's function, and has it called with its arguments.
     let status = unsafe { transmute::<*mut c_void, Main>(MAIN.load(Relaxed)) }(count, words, environment);
     begin_to_end();
     status
@@ -281,7 +281,7 @@ extern "C" fn main(count: c_int, words: *mut *mut c_char, environment: *mut *mut
 /// What the start of every program calls; a return from `main` calls an `exit` of the C library's that is not ours.
 ///
 /// # Safety
-/// As the loader and the C library agree.
+/// The program's start code calls it, with what it has from the loader.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __libc_start_main(
     program: Main,
@@ -293,7 +293,7 @@ pub unsafe extern "C" fn __libc_start_main(
     stack: *mut c_void,
 ) -> c_int {
     MAIN.store(program as *mut c_void, Relaxed);
-    // SAFETY: what its caller gave.
+    // SAFETY: the C library's function of this type gets what the start code passed.
     unsafe { next::__libc_start_main(main, count, words, first, last, of_loader, stack) }
 }
 
@@ -302,7 +302,7 @@ pub unsafe extern "C" fn __libc_start_main(
 pub extern "C" fn _exit(status: c_int) -> ! {
     write_apart();
     loop {
-        // SAFETY: ends the process.
+        // SAFETY: exit_group has no preconditions.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };
     }
 }

@@ -271,7 +271,7 @@ fn give_back(returned: ReturnedBlock) {
         waiting.push(returned);
     }
     if !IS_PENDING.swap(true, SeqCst) {
-        // SAFETY: may be called from any thread; where the queue is full, the next request delivers.
+        // SAFETY: any thread may call it. Where the queue is full, the next request delivers.
         if unsafe { ffi::Py_AddPendingCall(Some(deliver_later), null_mut()) } != 0 {
             IS_PENDING.store(false, SeqCst);
         }

@@ -123,9 +123,9 @@ pub struct NumPy {
     own: OnceBox<(*const RawHandler, Functions)>,
 }
 
-// SAFETY: functions and objects that live as long as the process, used with the GIL held.
+// SAFETY: functions and objects that live as long as the process, and belong to no thread.
 unsafe impl Send for NumPy {}
-// SAFETY: as above.
+// SAFETY: the functions and objects do not change, and are used by threads that are attached.
 unsafe impl Sync for NumPy {}
 
 /// Bytes of the token that setting a context variable makes, with its header: 64 in CPython 3.11 to 3.15.

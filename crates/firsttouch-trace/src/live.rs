@@ -276,7 +276,7 @@ fn remove(address: usize) -> Option<LiveBlock> {
 
 /// Adds text to the file that is mapped at an address, with its lock held.
 fn add_text(file: usize, text: &str) {
-    // SAFETY: as for `header`.
+    // SAFETY: a mapping of the file begins with a header of atomic words, and stays while the lock is held.
     let header = unsafe { &*with_exposed_provenance::<Header>(file) };
     let at = header.text.load(Relaxed) as usize;
     let room = ROWS - TEXT - at;

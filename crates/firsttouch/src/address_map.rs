@@ -32,7 +32,7 @@ pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
     if segment <= OUTSIDE {
         return None;
     }
-    // SAFETY: headers of segments are never unmapped.
+    // SAFETY: an entry above `OUTSIDE` is the address of a segment's header, which is never unmapped.
     let segment = unsafe { &*segment };
     Some((segment, segment.unit_of(address)?))
 }
@@ -40,7 +40,7 @@ pub(crate) fn find(address: usize) -> Option<(&'static Segment, u32)> {
 /// The segment whose claim begins with a slot.
 pub(crate) fn segment_at(slot: usize) -> Option<&'static Segment> {
     let segment = MAP[slot].load(Acquire);
-    // SAFETY: as above.
+    // SAFETY: an entry that is an address is that of a segment's header, which is never unmapped.
     (segment.addr() == slot << SLOT_SHIFT && slot > 0).then(|| unsafe { &*segment })
 }
 

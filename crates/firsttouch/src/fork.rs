@@ -11,7 +11,7 @@
 //! 6. Python's hooks: the purger resumes with the function that forked; in a child begin anew the report (`ending.py`), the table
 //!    of live blocks (`_firsttouch_start`), the wait for handles (`sharing.py`). Without Python a request restarts the purger.
 
-#![allow(unsafe_code)] // Safety: `after` and `after_in_child` run only after `before`, in the thread that forked.
+#![allow(unsafe_code)] // Safety: `after` runs only after `before`, in the thread that forked or in its copy.
 
 use crate::heap::purger::{PURGER, Purgeable, end_and_hold};
 use crate::os;
@@ -30,7 +30,7 @@ static IS_INTERRUPTED: OnceBox<fn() -> bool> = OnceBox::new();
 static LOCKS: &[&dyn AtFork] = &[
     &owners::KEEPERS,
     #[cfg(feature = "mimalloc")]
-    &sources::MIMALLOC,
+    &sources::GATE,
     &heap::claim::FIRST_SLOTS,
     &failure::FAILURES,
 ];
@@ -61,7 +61,7 @@ extern "C" fn before() {
     }
     FORKING.raw().hold();
     end_and_hold();
-    // SAFETY: held on the line above, until `after`.
+    // SAFETY: `end_and_hold` has acquired the lock, and `after` releases it.
     let purger = unsafe { PURGER.held() };
     purger.registered().for_each(Purgeable::trim_idle); // or the first write to it, on either side, would copy it
     purger.registered().for_each(|what| what.locks(&mut RawLock::hold));

@@ -101,7 +101,7 @@ impl Count {
     }
 
     fn forget(&self) {
-        // SAFETY: as above.
+        // SAFETY: the count lives while this reference does, and nothing else accesses what it keeps meanwhile.
         unsafe { &mut *self.kept.as_ptr() }.clear();
     }
 }
@@ -266,7 +266,7 @@ impl Cursor {
             let frame = unsafe { &mut *self.frame };
             frame.touch(self.arena.mark().depth);
             self.frame = frame.outer;
-            // SAFETY: as above, if any.
+            // SAFETY: null, or the frame around it, which is open and which nothing else accesses meanwhile.
             if let Some(outer) = unsafe { self.frame.as_mut() } {
                 outer.touch(frame.mark.depth);
             }

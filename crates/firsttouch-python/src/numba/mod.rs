@@ -67,13 +67,13 @@ fn bytes(lengths: &[isize], itemsize: isize) -> Result<usize, Failure> {
 }
 
 extern "C" fn mark(cursor: *mut Cursor) -> *mut MarkFrame {
-    // SAFETY: the cursor is from `enter` or `local`, and its call lasts.
+    // SAFETY: compiled code passes the cursor from `enter` or `local`, and its call lasts.
     unsafe { attempt(cursor, Cursor::open) }.unwrap_or(null_mut())
 }
 
 /// Whether it was done.
 extern "C" fn rewind(cursor: *mut Cursor, frame: *mut MarkFrame) -> bool {
-    // SAFETY: as above.
+    // SAFETY: compiled code passes the cursor from `enter` or `local`, and its call lasts.
     unsafe { attempt(cursor, |cursor| cursor.rewind(frame)) }.is_some()
 }
 
@@ -161,13 +161,13 @@ extern "C" fn enter_all(object: *mut ffi::PyObject) -> *mut Cursors {
         let buffer = buffers.get().buffer.bind(buffers.py());
         let mut cursors = Cursors::new();
         for _ in 0..buffers.get().threads {
-            // SAFETY: those taken so far, which nobody uses.
+            // SAFETY: these are from `taken`, and nobody has used them; the thread is attached.
             cursors
                 .push(taken(buffer).inspect_err(|_| cursors.iter().for_each(|&cursor| unsafe { give_back(cursor) }))?);
         }
         Ok(Box::into_raw(Box::new(cursors)))
     };
-    // SAFETY: as for `enter`.
+    // SAFETY: Numba holds the GIL, and a reference to each argument for as long as the call.
     unsafe { with(object, enter) }
 }
 
@@ -176,7 +176,7 @@ extern "C" fn leave_all(cursors: *mut Cursors) {
     let (cursors, py) = unsafe { (Box::from_raw(cursors), Python::assume_attached()) };
     let mut failed = None;
     for cursor in *cursors {
-        // SAFETY: as above.
+        // SAFETY: `enter_all` took the cursor, and the call that used it is over.
         unsafe {
             failed = (*cursor).failed.take().or(failed);
             give_back(cursor);

@@ -129,7 +129,7 @@ pub fn site() -> u64 {
     let Some(frames) = Frames::get().filter(|_| is_attached()) else { return 0 };
     // Up to CPython 3.11 asking for a frame would collect garbage at once, which runs any code, perhaps while the list that grows is
     // in the middle of that; later versions wait for the next bytecode.
-    // SAFETY: this thread is attached to an interpreter, and stays so; and a constant of the running Python.
+    // SAFETY: this thread is attached to an interpreter, and stays so meanwhile.
     unsafe {
         let collects = ffi::Py_Version < 0x030c_0000 && ffi::PyGC_Disable() != 0;
         let site = site_of_caller(Python::assume_attached(), frames);
@@ -168,7 +168,7 @@ struct Frames {
 impl Frames {
     fn get() -> Option<&'static Self> {
         static FOUND: OnceBox<Option<Frames>> = OnceBox::new();
-        // SAFETY: they have these types from CPython 3.11 on.
+        // SAFETY: both symbols, where they exist, have had these types since CPython 3.11.
         let look = || unsafe {
             Some(Self { last_instruction: symbol(c"PyFrame_GetLasti")?, back: symbol(c"PyFrame_GetBack")? })
         };
@@ -231,7 +231,7 @@ fn remember(instruction: usize, site: u64, code: Bound<'_, PyAny>) {
 
 fn find(frames: &Frames, top: &Bound<'_, PyAny>) -> u64 {
     for frame in frames.from(top) {
-        // SAFETY: the frame lives.
+        // SAFETY: `frame` is a reference to it.
         let (code, instruction) = unsafe { frames.instruction(top.py(), frame.as_ptr().cast()) };
         let site = match known(instruction) {
             Some(site) => site,
@@ -253,7 +253,7 @@ fn find(frames: &Frames, top: &Bound<'_, PyAny>) -> u64 {
 /// The first line of a library, before that of the program.
 fn library(frames: &Frames, top: &Bound<'_, PyAny>) -> Option<Line> {
     for frame in frames.from(top) {
-        // SAFETY: the frame lives.
+        // SAFETY: `frame` is a reference to it.
         let (code, _) = unsafe { frames.instruction(top.py(), frame.as_ptr().cast()) };
         match file(&code)? {
             (_, Code::Hidden) => {}
@@ -266,7 +266,7 @@ fn library(frames: &Frames, top: &Bound<'_, PyAny>) -> Option<Line> {
 
 /// The line that a frame is at.
 fn line_of(frame: &Bound<'_, PyAny>) -> i32 {
-    // SAFETY: the frame lives.
+    // SAFETY: `frame` is a reference to it.
     unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) }
 }
 

@@ -5,7 +5,7 @@
 //! in which no Python code runs and nothing is detached: without a GIL a fork, or whatever else stops all threads, then meets
 //! none in the middle of it.
 
-#![allow(unsafe_code)] // Safety: each place says what the interpreter promises.
+#![allow(unsafe_code)] // Safety: functions of the interpreter, called while attached where they ask for it.
 
 use crate::python::symbol;
 use crate::python::values::PyRuntimeError;
@@ -107,7 +107,7 @@ pub fn is_attached() -> bool {
     static CURRENT: OnceBox<Option<(Current, bool)>> = OnceBox::new();
     let current = CURRENT.get_or_init(|| {
         // The one is CPython's since 3.13, the other was before. Before 3.12 the state is that of whichever thread holds the GIL.
-        // SAFETY: both have this type.
+        // SAFETY: both symbols, where they exist, are functions of this type.
         Box::new(unsafe {
             let of_thread = symbol(c"PyThreadState_GetUnchecked").map(|found| (found, true));
             of_thread.or_else(|| Some((symbol(c"_PyThreadState_UncheckedGet")?, false)))
@@ -116,7 +116,7 @@ pub fn is_attached() -> bool {
     let Some((current, is_own)) = current else { return false };
     // SAFETY: reads a pointer, and has no preconditions.
     let state = unsafe { current() };
-    // SAFETY: as above.
+    // SAFETY: PyGILState_GetThisThreadState has no preconditions.
     !state.is_null() && (*is_own || state == unsafe { ffi::PyGILState_GetThisThreadState() })
 }
 

@@ -1,7 +1,7 @@
 //! What the other modules know of Python: exceptions that can be made where memory is out, the GIL, the lines that call, and
 //! functions of the package.
 
-#![allow(unsafe_code)] // Safety: work that is done in the thread that asks for it.
+#![allow(unsafe_code)] // Safety: work that is done in the thread that asks for it, and symbols of a known type.
 
 pub mod call_sites;
 pub mod gil;

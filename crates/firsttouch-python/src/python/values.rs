@@ -51,7 +51,7 @@ exceptions!(PyMemoryError, PyRuntimeError, PyTypeError, PyValueError);
 /// `MemoryError`, of which the interpreter keeps some ready.
 #[cold]
 pub fn out_of_memory(py: Python<'_>) -> PyErr {
-    // SAFETY: sets an error.
+    // SAFETY: PyErr_NoMemory may be called while attached, and sets an error.
     unsafe { ffi::PyErr_NoMemory() };
     PyErr::fetch(py)
 }

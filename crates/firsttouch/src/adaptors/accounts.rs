@@ -81,7 +81,7 @@ impl Accounts {
         let file = os::find_memory_file(process, number, NAME)?;
         let at = os::map_file(&file, 0, COUNT * size_of::<Account>(), true)?;
         let (own, forks) = (AtomicUsize::new(0), AtomicU32::new(fork::forks()));
-        // SAFETY: the mapping holds as many, and zeros are an account.
+        // SAFETY: the file has room for so many, of which any bytes are valid, and is mapped for ever.
         let all = unsafe { &*with_exposed_provenance(at) };
         let accounts: &'static Self = Box::leak(Box::new(Self { all, own, forks, start: Instant::now() }));
         accounts.take();

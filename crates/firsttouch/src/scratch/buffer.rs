@@ -491,7 +491,7 @@ unsafe impl Allocator for Buffer {
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         let own = self.block(address).map(|(size, _)| size);
-        // SAFETY: as for `deallocate`.
+        // SAFETY: a live block, as demanded, that is not cut off a chunk is the upstream's.
         own.unwrap_or_else(|| self.upstream.as_ref().map_or(0, |upstream| unsafe { upstream.usable_size(address) }))
     }
 

@@ -68,13 +68,13 @@ mod jemalloc {
 
     /// Does what jemalloc's own constructor does, if that was not called yet: it registers jemalloc's fork handlers.
     pub fn initialize() {
-        // SAFETY: a question that allocates nothing.
+        // SAFETY: nallocx(3) takes any size but zero, and only computes one.
         unsafe { je::nallocx(1, 0) };
     }
 
     /// mallctl(3), for commands without arguments.
     fn command(name: &CStr) {
-        // SAFETY: nothing is read or written.
+        // SAFETY: the name ends with a zero; with null pointers mallctl(3) reads and writes no values.
         unsafe { je::mallctl(name.as_ptr(), null_mut(), null_mut(), null_mut(), 0) };
     }
 
@@ -86,7 +86,7 @@ mod jemalloc {
         }
     }
 
-    // SAFETY: jemalloc does.
+    // SAFETY: jemalloc's functions keep malloc's contract in any thread.
     unsafe impl Library for JemallocLibrary {
         const ALIGNS: bool = true;
         const CALLS_OUT: bool = true; // it has thread-local data
@@ -103,17 +103,17 @@ mod jemalloc {
         }
 
         unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
-            // SAFETY: as demanded.
+            // SAFETY: a block that `take` or `resize` returned, and that nobody uses any more.
             unsafe { je::dallocx(raw.cast(), 0) }
         }
 
         unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
-            // SAFETY: as demanded; the size is not zero, and the alignment is a power of two.
+            // SAFETY: a live block of jemalloc's; the size is not zero, and the alignment is a power of two.
             unsafe { je::rallocx(raw.cast(), request.size(), je::MALLOCX_ALIGN(request.align())).cast() }
         }
 
         unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
-            // SAFETY: as demanded.
+            // SAFETY: a live block of jemalloc's.
             unsafe { je::sallocx(raw.cast(), 0) }
         }
 
@@ -164,10 +164,10 @@ mod mimalloc {
         static mut _mi_heap_default_key: libc::pthread_key_t;
     }
 
-    /// Ends this thread's use of mimalloc, which acquires mimalloc's locks: inside of the gate, as another thread may fork.
+    /// Ends this thread's use of mimalloc. That acquires mimalloc's locks, so it holds `GATE`: another thread may fork.
     #[cfg(unix)]
     unsafe extern "C" fn leave(_: *mut c_void) {
-        // SAFETY: it may be called at any time; a thread that uses mimalloc again is initialized anew.
+        // SAFETY: any thread may call it at any time; one that uses mimalloc again is initialized anew.
         inside(|| unsafe { mi::mi_thread_done() });
     }
 
@@ -176,9 +176,9 @@ mod mimalloc {
         pub fn get() -> Arc<Self> {
             static ONE: OnceBox<Arc<Mimalloc>> = OnceBox::new();
             let make = || {
-                // SAFETY: these are options of version 3, and setting one only writes to it.
+                // SAFETY: these numbers are options, as checked above, and setting one only writes to it.
                 [SHOW_STATS, VERBOSE].into_iter().for_each(|option| unsafe { mi::mi_option_set(option, 0) });
-                // SAFETY: mimalloc's constructor has made the key, and nobody has entered mimalloc since.
+                // SAFETY: mimalloc's constructor has made the key. No thread uses it: all enter mimalloc through what is made here.
                 #[cfg(unix)]
                 unsafe {
                     libc::pthread_key_delete(_mi_heap_default_key);
@@ -191,7 +191,7 @@ mod mimalloc {
         }
     }
 
-    // SAFETY: mimalloc does, and so does what it frees at once or later.
+    // SAFETY: mimalloc's functions keep malloc's contract in any thread; a block may be freed by another thread than took it.
     unsafe impl Library for MimallocLibrary {
         const ALIGNS: bool = true;
         const CALLS_OUT: bool = true; // it has thread-local data
@@ -202,7 +202,7 @@ mod mimalloc {
 
         fn take(&self, request: Request) -> (*mut u8, bool) {
             let (size, align) = (request.size(), request.align());
-            // SAFETY: the alignment is a power of two.
+            // SAFETY: mimalloc takes any size, and any power of two as an alignment.
             let raw = inside(|| unsafe {
                 if request.is_zeroed() {
                     mi::mi_zalloc_aligned(size, align)
@@ -214,22 +214,22 @@ mod mimalloc {
         }
 
         unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
-            // SAFETY: as demanded.
+            // SAFETY: a block that `take` or `resize` returned, and that nobody uses any more.
             inside(|| unsafe { mi::mi_free(raw.cast()) });
         }
 
         unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
-            // SAFETY: as demanded; the alignment is a power of two.
+            // SAFETY: a live block of mimalloc's; the alignment is a power of two.
             inside(|| unsafe { mi::mi_realloc_aligned(raw.cast(), request.size(), request.align()) }).cast()
         }
 
         unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
-            // SAFETY: as demanded.
+            // SAFETY: a live block of mimalloc's.
             unsafe { mi::mi_usable_size(raw.cast()) }
         }
 
         fn trim(&self) {
-            // SAFETY: both may be called at any time; a thread that has requested nothing yet has to be initialized first.
+            // SAFETY: any thread may call both at any time. The first initializes a thread that has requested nothing yet.
             inside(|| unsafe {
                 mi::mi_thread_init();
                 mi::mi_collect(true);

@@ -92,7 +92,7 @@ impl Calloc {
     }
 }
 
-// SAFETY: the C library's functions do.
+// SAFETY: the C library's functions keep malloc's contract in any thread.
 unsafe impl<const ZEROED: bool> Library for CLibrary<ZEROED> {
     const ALIGNS: bool = false;
 
@@ -108,24 +108,24 @@ unsafe impl<const ZEROED: bool> Library for CLibrary<ZEROED> {
     }
 
     fn take(&self, request: Request) -> (*mut u8, bool) {
-        // SAFETY: they may be called with any size.
+        // SAFETY: malloc(3) and calloc(3) take any size.
         let raw = unsafe { if ZEROED { os::c_calloc(1, request.size()) } else { os::c_malloc(request.size()) } };
         (raw.cast(), ZEROED)
     }
 
     unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
-        // SAFETY: as demanded.
+        // SAFETY: a block that `take` or `resize` returned, and that nobody uses any more.
         unsafe { os::c_free(raw.cast()) }
     }
 
     #[cfg(unix)]
     unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
-        // SAFETY: as demanded.
+        // SAFETY: a live block of the C library's, whose old address is not used after success.
         unsafe { os::c_realloc(raw.cast(), request.size()).cast() }
     }
 
     unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
-        // SAFETY: as demanded.
+        // SAFETY: a live block of the C library's.
         unsafe { os::c_usable(raw.cast()) }
     }
 }

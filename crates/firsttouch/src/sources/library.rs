@@ -169,7 +169,7 @@ unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
         };
         let taken = take().or_else(again).ok_or(AllocError::new(request.size(), Limit::Upstream));
         let (raw, zeroed) = taken.inspect_err(|&error| failure::remember(error))?;
-        // SAFETY: it was just allocated.
+        // SAFETY: the library has just returned it for these bytes.
         let (block, note) = unsafe { self.block(raw, given, request) };
         self.ledger.enter(block.address, note.asked, note).inspect_err(|&error| {
             // SAFETY: it was just allocated and is not in use.
@@ -278,7 +278,7 @@ pub struct Called {
 
 // SAFETY: `Functions::new` requires that any thread may call the functions with this context.
 unsafe impl Send for Called {}
-// SAFETY: as above.
+// SAFETY: `Functions::new` requires that several threads may do so at once.
 unsafe impl Sync for Called {}
 
 impl Functions {
@@ -286,14 +286,14 @@ impl Functions {
     /// aside in `around_free`, which runs what it is given, once; elsewhere that is `|free| free()`.
     ///
     /// # Safety
-    /// The functions do what their names say, may be called from any thread with the context, do not unwind, and
+    /// The functions keep malloc's contract, may be called with the context by several threads at once, do not unwind, and
     /// remain callable while the allocator or any of its blocks lives.
     pub unsafe fn new(table: FunctionsTable, around_free: fn(&dyn Fn())) -> Arc<Self> {
         Self::on(Called { table, around_free })
     }
 }
 
-// SAFETY: `Functions::new` requires it.
+// SAFETY: `Functions::new` requires that the functions keep malloc's contract in any thread.
 unsafe impl Library for Called {
     const ALIGNS: bool = false;
     const CALLS_OUT: bool = true;
@@ -310,7 +310,7 @@ unsafe impl Library for Called {
 
     fn take(&self, request: Request) -> (*mut u8, bool) {
         let FunctionsTable { malloc, calloc, context, .. } = self.table;
-        // SAFETY: `Functions::new` requires that the functions do what their names say.
+        // SAFETY: `Functions::new` requires that both may be called with any size in any thread.
         unsafe {
             match calloc.filter(|_| request.is_zeroed()) {
                 Some(calloc) => (calloc(context, 1, request.size()).cast(), true),
@@ -320,7 +320,7 @@ unsafe impl Library for Called {
     }
 
     unsafe fn give_back(&self, raw: *mut u8, given: usize) {
-        // SAFETY: `Functions::new` requires that `free` does what its name says; the rest is required here.
+        // SAFETY: `malloc` or `calloc` of the table returned the block for `given` bytes, and nobody uses it any more.
         (self.around_free)(&|| unsafe { (self.table.free)(self.table.context, raw.cast(), given) });
     }
 

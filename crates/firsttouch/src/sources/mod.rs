@@ -1,6 +1,6 @@
 //! Allocators that obtain memory from the system or a library.
 
-#![allow(unsafe_code)] // Safety: each source states which promise of the C library or the heap it relies on.
+#![allow(unsafe_code)] // Safety: each place names the promise of the system or library that it relies on.
 
 mod bundled;
 mod c_library;
@@ -11,7 +11,7 @@ mod pages;
 use crate::spec::declared;
 
 #[cfg(feature = "mimalloc")]
-pub(crate) use bundled::GATE as MIMALLOC;
+pub(crate) use bundled::GATE;
 #[cfg(all(feature = "jemalloc", unix))]
 pub use bundled::Jemalloc;
 #[cfg(feature = "mimalloc")]

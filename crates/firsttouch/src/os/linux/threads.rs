@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub fn processors() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(usize::MAX); // the C library reads a file for each answer
-    // SAFETY: returns a number.
+    // SAFETY: sysconf has no preconditions.
     constant(&COUNT, || Some(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize))
 }
 
@@ -121,7 +121,7 @@ pub(super) fn uncancelled<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: it changes this thread alone, and writes one number.
     unsafe { pthread_setcancelstate(DISABLE, &mut before) };
     let result = body();
-    // SAFETY: as above.
+    // SAFETY: it puts back what was there, in this thread alone, and writes one number.
     unsafe { pthread_setcancelstate(before, &mut before) };
     result
 }
@@ -246,6 +246,6 @@ unsafe fn wrote(_context: *mut c_void) -> Option<bool> {
 
 /// An error could not be reported.
 pub fn write_in_handler(file: i32, bytes: &[u8]) {
-    // SAFETY: the bytes are valid.
+    // SAFETY: the kernel reads at most the length of the slice.
     unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) };
 }
