@@ -1,4 +1,4 @@
-//! The functions that programs call in place of the C library's.
+//! The functions that programs call in place of the C library's. The unsafe ones demand what the manual demands of their callers.
 //!
 //! reallocarray(3) is not among them: the C library's calls whichever `realloc` is in force, and a program that brings its
 //! own `malloc`, which goes before ours, often brings no `reallocarray`. Nor are valloc(3) and pvalloc(3), which are obsolete:
@@ -30,9 +30,6 @@ pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
 }
 
 /// See free(3). It keeps errno.
-///
-/// # Safety
-/// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(address: *mut c_void) {
     // SAFETY: null or a live block, as free(3) demands of the program.
@@ -40,9 +37,6 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
 }
 
 /// See realloc(3).
-///
-/// # Safety
-/// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(address: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: null or a live block, as realloc(3) demands of the program.
@@ -95,9 +89,6 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, 
 }
 
 /// See malloc_usable_size(3).
-///
-/// # Safety
-/// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(address: *mut c_void) -> usize {
     // SAFETY: null or a live block, as malloc_usable_size(3) demands of the program.
@@ -110,9 +101,6 @@ pub unsafe extern "C" fn malloc_usable_size(address: *mut c_void) -> usize {
 }
 
 /// C23's free(3) for who knows the size.
-///
-/// # Safety
-/// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(address: *mut c_void, _size: usize) {
     // SAFETY: null or a live block, as free_sized(3) demands of the program.
@@ -120,9 +108,6 @@ pub unsafe extern "C" fn free_sized(address: *mut c_void, _size: usize) {
 }
 
 /// The same for aligned blocks.
-///
-/// # Safety
-/// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, _align: usize, _size: usize) {
     // SAFETY: null or a live block, as free_aligned_sized(3) demands of the program.
@@ -174,9 +159,6 @@ pub fn advises_huge() -> bool {
 }
 
 /// See madvise(2).
-///
-/// # Safety
-/// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(address: *mut c_void, size: usize, advice: c_int) -> c_int {
     const GUARD: c_int = 102;
@@ -197,9 +179,6 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, size: usize, advice: c_in
 macro_rules! altering {
     ($(fn $name:ident($address:ident: $type:ty, $size:ident: usize $(, $more:ident: $of:ty)*);)*) => { $(
         /// See the function of that name in section 2 of the manual.
-        ///
-        /// # Safety
-        /// As stated there.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($address: $type, $size: usize $(, $more: $of)*) -> c_int {
             remember($address, $size);
@@ -217,9 +196,6 @@ altering! {
 }
 
 /// See prctl(2). Without more rights than others, every way to install a filter begins with one of these.
-///
-/// # Safety
-/// As stated there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     if matches!(option, libc::PR_SET_NO_NEW_PRIVS | libc::PR_SET_SECCOMP) {

@@ -149,9 +149,6 @@ pub unsafe fn usable_size(address: *mut c_void) -> usize {
 }
 
 /// realloc(3) of an address in a slot of ours.
-///
-/// # Safety
-/// As stated there.
 #[cold]
 #[inline(never)]
 pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
@@ -191,9 +188,6 @@ pub unsafe fn reallocate(address: *mut c_void, size: usize) -> *mut c_void {
 }
 
 /// realloc(3) of a block of the C library's that becomes large.
-///
-/// # Safety
-/// As stated there.
 #[cold]
 #[inline(never)]
 pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {

@@ -38,10 +38,7 @@ macro_rules! functions {
         ),*];
 
         $(
-            /// # Safety
-            /// What the manual demands of callers of the function of that name.
             #[inline(always)]
-            #[allow(clippy::missing_safety_doc)]
             pub $(unsafe $($never)?)? fn $name($($argument: $type),*) -> $output {
                 type Function = $(unsafe $($never)?)? extern "C" fn($($type),*) -> $output;
                 // SAFETY: the function of that name, and what it demands of its callers.
