@@ -112,11 +112,11 @@ def shared(
     arrives read-only. A forked child shares the memory, and holds it until it ends. The memory is released when the
     last process releases it or dies, however it dies.
 
-    A handle can be opened any number of times while its sender holds the array. After the sender has released it, each
-    handle can be opened once, within 60 seconds: the array stays until it was opened as often as it was pickled. Such
-    arrays may take a quarter of the sender's file descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and the newest
-    array, a quarter of the free memory; the oldest goes first. A process that ends waits up to 2 seconds for handles
-    in flight. Opening a handle in vain raises :exc:`firsttouch.sharing.SharedArrayError`.
+    A handle can be opened any number of times while its sender holds the array. After the sender has released it, the
+    array stays for 60 seconds, until it was opened as often as it was pickled: by one handle twice, and another finds
+    nothing. Such arrays may take a quarter of the sender's file descriptors (``RLIMIT_NOFILE``) and, beyond 64 MiB and
+    the newest array, a quarter of the free memory; the oldest goes first. A process that ends waits up to 2 seconds for
+    handles in flight. Opening one in vain raises :exc:`firsttouch.sharing.SharedArrayError`.
 
     Examples
     --------

@@ -5,7 +5,7 @@
 //! guessed. Linux finds it by the first two and compares the name, so a descriptor that has been reused is noticed; Windows
 //! finds it by the name.
 //!
-//! The file begins with a count of the handles that nobody has opened yet. Memory whose owner was dropped is *in flight* until
+//! The file begins with a count: the handles that were made, less the openings. Memory whose owner was dropped is *in flight* until
 //! the count is zero: its file stays open, for at most a minute. That costs descriptors and memory; both are bounded, and the
 //! oldest is closed first. The background purger reads the counts.
 
@@ -46,10 +46,10 @@ pub fn message(error: Errno, handle: &Handle) -> String {
     match error {
         Errno::NOTHING_THERE => format!(
             "process {process} has ended, no longer holds this shared array, or is on another host or in another \
-             container: a handle is good as long as its sender lives and holds the array, and can be opened once within {} \
-             seconds after it was released. Unopened arrays may take a quarter of its file descriptors (RLIMIT_NOFILE) and \
-             of the memory that is free; the oldest is released first. Keep the array until all others have opened it, and \
-             send numpy.array(a), a copy, to other hosts",
+             container: a handle is good as long as its sender lives and holds the array, and then for {} seconds, until the \
+             array was opened as often as it was sent (by one handle twice, and another finds nothing). Unopened arrays may \
+             take a quarter of its file descriptors (RLIMIT_NOFILE) and of the memory that is free; the oldest is released \
+             first. Keep the array until all others have opened it, and send numpy.array(a), a copy, to other hosts",
             GOOD_FOR.as_secs()
         ),
         Errno::INVALID => format!("this is not a valid handle of a shared array: its {size} do not fit the memory"),
@@ -116,14 +116,14 @@ impl Shared {
     /// If the count cannot be mapped. The sender then waits until the handle expires.
     pub fn arrived(&self) -> Result<(), Errno> {
         if let Some(file) = &self.file {
-            // A handle may be opened again while its memory is held, and was counted once.
+            // Which handle was opened is not known: the second opening of one counts for another (docs/notes/029).
             let _ = Unopened::of(file)?.count().fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
         }
         Ok(())
     }
 
-    /// Returns a handle. Until this memory is dropped it can be opened any number of times; after that once, for a
-    /// limited time.
+    /// Returns a handle. Until this memory is dropped it can be opened any number of times. Then the memory stays until it was
+    /// opened as often as handles were made, for a limited time.
     ///
     /// # Errors
     /// If there is no memory to count it.
@@ -170,7 +170,7 @@ impl Drop for Shared {
 /// Where the memory begins in its file, behind the count: Windows maps parts of a file from multiples of this on only.
 const START: usize = 64 << 10;
 
-/// The number of handles that nobody has opened yet, mapped.
+/// The number of handles that were made, less that of openings, mapped.
 struct Unopened(usize);
 
 impl Unopened {
@@ -216,7 +216,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// Whether a handle may still be opened.
+    /// Whether another opening is expected.
     fn is_under_way(&self) -> bool {
         self.at.elapsed() < GOOD_FOR && self.unopened.count().load(Relaxed) > 0
     }
