@@ -44,16 +44,16 @@ pub(crate) const SKIPPED: usize = 63;
 
 /// Whether several blocks share a huge page.
 pub(crate) fn shares_huge_pages() -> bool {
-    os::huge_page_size().is_some_and(|page| page <= SHARED_MAX)
+    os::available_huge_page_size().is_some_and(|page| page <= SHARED_MAX)
 }
 
 /// The least size of requests that may have huge pages of their own; where huge pages are larger, half of one. (With base
 /// pages of 16 KiB a huge page has 32 MiB, with 64 KiB it has 512: one small array would take all of it.) Zeroed requests
 /// never have them where a huge page is larger than their threshold: two sparse arrays of 200 MiB took 443 MB, NumPy's 7.
-/// Where there are no huge pages, no request has them.
+/// Where there are no huge pages, or they are switched off, no request has them.
 #[inline]
 pub fn huge_min(zeroed: bool) -> usize {
-    match (os::huge_page_size(), zeroed) {
+    match (os::available_huge_page_size(), zeroed) {
         (None, _) => usize::MAX,
         (Some(..=SHARED_MAX), false) => HUGE_MIN,
         (Some(page), false) => page / 2,

@@ -52,7 +52,7 @@ impl fmt::Display for Reason {
             Self::Alignment => write!(f, "the block's alignment is larger than such a page"),
             Self::Pool => write!(f, "the kernel's pool has too few (/sys/kernel/mm/hugepages: nr_hugepages)"),
             Self::Node => write!(f, "too few of them are free on the requested nodes"),
-            Self::Off => write!(f, "/sys/kernel/mm/transparent_hugepage/enabled says never"),
+            Self::Off => write!(f, "/sys/kernel/mm/transparent_hugepage/enabled said never when it was first read"),
             Self::NotPermitted => write!(f, "the system does not permit it (EPERM, as containers do by seccomp)"),
             Self::OuterPolicy => write!(f, "the memory policy inherited by the process does not allow it"),
             Self::Preferred => write!(f, "the system takes pages of other nodes when this one is full"),

@@ -77,8 +77,6 @@ macro_rules! contract {
             fn current_node() -> usize = 0;
             /// The processors of a node and its free bytes, where no file tells.
             fn node(number: usize) -> Option<(Processors, usize)> = None;
-            /// Whether memory that asks for transparent huge pages may get them.
-            fn transparent_huge_pages() -> bool = false;
 
             // ---- Residency: nothing here touches a page ----
 
@@ -99,6 +97,8 @@ macro_rules! contract {
             fn page_size() -> usize = 4096;
             /// The size of a transparent huge page.
             fn huge_page_size() -> Option<usize> = None;
+            /// The same, unless transparent huge pages were switched off at the first call: memory that asks for them may get them.
+            fn available_huge_page_size() -> Option<usize> = None;
             /// Whether this thread is the first of the process.
             fn is_main_thread() -> bool = false;
             /// The number of processors.

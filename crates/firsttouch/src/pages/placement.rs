@@ -234,7 +234,7 @@ fn map_transparent(size: usize, align: usize) -> Result<Mapping, Reason> {
     if size < page {
         return Err(Reason::Small);
     }
-    if !os::transparent_huge_pages() {
+    if os::available_huge_page_size().is_none() {
         return Err(Reason::Off);
     }
     let whole = round_up(size, page).ok_or(Reason::Small)?;

@@ -31,7 +31,7 @@ pub(super) fn asks_nothing() -> bool {
 /// In a foreign program, even a short-lived descriptor may take the number that the program expects. Constant figures are
 /// read now; what is available is not known any more.
 pub fn stop_reading_files() {
-    let _ = (memory_total(), huge_page_size(), super::processors());
+    let _ = (memory_total(), available_huge_page_size(), super::processors());
     MODE.store(NO_FILES, Relaxed);
 }
 
@@ -79,6 +79,13 @@ pub fn huge_page_size() -> Option<usize> {
     static SIZE: AtomicUsize = AtomicUsize::new(usize::MAX);
     let size = constant(&SIZE, || read_number(c"/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"));
     Some(size).filter(|size| size.is_power_of_two())
+}
+
+pub fn available_huge_page_size() -> Option<usize> {
+    static SIZE: AtomicUsize = AtomicUsize::new(usize::MAX);
+    let path = c"/sys/kernel/mm/transparent_hugepage/enabled";
+    let is_on = || read(path, &mut [0; 64]).is_some_and(|text| !text.contains("[never]"));
+    Some(constant(&SIZE, || huge_page_size().filter(|_| is_on()))).filter(|&size| size > 0)
 }
 
 /// `vm.max_map_count`.

@@ -1,6 +1,6 @@
 //! Memory: mappings, page sizes, prefaulting, NUMA policies, and memory files. The C library has no wrappers for the NUMA calls.
 
-use super::limits::{constant, read_always};
+use super::limits::constant;
 use crate::os::inject::{Call, injected};
 use crate::os::types::{Errno, Mode, Nodes};
 use std::ffi::{CString, c_int, c_long, c_ulong, c_void};
@@ -141,11 +141,6 @@ pub fn unadvise_huge(address: usize, size: usize) {
 pub fn map_huge(size: usize, page: usize, _node: Option<usize>) -> Result<usize, Errno> {
     let which = (page.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
     map(0, size, libc::MAP_HUGETLB | which)
-}
-
-pub fn transparent_huge_pages() -> bool {
-    let path = c"/sys/kernel/mm/transparent_hugepage/enabled";
-    read_always(path, &mut [0; 64]).is_some_and(|text| !text.contains("[never]")) // memory of the heap may be out
 }
 
 /// madvise(2) with `MADV_POPULATE_WRITE` or `MADV_POPULATE_READ`, from Linux 5.14 on.
