@@ -9,7 +9,8 @@
 //!    budget (`accounts.rs`); the purger's lock and `FORKING` are released.
 //! 5. Preloaded: what waited is given back; a child leaves the report to its parent, and starts no purger for now (`idle.rs`).
 //! 6. Python's hooks: the purger resumes with the function that forked; in a child begin anew the report (`ending.py`), the table
-//!    of live blocks (`_firsttouch_start`), the wait for handles (`sharing.py`). Without Python a request restarts the purger.
+//!    of live blocks (`_firsttouch_start`), the wait for handles (`sharing.py`). Without Python the next free or fresh
+//!    memory of a pool restarts the purger.
 
 #![allow(unsafe_code)] // Safety: `after` runs only after `before`, in the thread that forked or in its copy.
 

@@ -24,7 +24,8 @@ use std::time::Duration;
 
 each_alone! {
     pools_in_a_storm sources_and_compositions_in_a_storm while_pools_come_and_go while_shared_memory_is_dropped
-    while_limits_are_read while_mimalloc_is_first_asked_for the_purger_is_gone_and_comes_back idle_memory_is_cold_after_a_fork many_threads_fork_at_once
+    while_limits_are_read while_mimalloc_is_first_asked_for the_purger_is_gone_and_comes_back idle_memory_is_cold_after_a_fork
+    what_is_freed_after_a_fork_goes_back many_threads_fork_at_once
 }
 
 const PURGER: &str = "firsttouch";
@@ -192,6 +193,20 @@ fn idle_memory_is_cold_after_a_fork() {
         child.join();
         living.give_back();
     }
+}
+
+/// On both sides, though neither takes memory again.
+fn what_is_freed_after_a_fork_goes_back() {
+    let pool = quick();
+    let [first, second] = [1, 2].map(|seed| Held::filled(&*pool, 5 << 20, seed));
+    let child = fork(|| {
+        drop(first);
+        within("it goes back in the child", || pool.stats().idle < huge_page());
+        assert_eq!(threads_called(PURGER), 1, "for the other block");
+    });
+    drop(second);
+    within("it goes back in the parent", || pool.stats().idle < huge_page());
+    child.join();
 }
 
 /// Threads that fork at the same moment: each child has a background purger that lives.

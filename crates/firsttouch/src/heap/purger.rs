@@ -1,8 +1,8 @@
 //! The background purger: one thread that decays, bounds and purges the idle memory of all pools.
 //!
-//! It starts when a pool first takes memory, since a free must not start it, and ends when no pool holds any, but where
-//! glibc's heaps are trimmed. It blocks all signals and allocates nothing itself. Before a fork it is joined, and idle memory
-//! is purged, which would be copied when written again. It restarts when memory is taken next, or with [`resume`].
+//! It starts when a pool first takes fresh memory, and ends when no pool holds any, but where glibc's heaps are trimmed. It
+//! blocks all signals and allocates nothing itself. Before a fork it is joined, and idle memory is purged, which would be
+//! copied when written again. It restarts with the next free or fresh memory, on either side, or with [`resume`].
 //!
 //! It calls no foreign code, which may wait for other threads, call this library, or fork. What is kept over an upstream that
 //! runs any goes as the program requests more, or when it is trimmed.

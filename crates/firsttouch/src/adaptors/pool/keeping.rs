@@ -5,11 +5,15 @@ use super::Pool;
 use super::shards::Shard;
 use crate::allocator::Allocator;
 use crate::heap::Footprint;
+use crate::heap::purger;
 use crate::heap::purging::Victims;
 use crate::os;
 use crate::policy::{self, ASK_MIN, IDLE_SPACE, PURGE_ORDER, SHARD_SPANS, WORTH_A_SEARCH};
 use crate::sync::lock::{Lock, Padded};
 use std::sync::atomic::Ordering::Relaxed;
+
+/// [`Pool::idle_space`] between a fork, which has ended the background purger, and the first free or fresh memory after it.
+pub(super) const FORKED: usize = usize::MAX - 1;
 
 impl Pool {
     pub(super) fn shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
@@ -77,9 +81,13 @@ impl Pool {
     }
 
     /// Returns all that is idle at once if that is more than `may` bytes of address space, because other code, which never asks
-    /// us for memory, would run out. Only then does a free make system calls.
+    /// us for memory, would run out. After a fork, starts the background purger. Only then does a free make system calls.
     #[cold]
     pub(super) fn vacate(&self, may: usize) {
+        if may == FORKED {
+            purger::ensure();
+            return self.look_at_bound();
+        }
         if self.idle() > may.saturating_add(self.stuck.load(Relaxed)) {
             self.trim();
             self.stuck.store(self.idle(), Relaxed); // or it would be searched for at every free

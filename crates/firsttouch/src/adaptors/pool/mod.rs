@@ -36,6 +36,7 @@ use crate::sync::lock::{AtFork, Lock, Padded, RawLock};
 use evidence::Evidence;
 pub use evidence::Origin;
 pub use evidence::written_bytes;
+use keeping::FORKED;
 use meter::{Meter, PoolCounts};
 pub use shards::Machine;
 use shards::{Processor, Shard};
@@ -147,7 +148,7 @@ pub struct Pool {
     stuck: AtomicUsize,
     /// The fresh bytes taken since the available memory was last queried.
     unasked: AtomicUsize,
-    /// Bytes of address space that may be idle; `usize::MAX` if the process has no bound on it.
+    /// Bytes of address space that may be idle; `usize::MAX` without a bound on it; or [`FORKED`].
     idle_space: AtomicUsize,
 }
 
@@ -269,7 +270,7 @@ impl Pool {
         }
         // Blocks that begin right before a huge page may be a huge page further apart. Where the process has a bound on address
         // space, that is worth more.
-        let is_scarce = self.idle_space.load(Relaxed) != usize::MAX;
+        let is_scarce = self.idle_space.load(Relaxed) < FORKED;
         let is_array = self.options.arrays && !request.is_of_interpreter();
         self.evidence.lock().pages(size, zeroed, is_array && !is_scarce)
     }
@@ -511,6 +512,13 @@ impl AtFork for Pool {
         each(self.evidence.raw());
         self.heaps.iter().for_each(|heap| heap.locks(each));
         self.shards().for_each(|shard| each(shard.raw()));
+    }
+
+    /// Not where it serves a program's `malloc`: the C library may free under a lock that the start of a thread needs.
+    fn after_fork(&self) {
+        if self.options.arrays {
+            self.idle_space.store(FORKED, Relaxed);
+        }
     }
 }
 
