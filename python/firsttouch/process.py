@@ -97,7 +97,7 @@ class Stats(NamedTuple):
     failures: int
     """Number of requests that failed."""
     small_limit: int
-    """Size below which pools, and what is installed, leave NumPy's arrays to its own allocator, and count none."""
+    """Size below which it leaves NumPy's arrays to NumPy's own allocator, and counts none: 0 but for pools."""
 
     def _repr_html_(self) -> str:
         return units.table("statistics", ((name, f"{value:,}") for name, value in self._asdict().items()))
@@ -194,7 +194,7 @@ def stats(allocator: AllocatorLike | None = None) -> Stats:
     Returns
     -------
     firsttouch.process.Stats
-        All zero but `small_limit` if the allocator keeps no statistics.
+        All zero if the allocator keeps no statistics.
 
     Raises
     ------

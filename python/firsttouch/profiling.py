@@ -140,10 +140,10 @@ def measure() -> Iterator[Measured]:
 
     Notes
     -----
-    Counted are arrays from `small_limit` on (see :func:`stats`) that NumPy or firsttouch allocates while the block
-    runs, also where no allocator was chosen; smaller ones stay with NumPy, where counting would cost too much. Not
-    counted are arrays of an explicit :func:`numpy_default`, of :func:`shared`, and of child processes. Blocks may nest
-    and overlap, in threads and tasks: each counts what happens while it is open.
+    Counted are arrays from a pool's `small_limit` on (see :func:`stats`) that NumPy or firsttouch allocates while the
+    block runs, whichever allocator serves them; to count smaller ones would cost too much. Not counted are arrays of an
+    explicit :func:`numpy_default`, of :func:`shared`, and of child processes. Blocks may nest and overlap, in threads
+    and tasks: each counts what happens while it is open.
 
     The figures depend neither on what ran before nor on how long the code took. What a pool recycled meanwhile is the
     difference of its :func:`stats`.

@@ -1,5 +1,7 @@
 """Real explicit huge pages: a few are reserved for each test, if that is permitted, and released afterwards."""
 
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 import firsttouch as ft
 from tests.limits.cgroups import group
 from tests.placement import granted
-from tests.programs import quiet, start
+from tests.programs import execute, quiet, start
 
 MIB = 1 << 20
 POOLS = Path("/sys/kernel/mm/hugepages")
@@ -84,3 +86,23 @@ def test_on_a_node_they_are_real_at_once_and_pools_keep_them() -> None:
     del array
     assert pool.zeros(4 * MIB, np.uint8).ctypes.data == address
     assert free(2048) == left
+
+
+SWITCHED_OFF = """
+import numpy as np
+import firsttouch as ft
+pool = ft.pool()
+kept = [pool.ones(1 << 20) for _ in range(8)]
+print(ft.stats(pool).first_touched_huge_bytes, {ft.receipt(each).huge for each in kept})
+print(*ft.receipt(ft.pages("thp").ones(1 << 20)).why_not)
+"""
+
+
+def test_there_are_none_where_they_are_switched_off(tmp_path: Path) -> None:
+    (tmp_path / "enabled").write_text("always madvise [never]\n")
+    mount = 'mount --bind "$0" /sys/kernel/mm/transparent_hugepage/enabled && exec "$1" -c "$2"'
+    words = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount)
+    if shutil.which("unshare") is None or execute(*words, tmp_path / "enabled", "true").returncode:
+        pytest.skip("the file cannot be replaced here")
+    of_pool, why_not = quiet(execute(*words, tmp_path / "enabled", sys.executable, SWITCHED_OFF)).splitlines()
+    assert (of_pool, "said never" in why_not) == ("0 {None}", True)

@@ -16,6 +16,11 @@ def test_a_new_pool_has_nothing() -> None:
     assert set(counts.values()) == {0}
 
 
+def test_the_small_limit_is_the_allocators_own() -> None:
+    assert [ft.stats(each).small_limit for each in ("aligned(64)", "guarded()", "numpy_default()")] == [0, 0, 0]
+    assert ft.stats("limited(pool(), '1 GiB')").small_limit == ft.stats("pool()").small_limit > 0
+
+
 def test_the_fields_are_numbers_that_json_can_hold() -> None:
     found = ft.stats()
     again = ft.process.Stats(**json.loads(json.dumps(found._asdict())))

@@ -9,7 +9,6 @@ use crate::python::values::PyValueError;
 use firsttouch::allocator::Allocator;
 use firsttouch::failure;
 use firsttouch::heap::{malloc_trim, purger};
-use firsttouch::layout::SMALL_LIMIT;
 use firsttouch::os::{self, Call};
 use firsttouch::stats::Stats;
 use firsttouch::sync::lock::Lock;
@@ -22,17 +21,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// The allocator that serves the process, or else its pool.
-fn serving() -> Arc<dyn Allocator> {
-    installed().unwrap_or_else(|| process_pool().clone())
+/// An allocator, unless it is NumPy's own; by default the one that serves the process, or else its pool.
+fn native(allocator: Option<&PyAllocator>) -> Option<Arc<dyn Allocator>> {
+    let serving = || installed().unwrap_or_else(|| process_pool().clone());
+    allocator.map_or_else(|| Some(serving()), |wrapped| wrapped.native().cloned())
 }
 
 /// The statistics of an allocator; by default the one that serves the process.
 pub fn stats_of(allocator: Option<&PyAllocator>) -> Stats {
-    match allocator {
-        None => serving().stats(),
-        Some(wrapped) => wrapped.native().map_or_else(Stats::default, |native| native.stats()),
-    }
+    native(allocator).map_or_else(Stats::default, |native| native.stats())
 }
 
 /// The same as a dict.
@@ -40,7 +37,8 @@ pub fn stats_of(allocator: Option<&PyAllocator>) -> Stats {
 #[pyo3(signature = (allocator=None))]
 pub fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for (name, value) in stats_of(allocator).figures().into_iter().chain([("small_limit", SMALL_LIMIT as u64)]) {
+    let small_limit = native(allocator).map_or(0, |native| native.small_limit() as u64);
+    for (name, value) in stats_of(allocator).figures().into_iter().chain([("small_limit", small_limit)]) {
         dict.set_item(name, value)?;
     }
     Ok(dict)
@@ -51,7 +49,7 @@ pub fn stats<'py>(py: Python<'py>, allocator: Option<&PyAllocator>) -> PyResult<
 #[pyfunction]
 #[pyo3(signature = (allocator=None))]
 pub fn trim(py: Python<'_>, allocator: Option<&PyAllocator>) -> usize {
-    let native = allocator.map_or_else(|| Some(serving()), |wrapped| wrapped.native().cloned());
+    let native = native(allocator);
     py.detach(|| native.map_or(0, |native| native.trim()))
 }
 
