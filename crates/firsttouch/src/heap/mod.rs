@@ -59,6 +59,24 @@ impl Span {
     }
 }
 
+/// A span that was just taken, and how many of its bytes are dirty; the others read zero.
+#[derive(Clone, Copy)]
+pub(crate) struct Taken {
+    pub span: Span,
+    pub dirty: usize,
+}
+
+/// Which free memory may serve a request, and on which pages comes what of it is not mapped.
+#[derive(Clone, Copy)]
+pub(crate) enum Supply {
+    /// Dirty as a whole, so that no page is faulted in.
+    Dirty,
+    /// Dirty at least in part.
+    PartlyDirty(FreshPages),
+    /// Any, dirty first.
+    Any(FreshPages),
+}
+
 /// Bytes of memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Footprint {
@@ -100,18 +118,18 @@ impl Heap {
         self.regions[kind as usize].lock()
     }
 
-    /// Allocates a span from free memory, dirty if possible, or from new address space. What is mapped for it comes on the pages
-    /// that `fresh` says. Also returns how many of its bytes are dirty.
+    /// Takes a span from free memory, dirty if possible, or from new address space. What is mapped for it comes on the pages
+    /// that `fresh` says.
     pub(crate) fn take_or_grow(
         &self,
         kind: PageKind,
         bytes: usize,
         align: usize,
         fresh: FreshPages,
-    ) -> Result<(Span, usize), Errno> {
+    ) -> Result<Taken, Errno> {
         let mut region = self.region(kind);
         loop {
-            if let Some(taken) = region.take(bytes, align, true, Some(fresh))? {
+            if let Some(taken) = region.take(bytes, align, Supply::Any(fresh))? {
                 return Ok(taken);
             }
             region.grow(bytes, align, fresh, self.owner)?;
@@ -126,18 +144,12 @@ impl Heap {
     }
 
     /// Moves the pages of a used span to the beginning of another one of at least `bytes`, and frees the first: nothing is copied,
-    /// and no page is there twice. Returns the other span, and how many of its bytes were dirty. `None`, and the block is where it
-    /// was, if there is no such span, or the system does not move the pages.
+    /// and no page is there twice. Returns the other span as it was taken. `None`, and the block is where it was, if there is no
+    /// such span, or the system does not move the pages.
     ///
     /// # Safety
     /// Nobody uses the span meanwhile.
-    pub(crate) unsafe fn carry(
-        &self,
-        from: Span,
-        bytes: usize,
-        align: usize,
-        fresh: FreshPages,
-    ) -> Option<(Span, usize)> {
+    pub(crate) unsafe fn carry(&self, from: Span, bytes: usize, align: usize, fresh: FreshPages) -> Option<Taken> {
         // Once the system has refused, it is not asked again, as each question costs the pages of a target: Linux moves none before
         // 5.7, and before 6.17 none that lie in several mappings, as those of a block that was moved and grew.
         static REFUSES: AtomicBool = AtomicBool::new(false);
@@ -146,7 +158,7 @@ impl Heap {
         }
         // Huge pages stay whole where they come to lie as before.
         let align = if from.address().is_multiple_of(huge_page()) { align.max(huge_page()) } else { align };
-        let (to, dirty) = self.take_or_grow(from.kind(), bytes, align, fresh).ok()?;
+        let Taken { span: to, dirty } = self.take_or_grow(from.kind(), bytes, align, fresh).ok()?;
         // The kernel unmaps the target before it refuses, and moves some pages only: in a hole, what is mapped then was moved.
         // Nothing that the kernel places comes to lie in it (`claim::RANGES`); others would have to ask for this very address
         // between the two calls.
@@ -156,7 +168,7 @@ impl Heap {
         if has_hole && unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_ok() {
             from.segment.set_occupant(from.start, Occupant::NONE);
             self.give_back(from);
-            return Some((to, dirty));
+            return Some(Taken { span: to, dirty });
         }
         REFUSES.store(true, Relaxed);
         let mut region = self.region(to.kind());
@@ -230,27 +242,23 @@ impl Region {
         u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NONE >> 1)
     }
 
-    /// Allocates a span of at least `bytes` from a free one, and returns it with its number of dirty bytes; the others read zero.
-    ///
-    /// The free span has dirty units, or none if it `may_be_clean`. Units that are not mapped are mapped on the pages that
-    /// `fresh` says, which may fail. Without `fresh`, only a span is taken that is dirty as a whole, so that no page is faulted in.
-    pub(crate) fn take(
-        &mut self,
-        bytes: usize,
-        align: usize,
-        may_be_clean: bool,
-        fresh: Option<FreshPages>,
-    ) -> Result<Option<(Span, usize)>, Errno> {
+    /// Takes a span of at least `bytes` from free memory. To map what is not mapped may fail.
+    pub(crate) fn take(&mut self, bytes: usize, align: usize, supply: Supply) -> Result<Option<Taken>, Errno> {
         let Some(len) = self.units(bytes) else { return Ok(None) };
-        let alignment = fresh.map_or((align, 0), |fresh| self.alignment(align, fresh));
+        let (fewest, fresh) = match supply {
+            Supply::Dirty => (len, FreshPages::Base),
+            Supply::PartlyDirty(fresh) => (1, fresh),
+            Supply::Any(fresh) => (0, fresh),
+        };
+        let alignment = self.alignment(align, fresh);
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
-            while let Some((start, dirty)) = segment.take(len, alignment, may_be_clean) {
+            while let Some((start, dirty)) = segment.take(len, alignment, fewest == 0) {
+                if dirty < fewest {
+                    segment.give(start, len, dirty);
+                    break;
+                }
                 if dirty < len {
-                    let Some(fresh) = fresh else {
-                        segment.give(start, len, dirty);
-                        break;
-                    };
                     match self.open(segment, (segment.free_before(start), start), start + len, fresh) {
                         Ok(()) if fresh != FreshPages::Base && self.kind == PageKind::Huge => {
                             self.advise_clean(segment, start + u32::from(fresh == FreshPages::Inner), start + len);
@@ -267,10 +275,10 @@ impl Region {
                         }
                     }
                 }
-                let (span, dirty) = (Span { segment, start, len }, segment.bytes(dirty));
-                self.out += span.bytes();
-                self.dirty -= dirty;
-                return Ok(Some((span, dirty)));
+                let taken = Taken { span: Span { segment, start, len }, dirty: segment.bytes(dirty) };
+                self.out += taken.span.bytes();
+                self.dirty -= taken.dirty;
+                return Ok(Some(taken));
             }
         }
         Ok(None)

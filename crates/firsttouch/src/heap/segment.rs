@@ -415,7 +415,7 @@ impl Segment {
         self.record(start).set(len, 0, 0, 0);
     }
 
-    /// Allocates `len` units of a free span with dirty units, or else of one without if it `may_be_clean`; they begin `before`
+    /// Takes `len` units of a free span with dirty units, or else of one without if it `may_be_clean`; they begin `before`
     /// bytes before a multiple of `align`. Returns the first unit, and how many of the units are dirty.
     pub(crate) fn take(&self, len: u32, (align, before): (usize, usize), may_be_clean: bool) -> Option<(u32, u32)> {
         let extra = (align >> self.unit_shift).saturating_sub(1) as u32;

@@ -2,7 +2,7 @@
 
 use crate::heap::purging::Victims;
 use crate::heap::segment::{self, FIRST_EPOCH, FreshPages, NONE, PageKind, Segment, UNMAPPED, age_of, huge_page};
-use crate::heap::{Footprint, Heap, Region, Span};
+use crate::heap::{Footprint, Heap, Region, Span, Supply, Taken};
 use crate::sources::Pages;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn run(steps: &[Step]) {
                 let kind = if step % 2 == 0 { PageKind::Base } else { PageKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let fresh = [FreshPages::Base, FreshPages::Huge, FreshPages::Inner][b % 3];
-                let (span, dirty) = heap.take_or_grow(kind, bytes, align, fresh).unwrap();
+                let Taken { span, dirty } = heap.take_or_grow(kind, bytes, align, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(dirty, span.segment.dirty_bytes(span.start, span.len));
                 spans.push((kind, span));
@@ -121,16 +121,18 @@ fn run(steps: &[Step]) {
             (16, _) => {
                 let kind = if b % 2 == 0 { PageKind::Base } else { PageKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
-                if let Some((span, _)) = heap.region(kind).take(bytes, align, false, None).unwrap() {
+                let supply = if b % 4 < 2 { Supply::Dirty } else { Supply::PartlyDirty(kind.pages()) };
+                if let Some(Taken { span, dirty }) = heap.region(kind).take(bytes, align, supply).unwrap() {
                     assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
-                    assert_eq!(span.segment.count_dirty(span.start, span.len), span.len);
+                    assert_eq!(dirty, span.segment.dirty_bytes(span.start, span.len));
+                    assert!(dirty >= if b % 4 < 2 { span.bytes() } else { span.segment.unit() });
                     spans.push((kind, span));
                 }
             }
             (17, Some((kind, span))) => {
                 // SAFETY: it was taken here, and nobody uses it.
                 let moved = unsafe { heap.carry(span, span.bytes() + a % (1 << 20), 1 << (6 + b % 17), kind.pages()) };
-                if let Some((to, _)) = moved {
+                if let Some(Taken { span: to, .. }) = moved {
                     spans[at].1 = to;
                 }
             }

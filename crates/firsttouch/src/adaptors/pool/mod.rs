@@ -24,7 +24,7 @@ use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::heap::purging::Victims;
 use crate::heap::segment::{CLEAN, FreshPages, Occupant, PageKind, age_of};
-use crate::heap::{self, Heap, Span};
+use crate::heap::{self, Heap, Span, Supply, Taken};
 use crate::layout::{SMALL_LIMIT, round_down, round_up};
 use crate::os::{self, Errno};
 use crate::pages::placement::Placement;
@@ -222,20 +222,19 @@ impl Pool {
         self.meter.add(counts, asked as isize, span.bytes() as isize);
     }
 
-    /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh. Also returns how many of
-    /// its bytes are dirty.
+    /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh.
     #[cold]
-    fn take_from_heap(&self, kind: PageKind, request: Request) -> Result<(Span, usize), Errno> {
+    fn take_from_heap(&self, kind: PageKind, request: Request) -> Result<Taken, Errno> {
         let (size, align) = (span_size(kind, request), request.align());
         let heap = &self.heaps[usize::from(self.machine.here().node)];
-        let take_dirty = || heap.region(kind).take(size, align, false, Some(kind.pages()));
+        let take_dirty = || heap.region(kind).take(size, align, Supply::PartlyDirty(kind.pages()));
         let idle = match take_dirty()? {
             None if self.flush() > 0 => take_dirty()?,
             idle => idle,
         };
         let idle = if idle.is_none() { self.take_from_other(heap, kind, request)? } else { idle };
         let (taken, origin) = match idle {
-            Some(idle) => match self.exchange(heap, kind, idle.0, request) {
+            Some(idle) => match self.exchange(heap, kind, idle.span, request) {
                 Some(fresh) => (fresh, Origin::Exchanged),
                 None => (idle, Origin::Recycled),
             },
@@ -250,7 +249,7 @@ impl Pool {
 
     /// Huge pages in exchange for an idle span on base pages that was filled, if the request may have some. `None`, and the span
     /// serves, if not, or if no huge pages are to be had.
-    fn exchange(&self, heap: &Heap, kind: PageKind, idle: Span, request: Request) -> Option<(Span, usize)> {
+    fn exchange(&self, heap: &Heap, kind: PageKind, idle: Span, request: Request) -> Option<Taken> {
         if kind == PageKind::Base || idle.kind() == PageKind::Huge || !self.evidence.lock().is_filled(idle) {
             return None;
         }
@@ -276,17 +275,17 @@ impl Pool {
     }
 
     /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
-    fn take_from_other(&self, heap: &Heap, kind: PageKind, request: Request) -> Result<Option<(Span, usize)>, Errno> {
+    fn take_from_other(&self, heap: &Heap, kind: PageKind, request: Request) -> Result<Option<Taken>, Errno> {
         let other = match kind {
             PageKind::Base if !serves_small(request.size()) => return Ok(None),
             PageKind::Base => PageKind::Huge,
             PageKind::Huge => PageKind::Base,
         };
-        heap.region(other).take(span_size(other, request), request.align(), false, None)
+        heap.region(other).take(span_size(other, request), request.align(), Supply::Dirty)
     }
 
     /// Records the block of a request in a span that was taken from a heap, and what of it is fresh.
-    fn record(&self, (span, dirty): (Span, usize), request: Request, origin: Origin) {
+    fn record(&self, Taken { span, dirty }: Taken, request: Request, origin: Origin) {
         self.count(&mut self.shard(self.machine.here()).lock().counts, span, request, origin, dirty);
         let fresh = span.bytes() - dirty;
         if fresh == 0 {
@@ -314,7 +313,7 @@ impl Pool {
 
     /// Tries again after trimming the pool, at last on base pages, of which less is mapped at a time.
     #[cold]
-    fn retry(&self, kind: PageKind, request: Request) -> Result<(Span, usize), AllocError> {
+    fn retry(&self, kind: PageKind, request: Request) -> Result<Taken, AllocError> {
         self.trim();
         let result = self.take_from_heap(kind, request).or_else(|refused| {
             let heap = &self.heaps[usize::from(self.machine.here().node)];
@@ -354,10 +353,11 @@ impl Pool {
                 && old.offset().is_multiple_of(request.align())
             {
                 // SAFETY: the block is its owner's, who resizes it.
-                let (moved, dirty) = unsafe { heap.carry(span, policy::with_growth(need), request.align(), pages) }?;
-                let left = moved.segment.dirty_bytes(moved.start + span.len, moved.len - span.len);
-                self.meter.renewed(dirty - left); // these gave way to the pages that came along
-                (to, block, fresh) = (moved, block.moved(), moved.bytes() - span.bytes() - left);
+                let taken = unsafe { heap.carry(span, policy::with_growth(need), request.align(), pages) }?;
+                (to, block) = (taken.span, block.moved());
+                let left = to.segment.dirty_bytes(to.start + span.len, to.len - span.len);
+                self.meter.renewed(taken.dirty - left); // these gave way to the pages that came along
+                fresh = to.bytes() - span.bytes() - left;
             } else {
                 return None;
             }
@@ -385,12 +385,12 @@ fn serves_small(size: usize) -> bool {
     size >= SMALL_ON_HUGE * PageKind::Huge.unit()
 }
 
-/// Clears the first `size` bytes of a span that has `dirty` dirty bytes. Whole pages are discarded where the block is large, was
+/// Clears the first `size` bytes of a span. Whole pages are discarded where the block is large, was
 /// hardly used, or is clean in part: the kernel then zeroes what is used, and only that. Returns the dirty bytes of these.
 ///
 /// # Safety
 /// The span belongs to the caller and is not in use yet.
-unsafe fn clear(span: Span, dirty: usize, size: usize) -> usize {
+unsafe fn clear(Taken { span, dirty }: Taken, size: usize) -> usize {
     let (segment, start, page) = (span.segment, span.address(), span.kind().page());
     let end = start + size;
     let first = start.next_multiple_of(page).min(end);
@@ -425,14 +425,15 @@ unsafe impl Allocator for Pool {
         // The region for huge pages if the block may have some of its own.
         let is_large = self.options.huge && request.size() >= huge_min(request.is_zeroed());
         let kind = if is_large { PageKind::Huge } else { PageKind::Base };
-        let (span, dirty) = match self.take_recent(kind, request) {
-            Some(span) => (span, span.bytes()),
+        let taken = match self.take_recent(kind, request) {
+            Some(span) => Taken { span, dirty: span.bytes() },
             None => self.take_from_heap(kind, request).or_else(|_| self.retry(kind, request))?,
         };
+        let Taken { span, dirty } = taken;
         if request.is_zeroed() && dirty > 0 {
             let end = span.block() - span.address() + request.size();
             // SAFETY: the span was just allocated and is not in use.
-            let again = unsafe { clear(span, dirty, end) };
+            let again = unsafe { clear(taken, end) };
             if again > 0 {
                 let huge = if span.kind() == PageKind::Huge { again } else { 0 };
                 self.meter.touched(again - huge, huge);
