@@ -5,8 +5,9 @@
 //! units with records end, is raised when nothing free fits.
 //!
 //! The words: a span is *used* (a block has it, or a shard) or *free*. A unit is *clean* if it reads zero, as it was not
-//! handed out since it was mapped or purged, and else *dirty*. Free dirty memory is *idle*: it has pages, which a request can
-//! recycle and a purge gives back. Memory that was not mapped, or is clean, is *fresh*.
+//! handed out since it was mapped or purged, and else *dirty*. Free dirty memory is *idle*. Memory that was not mapped, or is
+//! clean, is *fresh*. To *take* a span makes it used, to *free* it makes it free. A *flush* frees the spans of the shards. A
+//! *purge* returns idle memory to the system; *decay* purges what was idle for long, and a *trim* all that is idle.
 
 #![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
 
@@ -140,7 +141,7 @@ impl Heap {
     pub(crate) fn shrink(&self, span: Span, keep: u32, epoch: u8) {
         let mut region = self.region(span.kind());
         span.segment.cut(span.start, keep);
-        region.give(Span { segment: span.segment, start: span.start + keep, len: span.len - keep }, epoch);
+        region.free(Span { segment: span.segment, start: span.start + keep, len: span.len - keep }, epoch);
     }
 
     /// Moves the pages of a used span to the beginning of another one of at least `bytes`, and frees the first: nothing is copied,
@@ -149,7 +150,7 @@ impl Heap {
     ///
     /// # Safety
     /// Nobody uses the span meanwhile.
-    pub(crate) unsafe fn carry(&self, from: Span, bytes: usize, align: usize, fresh: FreshPages) -> Option<Taken> {
+    pub(crate) unsafe fn relocate(&self, from: Span, bytes: usize, align: usize, fresh: FreshPages) -> Option<Taken> {
         // Once the system has refused, it is not asked again, as each question costs the pages of a target: Linux moves none before
         // 5.7, and before 6.17 none that lie in several mappings, as those of a block that was moved and grew.
         static REFUSES: AtomicBool = AtomicBool::new(false);
@@ -167,7 +168,7 @@ impl Heap {
         // SAFETY: as above.
         if has_hole && unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_ok() {
             from.segment.set_occupant(from.start, Occupant::NONE);
-            self.give_back(from);
+            self.free_purged(from);
             return Some(Taken { span: to, dirty });
         }
         REFUSES.store(true, Relaxed);
@@ -177,7 +178,7 @@ impl Heap {
             region.mapped -= from.bytes();
         }
         region.out -= to.bytes();
-        purging::settle(&mut region, to.segment, (to.start, to.len), None);
+        purging::free_run(&mut region, to.segment, (to.start, to.len), None);
         None
     }
 
@@ -255,11 +256,11 @@ impl Region {
             let segment = self.segments[index];
             while let Some((start, dirty)) = segment.take(len, alignment, fewest == 0) {
                 if dirty < fewest {
-                    segment.give(start, len, dirty);
+                    segment.free(start, len, dirty);
                     break;
                 }
                 if dirty < len {
-                    match self.open(segment, (segment.free_before(start), start), start + len, fresh) {
+                    match self.map_missing(segment, (segment.free_before(start), start), start + len, fresh) {
                         Ok(()) if fresh != FreshPages::Base && self.kind == PageKind::Huge => {
                             self.advise_clean(segment, start + u32::from(fresh == FreshPages::Inner), start + len);
                         }
@@ -270,7 +271,7 @@ impl Region {
                             continue;
                         }
                         Err(error) => {
-                            segment.give(start, len, dirty);
+                            segment.free(start, len, dirty);
                             return Err(error);
                         }
                     }
@@ -285,11 +286,11 @@ impl Region {
     }
 
     /// Frees a span; all of it is dirty now, freed in `epoch`.
-    pub(crate) fn give(&mut self, span: Span, epoch: u8) {
+    pub(crate) fn free(&mut self, span: Span, epoch: u8) {
         span.segment.ages(span.start, span.len).fill(epoch);
         self.out -= span.bytes();
         self.dirty += span.bytes();
-        span.segment.give(span.start, span.len, span.len);
+        span.segment.free(span.start, span.len, span.len);
     }
 
     /// Extends a used span to `bytes` in place. Returns the clean bytes of the addition.
@@ -301,9 +302,9 @@ impl Region {
             self.raise_top(segment, more, fresh).ok()?;
         }
         let dirty = segment.extend(start, len)?;
-        if self.open(segment, (end, end), end + more, fresh).is_err() {
+        if self.map_missing(segment, (end, end), end + more, fresh).is_err() {
             segment.cut(start, old);
-            segment.give(end, more, dirty);
+            segment.free(end, more, dirty);
             return None;
         }
         self.out += segment.bytes(more);
@@ -325,7 +326,7 @@ impl Region {
 impl Region {
     /// Maps those of the used units from `start` to `end` that are not mapped; a whole extent at a time if the units around them
     /// are free, but nothing below `floor`.
-    fn open(
+    fn map_missing(
         &mut self,
         segment: &'static Segment,
         (floor, start): (u32, u32),
@@ -458,7 +459,7 @@ impl Region {
             claim::open_records(segment, raised)
                 .map_err(|error| Some(error).filter(|&error| error != Errno::EXISTS))?;
             segment.top.set(raised);
-            segment.give(top, raised - top, 0); // fresh ages are UNMAPPED, which is zero
+            segment.free(top, raised - top, 0); // fresh ages are UNMAPPED, which is zero
         } else if free > 0 {
             // The free span at the top is large enough, but lay too deep in its list to be examined: it comes first now.
             let (len, dirty) = segment.unlist(top - free);

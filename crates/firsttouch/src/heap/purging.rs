@@ -1,4 +1,4 @@
-//! Returning idle memory to the system.
+//! Purging: returning idle memory to the system.
 //!
 //! Victims, runs of units, are taken out of the lists of free spans under the region's lock, linked to each other, purged
 //! without the lock, and joined again under it. A lock of its own serializes purges, and is held around forks.
@@ -8,7 +8,7 @@ use crate::heap::{Heap, Region, Span};
 use crate::{heap, os, policy};
 
 impl Heap {
-    /// Gives back victims until `budget` bytes have gone; bytes given back. `now` is the epoch.
+    /// Purges victims until `budget` bytes have gone; bytes purged. `now` is the epoch.
     pub(crate) fn purge(&self, victims: Victims, now: u8, budget: usize) -> usize {
         let _purging = self.purging.lock();
         let mut gone = 0;
@@ -22,23 +22,23 @@ impl Heap {
                     drop(region);
                     next = segment.linked(start);
                     let run = (start, segment.span_len(start));
-                    let age = give_back(segment, run, splits, !victims.parts);
+                    let age = purge_run(segment, run, splits, !victims.parts);
                     region = self.region(kind);
-                    gone += settle(&mut region, segment, run, age);
+                    gone += free_run(&mut region, segment, run, age);
                 }
             }
         }
         gone
     }
 
-    /// Takes a used span without a block and gives its pages back at once.
-    pub(crate) fn give_back(&self, span: Span) {
+    /// Frees a used span without a block, and purges it at once.
+    pub(crate) fn free_purged(&self, span: Span) {
         let _purging = self.purging.lock();
         let Span { segment, start, len } = span;
         segment.ages(start, len).fill(FIRST_EPOCH);
         self.region(span.kind()).out -= span.bytes();
-        let age = give_back(segment, (start, len), false, true);
-        settle(&mut self.region(span.kind()), segment, (start, len), age);
+        let age = purge_run(segment, (start, len), false, true);
+        free_run(&mut self.region(span.kind()), segment, (start, len), age);
     }
 }
 
@@ -58,7 +58,7 @@ pub unsafe fn map_anew(address: usize) -> bool {
 }
 
 /// Purges units, perhaps parts of huge pages, which are split; returns their new age, or `None` if the system refused.
-fn give_back(segment: &Segment, (start, len): (u32, u32), splits: bool, unmaps: bool) -> Option<u8> {
+fn purge_run(segment: &Segment, (start, len): (u32, u32), splits: bool, unmaps: bool) -> Option<u8> {
     let (address, size) = (segment.address(start), segment.bytes(len));
     // SAFETY: the units are not in use: they were free, and were taken out under the lock (law 8).
     unsafe {
@@ -82,8 +82,8 @@ fn give_back(segment: &Segment, (start, len): (u32, u32), splits: bool, unmaps: 
     }
 }
 
-/// Makes units free again that were taken out, with a new age if they have one; returns the bytes purged.
-pub(super) fn settle(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age: Option<u8>) -> usize {
+/// Frees a run of used units, clean ones among them. If it was purged, `age` is what all of them have now; returns the bytes purged.
+pub(super) fn free_run(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age: Option<u8>) -> usize {
     let ages = segment.ages(start, len);
     if age == Some(UNMAPPED) {
         let mapped = ages.iter().filter(|&&age| age != UNMAPPED).count();
@@ -94,7 +94,7 @@ pub(super) fn settle(region: &mut Region, segment: &Segment, (start, len): (u32,
     }
     let dirty = segment.count_dirty(start, len);
     region.dirty += segment.bytes(dirty);
-    segment.give(start, len, dirty);
+    segment.free(start, len, dirty);
     if age.is_some() { segment.bytes(len) } else { 0 }
 }
 

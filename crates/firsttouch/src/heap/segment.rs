@@ -462,7 +462,7 @@ impl Segment {
     }
 
     /// Frees used units, `dirty` of them dirty, and joins them with their free neighbors.
-    pub(crate) fn give(&self, start: u32, len: u32, dirty: u32) {
+    pub(crate) fn free(&self, start: u32, len: u32, dirty: u32) {
         let (from, end) = (self.free_before(start), start + len);
         let before = if from < start { self.unlist(from).1 } else { 0 };
         let to = self.free_behind(end);
@@ -493,7 +493,7 @@ impl Segment {
         self.each_run(start, len, |at, len, _| self.mark_used(at, len));
         self.each_run(start, len, |at, len, is_mapped| {
             if is_mapped {
-                self.give(at, len, self.count_dirty(at, len));
+                self.free(at, len, self.count_dirty(at, len));
             }
         });
     }

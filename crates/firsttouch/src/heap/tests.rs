@@ -89,7 +89,7 @@ fn run(steps: &[Step]) {
             }
             (6..=10, Some((_, span))) => {
                 spans.swap_remove(at);
-                heap.region(span.kind()).give(span, now);
+                heap.region(span.kind()).free(span, now);
             }
             (11, Some((_, span))) if span.len > 1 => {
                 let keep = 1 + b as u32 % (span.len - 1);
@@ -113,9 +113,9 @@ fn run(steps: &[Step]) {
                 spans.swap_remove(at);
                 let page = if kind == PageKind::Huge { huge_page() } else { 1 };
                 if span.address().is_multiple_of(page) && span.bytes().is_multiple_of(page) {
-                    heap.give_back(span);
+                    heap.free_purged(span);
                 } else {
-                    heap.region(span.kind()).give(span, now);
+                    heap.region(span.kind()).free(span, now);
                 }
             }
             (16, _) => {
@@ -131,7 +131,8 @@ fn run(steps: &[Step]) {
             }
             (17, Some((kind, span))) => {
                 // SAFETY: it was taken here, and nobody uses it.
-                let moved = unsafe { heap.carry(span, span.bytes() + a % (1 << 20), 1 << (6 + b % 17), kind.pages()) };
+                let moved =
+                    unsafe { heap.relocate(span, span.bytes() + a % (1 << 20), 1 << (6 + b % 17), kind.pages()) };
                 if let Some(Taken { span: to, .. }) = moved {
                     spans[at].1 = to;
                 }
@@ -143,7 +144,7 @@ fn run(steps: &[Step]) {
         check(&heap);
     }
     for (_, span) in spans {
-        heap.region(span.kind()).give(span, FIRST_EPOCH);
+        heap.region(span.kind()).free(span, FIRST_EPOCH);
     }
     heap.purge(Victims { min_epochs: 0, parts: false }, now, usize::MAX);
     check(&heap);

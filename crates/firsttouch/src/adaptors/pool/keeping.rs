@@ -1,5 +1,4 @@
-//! What a pool keeps, and what goes back and when: spans from the shards to the heaps, idle memory to the system, as much and
-//! as soon as `policy.rs` decides.
+//! What a pool keeps, and when it flushes its shards and purges idle memory: as much and as soon as `policy.rs` decides.
 
 use super::Pool;
 use super::shards::Shard;
@@ -27,7 +26,7 @@ impl Pool {
             for _ in 0..SHARD_SPANS {
                 let oldest = shard.lock().pop_oldest();
                 let Some(span) = oldest else { break };
-                self.heap_of(span).region(span.kind()).give(span, self.epoch());
+                self.heap_of(span).region(span.kind()).free(span, self.epoch());
                 count += 1;
             }
         }
@@ -80,10 +79,10 @@ impl Pool {
         self.idle_space.store(os::address_space_limit().map_or(usize::MAX, |limit| limit / IDLE_SPACE), Relaxed);
     }
 
-    /// Returns all that is idle at once if that is more than `may` bytes of address space, because other code, which never asks
-    /// us for memory, would run out. After a fork, starts the background purger. Only then does a free make system calls.
+    /// What a free does beyond the records. After a fork it starts the background purger. If more than `may` bytes of address space
+    /// are idle, it trims the pool, because other code, which never asks us for memory, would run out.
     #[cold]
-    pub(super) fn vacate(&self, may: usize) {
+    pub(super) fn after_free(&self, may: usize) {
         if may == FORKED {
             purger::ensure();
             return self.look_at_bound();
@@ -98,12 +97,12 @@ impl Pool {
     #[cold]
     pub fn tick_if_due(&self) {
         if self.clock.is_due() {
-            self.age();
+            self.decay();
         }
     }
 
     /// Does the work of a tick: purges what is too old or too much.
-    pub(super) fn age(&self) {
+    pub(super) fn decay(&self) {
         self.look_at_bound();
         self.clock.tick();
         self.flush();
@@ -121,7 +120,7 @@ impl Pool {
         }
     }
 
-    /// Purges dirty memory of all heaps until `budget` bytes have gone; bytes given back.
+    /// Purges dirty memory of all heaps until `budget` bytes have gone; bytes purged.
     pub(super) fn purge(&self, victims: Victims, budget: usize) -> usize {
         let (now, mut gone) = (self.epoch(), 0);
         for heap in &self.heaps {
@@ -137,7 +136,7 @@ impl Pool {
         PURGE_ORDER.into_iter().fold(0, purge)
     }
 
-    /// Gives back what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes given back.
+    /// Purges what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes purged.
     pub fn trim_parts(&self) -> usize {
         self.purge(Victims { min_epochs: 0, parts: true }, usize::MAX)
     }

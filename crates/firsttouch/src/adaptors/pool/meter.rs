@@ -147,7 +147,7 @@ impl Pool {
         (self.meter.first_touched_small.load(Relaxed) + self.meter.first_touched_huge.load(Relaxed)) as usize
     }
 
-    /// Bytes taken fresh beyond the most that was ever held and what was renewed: they had been given back too early.
+    /// Bytes taken fresh beyond the most that was ever held and what was renewed: they had been purged too early.
     pub fn taken_again(&self) -> usize {
         let once = self.meter.peak_held.load(Relaxed).max(0) as usize + self.meter.renewed.load(Relaxed) as usize;
         self.taken_fresh().saturating_sub(once)

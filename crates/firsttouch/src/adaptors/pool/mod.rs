@@ -255,7 +255,7 @@ impl Pool {
         }
         let taken = heap.take_or_grow(kind, span_size(kind, request), request.align(), FreshPages::Huge).ok()?;
         self.meter.renewed(idle.bytes());
-        heap.give_back(idle);
+        heap.free_purged(idle);
         Some(taken)
     }
 
@@ -353,7 +353,7 @@ impl Pool {
                 && old.offset().is_multiple_of(request.align())
             {
                 // SAFETY: the block is its owner's, who resizes it.
-                let taken = unsafe { heap.carry(span, policy::with_growth(need), request.align(), pages) }?;
+                let taken = unsafe { heap.relocate(span, policy::with_growth(need), request.align(), pages) }?;
                 (to, block) = (taken.span, block.moved());
                 let left = to.segment.dirty_bytes(to.start + span.len, to.len - span.len);
                 self.meter.renewed(taken.dirty - left); // these gave way to the pages that came along
@@ -459,11 +459,11 @@ unsafe impl Allocator for Pool {
         let oldest = if stays { shard.put(span) } else { Some(span) };
         drop(shard);
         if let Some(span) = oldest {
-            self.heap_of(span).region(span.kind()).give(span, self.epoch());
+            self.heap_of(span).region(span.kind()).free(span, self.epoch());
         }
         let idle_space = self.idle_space.load(Relaxed);
         if idle_space != usize::MAX {
-            self.vacate(idle_space);
+            self.after_free(idle_space);
         }
     }
 
@@ -525,7 +525,7 @@ impl AtFork for Pool {
 
 impl Purgeable for Pool {
     fn tick(&self) {
-        self.age();
+        self.decay();
     }
 
     fn is_idle(&self) -> bool {

@@ -123,7 +123,7 @@ impl UpstreamPool {
     }
 
     /// Returns blocks, oldest first, while `more` returns `true` for their epoch and the idle bytes; says how many bytes.
-    fn give_back_while(&self, more: impl Fn(u32, usize) -> bool) -> usize {
+    fn purge_while(&self, more: impl Fn(u32, usize) -> bool) -> usize {
         let mut gone = 0;
         loop {
             let mut state = self.state.lock();
@@ -140,12 +140,12 @@ impl UpstreamPool {
     }
 
     /// Returns what is too old or too much.
-    fn age(&self) {
+    fn decay(&self) {
         self.clock.tick();
         let (now, decay) = (self.clock.epoch(), self.clock.decay_epochs);
-        self.give_back_while(|epoch, _| decay.is_some_and(|epochs| now.wrapping_sub(epoch) >= epochs.into()));
+        self.purge_while(|epoch, _| decay.is_some_and(|epochs| now.wrapping_sub(epoch) >= epochs.into()));
         let limit = idle_limit(self.options.max_idle, self.state.lock().idle);
-        self.give_back_while(|_, idle| idle > limit);
+        self.purge_while(|_, idle| idle > limit);
     }
 }
 
@@ -188,10 +188,10 @@ unsafe impl Allocator for UpstreamPool {
             unsafe { block.address.write_bytes(0, asked) };
         }
         if recycled == 0 && self.options.is_automatic() {
-            self.give_back_while(|_, idle| self.meter.active() + idle > allowed(self.meter.most_active()));
+            self.purge_while(|_, idle| self.meter.active() + idle > allowed(self.meter.most_active()));
         }
         if !(self.is_purged && purger::ensure()) && self.clock.is_due() {
-            self.age();
+            self.decay();
         }
         Ok(Block { zeroed: request.is_zeroed() || block.zeroed, ..block })
     }
@@ -214,7 +214,7 @@ unsafe impl Allocator for UpstreamPool {
     }
 
     fn trim(&self) -> usize {
-        self.give_back_while(|_, _| true).max(self.upstream.trim())
+        self.purge_while(|_, _| true).max(self.upstream.trim())
     }
 
     fn stats(&self) -> Stats {
@@ -246,7 +246,7 @@ impl AtFork for UpstreamPool {
 impl Purgeable for UpstreamPool {
     fn tick(&self) {
         if self.is_purged {
-            self.age();
+            self.decay();
         }
     }
 
@@ -265,6 +265,6 @@ impl Purgeable for UpstreamPool {
 impl Drop for UpstreamPool {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
-        self.give_back_while(|_, _| true);
+        self.purge_while(|_, _| true);
     }
 }
