@@ -7,8 +7,9 @@ use common::alone::each_alone;
 use common::held::Held;
 use common::mapped::is_advised_huge;
 use common::process::resident;
-use firsttouch::adaptors::{Options, Pool};
+use firsttouch::adaptors::{Options, Origin, Pool};
 use firsttouch::os::{huge_page_size, nodes_of};
+use firsttouch::why::why;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,8 @@ each_alone! {
     large_arrays_have_huge_pages_inside filled_temporaries_say_nothing_of_kept_blocks
     a_filled_program_may_become_sparse a_program_may_fill_and_be_sparse_in_turns a_sparse_program_may_become_filled
     what_comes_in_a_cycle_is_not_taken_for_filled zeroed_blocks_stay_sparse a_table_that_is_scanned_gets_no_huge_pages
-    a_block_that_was_used_in_part_serves_a_sparse_one a_block_that_comes_back_filled_is_exchanged_for_huge_pages
+    a_block_that_was_used_in_part_serves_a_sparse_one a_large_block_on_a_small_idle_one_is_fresh
+    a_block_that_comes_back_filled_is_exchanged_for_huge_pages
     idle_huge_pages_serve_smaller_blocks_before_fresh_memory_does holes_in_huge_pages_are_given_back
     split_huge_pages_get_no_advice_until_a_block_has_them_whole parts_of_huge_pages_can_be_given_back
     who_asks_for_none_gets_none
@@ -215,6 +217,21 @@ fn a_block_that_was_used_in_part_serves_a_sparse_one() {
             second.give_back();
         }
     }
+}
+
+fn a_large_block_on_a_small_idle_one_is_fresh() {
+    let pool = any_blocks();
+    let twice = |size| (0..2).for_each(|seed| Held::filled(&*pool, size, seed).give_back()); // then it has huge pages
+    twice(64 * MIB);
+    pool.trim();
+    twice(4 * MIB);
+    let before = huge(&pool);
+    let large = begun(&pool, 64 * MIB, 1);
+    assert_eq!((why(large.address()).unwrap().origin, huge(&pool)), (Origin::Unknown, before));
+    drop(large);
+    twice(4 * MIB);
+    let larger = begun(&pool, 7 * MIB, 1);
+    assert_eq!(why(larger.address()).unwrap().origin, Origin::Recycled);
 }
 
 fn a_block_that_comes_back_filled_is_exchanged_for_huge_pages() {

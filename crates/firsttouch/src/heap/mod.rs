@@ -72,8 +72,8 @@ pub(crate) struct Taken {
 pub(crate) enum Supply {
     /// Dirty as a whole, so that no page is faulted in.
     Dirty,
-    /// Dirty at least in part.
-    PartlyDirty(FreshPages),
+    /// Dirty at least by half.
+    MostlyDirty(FreshPages),
     /// Any, dirty first.
     Any(FreshPages),
 }
@@ -248,7 +248,7 @@ impl Region {
         let Some(len) = self.units(bytes) else { return Ok(None) };
         let (fewest, fresh) = match supply {
             Supply::Dirty => (len, FreshPages::Base),
-            Supply::PartlyDirty(fresh) => (1, fresh),
+            Supply::MostlyDirty(fresh) => (len.div_ceil(2), fresh),
             Supply::Any(fresh) => (0, fresh),
         };
         let alignment = self.alignment(align, fresh);

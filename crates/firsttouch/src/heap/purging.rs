@@ -82,7 +82,7 @@ fn purge_run(segment: &Segment, (start, len): (u32, u32), splits: bool, unmaps: 
     }
 }
 
-/// Frees a run of used units, clean ones among them. If it was purged, `age` is what all of them have now; returns the bytes purged.
+/// Frees a run of used units, clean ones among them. `age` is what all of them have since a purge; returns the bytes purged.
 pub(super) fn free_run(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age: Option<u8>) -> usize {
     let ages = segment.ages(start, len);
     if age == Some(UNMAPPED) {

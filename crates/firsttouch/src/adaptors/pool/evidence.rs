@@ -26,7 +26,7 @@ use std::fmt;
 /// Where the memory of a block came from, and the rule that decided about its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Another block had it before.
+    /// Another block had it before, at least half of it.
     Recycled = 1,
     /// Fresh, on base pages: huge pages are not wanted, or not to be had for such a size.
     Off,
@@ -116,9 +116,10 @@ impl Evidence {
 
     /// Records that the block in a span took `fresh` bytes, `huge` of them on huge pages, as `origin` says.
     pub(super) fn taken(&mut self, span: Span, origin: Origin, fresh: usize, huge: usize) {
-        if origin == Origin::Credit {
-            self.grown(huge);
-            return;
+        match origin {
+            Origin::Credit => return self.spend(huge),
+            Origin::Recycled => self.spend(huge), // the rest of a span that is mostly dirty
+            _ => {}
         }
         self.seen += fresh - huge;
         // All of a huge page is there once a byte of it is used, so only what lies on base pages says anything.
@@ -148,7 +149,7 @@ impl Evidence {
     }
 
     /// Records that `huge` bytes came on huge pages.
-    pub(super) fn grown(&mut self, huge: usize) {
+    pub(super) fn spend(&mut self, huge: usize) {
         self.credit = self.credit.map(|left| left.saturating_sub(huge));
     }
 

@@ -222,12 +222,12 @@ impl Pool {
         self.meter.add(counts, asked as isize, span.bytes() as isize);
     }
 
-    /// Takes a span from the local heap: dirty, then from the other processors' shards, then fresh.
+    /// Takes a span from the local heap: mostly dirty, if need be from the other processors' shards, else mostly fresh.
     #[cold]
     fn take_from_heap(&self, kind: PageKind, request: Request) -> Result<Taken, Errno> {
         let (size, align) = (span_size(kind, request), request.align());
         let heap = &self.heaps[usize::from(self.machine.here().node)];
-        let take_dirty = || heap.region(kind).take(size, align, Supply::PartlyDirty(kind.pages()));
+        let take_dirty = || heap.region(kind).take(size, align, Supply::MostlyDirty(kind.pages()));
         let idle = match take_dirty()? {
             None if self.flush() > 0 => take_dirty()?,
             idle => idle,
@@ -362,7 +362,7 @@ impl Pool {
                 return None;
             }
             huge = to.segment.on_fresh_huge(to.start + span.len, to.len - span.len);
-            self.evidence.lock().grown(huge);
+            self.evidence.lock().spend(huge);
         } else if policy::cuts(span.bytes(), span.bytes() - need) {
             to.len = (need >> shift).max(1) as u32;
             self.heap_of(span).shrink(span, to.len, self.epoch());
