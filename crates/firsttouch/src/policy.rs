@@ -39,7 +39,7 @@ pub(crate) const FEWEST_SAMPLES: usize = 3;
 pub(crate) const SAMPLE_PAGES: usize = 16;
 /// A block is filled if at least this many of [`SAMPLE_PAGES`] were written.
 pub(crate) const FILLED: usize = SAMPLE_PAGES * 7 / 8;
-/// Recycled blocks that are passed over after one that was not filled: a request of 700 kB takes 3 us with a look, 0.5 without.
+/// Recycled blocks that are passed over after one that was not filled: a look takes several times as long as the request.
 pub(crate) const SKIPPED: usize = 63;
 
 /// Whether several blocks share a huge page.
@@ -48,9 +48,9 @@ pub(crate) fn shares_huge_pages() -> bool {
 }
 
 /// The least size of requests that may have huge pages of their own; where huge pages are larger, half of one. (With base
-/// pages of 16 KiB a huge page has 32 MiB, with 64 KiB it has 512: one small array would take all of it.) Zeroed requests
-/// never have them where a huge page is larger than their threshold: two sparse arrays of 200 MiB took 443 MB, NumPy's 7.
-/// Where there are no huge pages, or they are switched off, no request has them.
+/// pages of 16 KiB a huge page has 32 MiB, with 64 KiB it has 512: one small array would take all of it.) Zeroed requests,
+/// which may be sparse, never have them where a huge page is larger than their threshold. Where there are no huge pages, or
+/// they are switched off, no request has them.
 #[inline]
 pub fn huge_min(zeroed: bool) -> usize {
     match (os::available_huge_page_size(), zeroed) {
@@ -67,8 +67,7 @@ pub fn huge_min(zeroed: bool) -> usize {
 /// From this size on dirty memory is discarded instead of cleared: the kernel then zeroes what is used, and only that.
 pub const RENEW_MIN: usize = 32 << 20;
 /// From this size on dirty memory is discarded if it was hardly used. Below, `memset` is always faster. Up to 1 MiB it is faster
-/// where the block is in the cache (300 KiB: 2.9 us, and 5.8 with the question), but without the question 400 sparse arrays of
-/// 300 KiB had twice the resident memory that they have without a pool.
+/// where the block is in the cache, but sparse arrays would have twice the resident memory that they have without a pool.
 pub(crate) const DISCARD_MIN: usize = 256 << 10;
 /// A block was hardly used if fewer of [`SAMPLE_PAGES`] were.
 pub(crate) const HALF_FILLED: usize = SAMPLE_PAGES / 2;
@@ -76,10 +75,7 @@ pub(crate) const HALF_FILLED: usize = SAMPLE_PAGES / 2;
 // ---- What stays idle, and how long
 
 /// The idle memory that a pool with default options keeps: what is held stays below the peak of what was in use, an eighth
-/// of it, and this. Over the demonstration and the nine programs of `benchmarks/programs`, in one to three runs of each, peaks
-/// of resident memory beside a quarter's were 0.87 for the demonstration, 0.97 for image_pyramid and 0.95 for
-/// particle_in_cell, and at most 1.03, for multigrid. A quarter faulted in 0.1 GiB again of some 60, an eighth 0.4, a tenth
-/// 0.65.
+/// of it, and this. A quarter and a tenth beside it are in `docs/notes/060-rules-of-retention.md`.
 const KEPT_PART: usize = 8;
 const SLACK: usize = 2 << 20;
 /// Where more is held, this part of what may be held goes as well, because searching for victims is expensive.

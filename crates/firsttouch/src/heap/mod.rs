@@ -146,7 +146,7 @@ impl Heap {
 
     /// Moves the pages of a used span to the beginning of another one of at least `bytes`, and frees the first: nothing is copied,
     /// and no page is there twice. Returns the other span as it was taken. `None`, and the block is where it was, if there is no
-    /// such span, or the system does not move the pages.
+    /// such span, or the system does not move the pages. What that saves is in `docs/notes/016-what-the-heap-did-for-few.md`.
     ///
     /// # Safety
     /// Nobody uses the span meanwhile.

@@ -97,7 +97,7 @@ pub(crate) struct Occupant(u64);
 impl Occupant {
     const ASKED_BITS: u32 = 48;
     const OFFSET_BITS: u32 = 8;
-    const TAG_BITS: u32 = 3;
+    pub(crate) const TAG_BITS: u32 = 3;
     const MOVED: u64 = 1 << (Self::ASKED_BITS + Self::OFFSET_BITS + Self::TAG_BITS);
     const LISTED: u64 = 1 << 63;
     /// The most moves that are counted.
@@ -247,8 +247,8 @@ pub(crate) struct Body {
     pub heads: [[Number; CLASSES]; 2],
 }
 
-// SAFETY: the cells are used under the region's lock; fields that are read without it never change while the segment is open, or
-// are atomic.
+// SAFETY: `open` alone writes what is neither atomic nor a cell, and no thread uses a body before (see `deref`). `claim` is used
+// under the claims' lock, and the other two cells under the region's.
 unsafe impl Sync for Segment {}
 
 impl std::ops::Deref for Segment {
@@ -256,7 +256,9 @@ impl std::ops::Deref for Segment {
 
     #[inline]
     fn deref(&self) -> &Body {
-        // SAFETY: the segment is open, or was: the map leads to it, or a heap has it.
+        // SAFETY: a heap has the segment open, or a lookup saw a size, which `open` stores last, so there is a body. A lookup that
+        // goes on while the segment is closed and opened again races with that, which the language forbids. It is of an address
+        // without a live block, so its answer is not used; and every field that it reads is a word, which processors read whole.
         unsafe { (*self.body.get()).assume_init_ref() }
     }
 }
@@ -337,16 +339,16 @@ impl Segment {
 
     #[inline]
     pub(crate) fn record(&self, unit: u32) -> &Record {
-        // SAFETY: units below `top` have records, which live as long as the segment; each cell of a record is used either
-        // under the region's lock or by the only holder of the used span (law 6).
+        // SAFETY: a unit of a span lies below `top`, so its record is mapped as long as the segment is open; all in it is atomic.
         unsafe { &*self.records.add(unit as usize) }
     }
 
     /// The ages of `len` units from `start`.
     #[inline]
-    #[allow(clippy::mut_from_ref)] // disjoint by the lock, see below
+    #[allow(clippy::mut_from_ref)] // who may have them is said below
     pub(crate) fn ages(&self, start: u32, len: u32) -> &mut [u8] {
-        // SAFETY: as for `record`: ages are used by the holder of the span or of the region's lock.
+        // SAFETY: they are mapped, as records are. Those of free units belong to the holder of the region's lock, and those of used
+        // ones to whoever has the span; neither keeps one slice while it asks for another of the same units.
         unsafe { std::slice::from_raw_parts_mut(self.ages.add(start as usize), len as usize) }
     }
 

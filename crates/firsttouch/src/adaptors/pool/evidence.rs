@@ -15,7 +15,7 @@
 //! After a look that finds sparse blocks where the one before found filled ones, [`CREDIT`] comes on base pages before the
 //! next. At most 32 MiB lie unfilled on huge pages, not counting precedents, or as much as an alternating program fills.
 
-use crate::heap::segment::{FreshPages, PageKind, huge_page};
+use crate::heap::segment::{FreshPages, Occupant, PageKind, huge_page};
 use crate::heap::{self, Span};
 use crate::layout::round_down;
 use crate::os;
@@ -43,13 +43,19 @@ pub enum Origin {
 }
 
 impl Origin {
+    const ALL: [Self; 7] = {
+        use Origin::{Credit, Exchanged, Off, Precedent, Recycled, Sparse, Unknown};
+        [Recycled, Off, Sparse, Unknown, Credit, Precedent, Exchanged]
+    };
+
     /// The origin that a number stands for.
     pub(crate) fn of(number: u8) -> Option<Self> {
-        use Origin::{Credit, Exchanged, Off, Precedent, Recycled, Sparse, Unknown};
-        let all = [Recycled, Off, Sparse, Unknown, Credit, Precedent, Exchanged];
-        all.into_iter().find(|&origin| origin as u8 == number)
+        Self::ALL.into_iter().find(|&origin| origin as u8 == number)
     }
 }
+
+const _: () =
+    assert!(Origin::ALL.len() < 1 << Occupant::TAG_BITS, "an origin is a block's tag, of which 0 says nothing");
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
