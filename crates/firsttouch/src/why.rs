@@ -2,7 +2,7 @@
 
 use crate::adaptors::Origin;
 use crate::heap;
-use crate::heap::segment::PageKind;
+use crate::heap::segment::RegionKind;
 
 /// Where a block lies, and what decided that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,6 @@ pub fn why(address: usize) -> Option<Why> {
         asked: occupant.asked(),
         span: (span.address(), span.bytes()),
         origin: Origin::of(occupant.tag())?,
-        is_huge: span.kind() == PageKind::Huge || occupant.tag() == Origin::Credit as u8,
+        is_huge: span.kind() == RegionKind::Huge || occupant.tag() == Origin::Credit as u8,
     })
 }

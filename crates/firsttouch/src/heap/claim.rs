@@ -8,7 +8,7 @@
 
 use crate::address_map::{self, SLOT_SHIFT};
 use crate::allocator::Allocator;
-use crate::heap::segment::{Body, CLASSES, NONE, Number, PageKind, Record, Segment};
+use crate::heap::segment::{Body, CLASSES, NO_UNIT, Number, Record, RegionKind, Segment};
 use crate::os::{self, Errno};
 use crate::sync::lock::Lock;
 use std::cell::Cell;
@@ -78,7 +78,7 @@ fn claim(first_slots: &mut [usize; 2], bytes: usize) -> Result<(&'static Segment
 /// A new segment with room for at least `min_units` units, its first unit at a multiple of the page. The more is `mapped`
 /// already, the larger it is.
 pub(crate) fn segment(
-    kind: PageKind,
+    kind: RegionKind,
     node: u8,
     min_units: u32,
     mapped: usize,
@@ -106,7 +106,7 @@ pub(crate) fn segment(
         records: with_exposed_provenance_mut(records),
         ages: with_exposed_provenance_mut(ages),
         top: Number::new(0),
-        heads: [const { [const { Number::new(NONE) }; CLASSES] }; 2],
+        heads: [const { [const { Number::new(NO_UNIT) }; CLASSES] }; 2],
     };
     // SAFETY: it is closed, and who opens one holds the lock; the claim is its own.
     unsafe { segment.open(units, capacity << unit_shift, body) };

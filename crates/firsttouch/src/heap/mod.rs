@@ -21,7 +21,9 @@ mod tests;
 
 use crate::address_map::find;
 use crate::allocator::Allocator;
-use crate::heap::segment::{CLEAN, CLEAN_HUGE, FreshPages, NONE, Occupant, PageKind, Segment, UNMAPPED, huge_page};
+use crate::heap::segment::{
+    CLEAN, CLEAN_HUGE, FreshPages, NO_UNIT, Occupant, RegionKind, Segment, UNMAPPED, huge_page,
+};
 use crate::os::{self, Errno};
 use crate::policy::{MAX_SEGMENTS, PROBE_MIN};
 use crate::sync::lock::{Guard, Lock, RawLock};
@@ -51,7 +53,7 @@ impl Span {
         self.address() + self.bytes() - self.block()
     }
 
-    pub(crate) fn kind(&self) -> PageKind {
+    pub(crate) fn kind(&self) -> RegionKind {
         self.segment.kind
     }
 
@@ -109,13 +111,13 @@ impl Heap {
     /// The owner stays where it is until [`Heap::close`].
     pub(crate) unsafe fn new(node: u8, owner: *const dyn Allocator) -> Self {
         Self {
-            regions: [PageKind::Base, PageKind::Huge].map(|kind| Lock::new(Region::new(kind, node))),
+            regions: [RegionKind::Base, RegionKind::Huge].map(|kind| Lock::new(Region::new(kind, node))),
             purging: Lock::new(()),
             owner,
         }
     }
 
-    pub(crate) fn region(&self, kind: PageKind) -> Guard<'_, Region> {
+    pub(crate) fn region(&self, kind: RegionKind) -> Guard<'_, Region> {
         self.regions[kind as usize].lock()
     }
 
@@ -123,7 +125,7 @@ impl Heap {
     /// that `fresh` says.
     pub(crate) fn take_or_grow(
         &self,
-        kind: PageKind,
+        kind: RegionKind,
         bytes: usize,
         align: usize,
         fresh: FreshPages,
@@ -175,9 +177,9 @@ impl Heap {
         let mut region = self.region(to.kind());
         if has_hole {
             to.segment.ages(to.start, from.len).fill(UNMAPPED);
-            region.mapped -= from.bytes();
+            region.held.mapped -= from.bytes();
         }
-        region.out -= to.bytes();
+        region.held.out -= to.bytes();
         purging::free_run(&mut region, to.segment, (to.start, to.len), None);
         None
     }
@@ -185,7 +187,7 @@ impl Heap {
     /// Adds the memory of the heap.
     pub(crate) fn add_footprint(&self, sum: &mut Footprint) {
         for region in &self.regions {
-            let Region { out, dirty, mapped, .. } = *region.lock();
+            let Footprint { out, dirty, mapped } = region.lock().held;
             sum.out += out;
             sum.dirty += dirty;
             sum.mapped += mapped;
@@ -204,7 +206,7 @@ impl Heap {
     /// The heap is not used any more.
     pub(crate) unsafe fn close(&self) {
         let regions = self.regions.each_ref().map(|region| region.lock());
-        let alive = regions.iter().any(|region| region.out > 0);
+        let alive = regions.iter().any(|region| region.held.out > 0);
         for segment in regions.iter().flat_map(|region| &region.segments) {
             if alive {
                 segment.orphan();
@@ -218,29 +220,24 @@ impl Heap {
 
 /// Segments with pages of one kind, under the lock that [`Heap::regions`] has for it.
 pub(crate) struct Region {
-    pub kind: PageKind,
+    pub kind: RegionKind,
     /// The node whose threads it serves.
     node: u8,
     /// With capacity for all that it may have, as nothing is allocated under the lock.
     pub segments: Vec<&'static Segment>,
-    /// Bytes handed out.
-    pub out: usize,
-    /// Bytes that are free and dirty.
-    pub dirty: usize,
-    /// Bytes that are mapped.
-    pub mapped: usize,
+    pub held: Footprint,
     /// Whether a part of a region for base pages was advised huge.
     pub has_huge: bool,
 }
 
 impl Region {
-    pub(crate) fn new(kind: PageKind, node: u8) -> Self {
+    pub(crate) fn new(kind: RegionKind, node: u8) -> Self {
         let segments = Vec::with_capacity(MAX_SEGMENTS);
-        Self { kind, node, segments, out: 0, dirty: 0, mapped: 0, has_huge: false }
+        Self { kind, node, segments, held: Footprint::default(), has_huge: false }
     }
 
     fn units(&self, bytes: usize) -> Option<u32> {
-        u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NONE >> 1)
+        u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NO_UNIT >> 1)
     }
 
     /// Takes a span of at least `bytes` from free memory. To map what is not mapped may fail.
@@ -261,7 +258,7 @@ impl Region {
                 }
                 if dirty < len {
                     match self.map_missing(segment, (segment.free_before(start), start), start + len, fresh) {
-                        Ok(()) if fresh != FreshPages::Base && self.kind == PageKind::Huge => {
+                        Ok(()) if fresh != FreshPages::Base && self.kind == RegionKind::Huge => {
                             self.advise_clean(segment, start + u32::from(fresh == FreshPages::Inner), start + len);
                         }
                         Ok(()) => {}
@@ -277,8 +274,8 @@ impl Region {
                     }
                 }
                 let taken = Taken { span: Span { segment, start, len }, dirty: segment.bytes(dirty) };
-                self.out += taken.span.bytes();
-                self.dirty -= taken.dirty;
+                self.held.out += taken.span.bytes();
+                self.held.dirty -= taken.dirty;
                 return Ok(Some(taken));
             }
         }
@@ -288,8 +285,8 @@ impl Region {
     /// Frees a span; all of it is dirty now, freed in `epoch`.
     pub(crate) fn free(&mut self, span: Span, epoch: u8) {
         span.segment.ages(span.start, span.len).fill(epoch);
-        self.out -= span.bytes();
-        self.dirty += span.bytes();
+        self.held.out -= span.bytes();
+        self.held.dirty += span.bytes();
         span.segment.free(span.start, span.len, span.len);
     }
 
@@ -307,8 +304,8 @@ impl Region {
             segment.free(end, more, dirty);
             return None;
         }
-        self.out += segment.bytes(more);
-        self.dirty -= segment.bytes(dirty);
+        self.held.out += segment.bytes(more);
+        self.held.dirty -= segment.bytes(dirty);
         Some(segment.bytes(more - dirty))
     }
 
@@ -316,7 +313,7 @@ impl Region {
     /// pages inside are wanted, the first of them begins behind the block's first unit, so that hardly more has base pages.
     fn alignment(&self, align: usize, fresh: FreshPages) -> (usize, usize) {
         let unit = self.kind.unit();
-        let is_inner = fresh == FreshPages::Inner && self.kind == PageKind::Huge && align <= unit;
+        let is_inner = fresh == FreshPages::Inner && self.kind == RegionKind::Huge && align <= unit;
         if is_inner { (huge_page(), unit) } else { (align, 0) }
     }
 }
@@ -368,7 +365,7 @@ impl Region {
     fn map_units(&mut self, segment: &'static Segment, (from, to): (u32, u32), huge: (u32, u32)) -> Result<(), Errno> {
         os::commit(segment.address(from), segment.bytes(to - from))?;
         segment.ages(from, to - from).fill(CLEAN);
-        self.mapped += segment.bytes(to - from);
+        self.held.mapped += segment.bytes(to - from);
         let (low, high) = (segment.huge_above(huge.0), segment.huge_below(huge.1));
         if low < high {
             // Where all memory gets huge pages, one would be filled for the little that is used around them.
@@ -386,7 +383,7 @@ impl Region {
         if low < high && os::advise_huge(segment.address(low), segment.bytes(high - low)).is_ok() {
             let clean = segment.ages(low, high - low).iter_mut().filter(|age| **age == CLEAN);
             clean.for_each(|age| *age = CLEAN_HUGE);
-            self.has_huge |= self.kind == PageKind::Base;
+            self.has_huge |= self.kind == RegionKind::Base;
         }
     }
 }
@@ -441,7 +438,7 @@ impl Region {
         if self.segments.len() == MAX_SEGMENTS {
             return Err(Errno::NO_MEMORY);
         }
-        let segment = claim::segment(self.kind, self.node, units, self.mapped, owner)?;
+        let segment = claim::segment(self.kind, self.node, units, self.held.mapped, owner)?;
         self.segments.push(segment);
         self.raise_top(segment, units, fresh).map_err(|error| error.unwrap_or(Errno::NO_MEMORY))
     }

@@ -3,7 +3,7 @@
 //! Victims, runs of units, are taken out of the lists of free spans under the region's lock, linked to each other, purged
 //! without the lock, and joined again under it. A lock of its own serializes purges, and is held around forks.
 
-use crate::heap::segment::{CLASSES, CLEAN, FIRST_EPOCH, PageKind, Segment, UNMAPPED, class_of, epochs_since};
+use crate::heap::segment::{CLASSES, CLEAN, FIRST_EPOCH, RegionKind, Segment, UNMAPPED, class_of, epochs_since};
 use crate::heap::{Heap, Region, Span};
 use crate::{heap, os, policy};
 
@@ -12,7 +12,7 @@ impl Heap {
     pub(crate) fn purge(&self, victims: Victims, now: u8, budget: usize) -> usize {
         let _purging = self.purging.lock();
         let mut gone = 0;
-        for kind in [PageKind::Huge, PageKind::Base] {
+        for kind in [RegionKind::Huge, RegionKind::Base] {
             let mut region = self.region(kind);
             for index in 0..region.segments.len() {
                 let segment = region.segments[index];
@@ -36,7 +36,7 @@ impl Heap {
         let _purging = self.purging.lock();
         let Span { segment, start, len } = span;
         segment.ages(start, len).fill(FIRST_EPOCH);
-        self.region(span.kind()).out -= span.bytes();
+        self.region(span.kind()).held.out -= span.bytes();
         let age = purge_run(segment, (start, len), false, true);
         free_run(&mut self.region(span.kind()), segment, (start, len), age);
     }
@@ -51,7 +51,7 @@ pub unsafe fn map_anew(address: usize) -> bool {
     let Some(span) = heap::span_at(address) else { return false };
     // SAFETY: the heap mapped the span, whose block nobody uses (the preloaded library, before it frees the block).
     let done = unsafe { os::map_anew(span.address(), span.bytes()) }.is_ok();
-    if done && span.kind() == PageKind::Huge {
+    if done && span.kind() == RegionKind::Huge {
         let _ = os::advise_huge(span.address(), span.bytes()); // without it they are slower, no more
     }
     done
@@ -87,13 +87,13 @@ pub(super) fn free_run(region: &mut Region, segment: &Segment, (start, len): (u3
     let ages = segment.ages(start, len);
     if age == Some(UNMAPPED) {
         let mapped = ages.iter().filter(|&&age| age != UNMAPPED).count();
-        region.mapped -= segment.bytes(mapped as u32);
+        region.held.mapped -= segment.bytes(mapped as u32);
     }
     if let Some(age) = age {
         ages.fill(age);
     }
     let dirty = segment.count_dirty(start, len);
-    region.dirty += segment.bytes(dirty);
+    region.held.dirty += segment.bytes(dirty);
     segment.free(start, len, dirty);
     if age.is_some() { segment.bytes(len) } else { 0 }
 }
@@ -111,7 +111,7 @@ impl Victims {
     /// belongs to a page. Returns the first; each is linked to the next.
     fn take_out(self, region: &mut Region, segment: &Segment, now: u8, budget: usize) -> Option<u32> {
         let Self { min_epochs, parts } = self;
-        if region.dirty == 0 || budget == 0 || (parts && region.kind == PageKind::Base) {
+        if region.held.dirty == 0 || budget == 0 || (parts && region.kind == RegionKind::Base) {
             return None;
         }
         let page = if parts { 1 } else { (region.kind.page() >> segment.unit_shift) as u32 };
@@ -131,7 +131,7 @@ impl Victims {
                     let len = needed.next_multiple_of(page).min(len);
                     segment.carve(at, start, len);
                     segment.link(start, first);
-                    region.dirty -= segment.dirty_bytes(start, len);
+                    region.held.dirty -= segment.dirty_bytes(start, len);
                     first = Some(start);
                     left = left.saturating_sub(segment.bytes(len));
                     at = start + len; // the rest behind is a free span of its own now

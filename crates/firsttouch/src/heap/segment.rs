@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 /// Which region serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PageKind {
+pub(crate) enum RegionKind {
     /// Units of a base page.
     Base = 0,
     /// Units of 64 KiB on memory that is advised huge.
     Huge = 1,
 }
 
-impl PageKind {
+impl RegionKind {
     /// The pages that the region's memory comes on by default.
     pub(crate) fn pages(self) -> FreshPages {
         if self == Self::Huge { FreshPages::Huge } else { FreshPages::Base }
@@ -190,7 +190,7 @@ impl Record {
 }
 
 /// No unit.
-pub(crate) const NONE: u32 = u32::MAX;
+pub(crate) const NO_UNIT: u32 = u32::MAX;
 
 /// A number that is changed under the region's lock and may be read without it.
 pub(crate) struct Number(AtomicU32);
@@ -228,7 +228,7 @@ pub(crate) struct Segment {
 pub(crate) struct Body {
     /// Bytes of a unit, as a power of two.
     pub unit_shift: u32,
-    pub kind: PageKind,
+    pub kind: RegionKind,
     /// The node whose threads it serves.
     pub node: u8,
     /// The allocator that all blocks belong to, and whether it no longer exists, so that they are never freed.
@@ -520,22 +520,22 @@ impl Segment {
 
     /// Links a used span without a block to another one: what a purge has taken out is a list in the records.
     pub(crate) fn link(&self, start: u32, next: Option<u32>) {
-        self.record(start).tag.set(next.unwrap_or(NONE >> 1) << 1);
+        self.record(start).tag.set(next.unwrap_or(NO_UNIT >> 1) << 1);
     }
 
     /// The span that a span is linked to.
     pub(crate) fn linked(&self, start: u32) -> Option<u32> {
-        Some(self.record(start).tag.get() >> 1).filter(|&next| next != NONE >> 1)
+        Some(self.record(start).tag.get() >> 1).filter(|&next| next != NO_UNIT >> 1)
     }
 
     /// The first free span of a class, with dirty units or without.
     pub(crate) fn first_of(&self, is_dirty: bool, class: usize) -> Option<u32> {
-        Some(self.heads[usize::from(is_dirty)][class].get()).filter(|&unit| unit != NONE)
+        Some(self.heads[usize::from(is_dirty)][class].get()).filter(|&unit| unit != NO_UNIT)
     }
 
     /// The free span behind another one in its list.
     pub(crate) fn next_of(&self, span: u32) -> Option<u32> {
-        Some(self.record(span).next.get()).filter(|&unit| unit != NONE)
+        Some(self.record(span).next.get()).filter(|&unit| unit != NO_UNIT)
     }
 }
 
@@ -548,9 +548,9 @@ impl Segment {
     pub(crate) fn list(&self, start: u32, len: u32, dirty: u32) {
         let head = self.head(len, dirty);
         let (next, tag) = (head.get(), 1 | dirty << 1);
-        self.record(start + len - 1).set(len, tag, NONE, NONE);
-        self.record(start).set(len, tag, next, NONE);
-        if next != NONE {
+        self.record(start + len - 1).set(len, tag, NO_UNIT, NO_UNIT);
+        self.record(start).set(len, tag, next, NO_UNIT);
+        if next != NO_UNIT {
             self.record(next).prev.set(start);
         }
         head.set(start);
@@ -566,12 +566,12 @@ impl Segment {
     pub(crate) fn unlist(&self, start: u32) -> (u32, u32) {
         let (len, dirty) = self.free_span(start);
         let (next, prev) = (self.record(start).next.get(), self.record(start).prev.get());
-        if prev == NONE {
+        if prev == NO_UNIT {
             self.head(len, dirty).set(next);
         } else {
             self.record(prev).next.set(next);
         }
-        if next != NONE {
+        if next != NO_UNIT {
             self.record(next).prev.set(prev);
         }
         (len, dirty)
@@ -587,7 +587,7 @@ impl Segment {
         let mut best: Option<(u32, u32)> = None;
         let mut unit = head;
         for _ in 0..BEST_FIT {
-            if unit == NONE {
+            if unit == NO_UNIT {
                 break;
             }
             let its = self.record(unit).len.get();

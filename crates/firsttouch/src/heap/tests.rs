@@ -1,8 +1,8 @@
 //! What must hold of a heap's records after every step, checked over random programs.
 
 use crate::heap::purging::Victims;
-use crate::heap::segment::{self, FIRST_EPOCH, FreshPages, NONE, PageKind, Segment, UNMAPPED, age_of, huge_page};
-use crate::heap::{Footprint, Heap, Region, Span, Supply, Taken};
+use crate::heap::segment::{self, FIRST_EPOCH, FreshPages, NO_UNIT, RegionKind, Segment, UNMAPPED, age_of, huge_page};
+use crate::heap::{Footprint, Heap, Span, Supply, Taken};
 use crate::sources::Pages;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
 fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
     for is_dirty in [false, true] {
         for class in 0..segment::CLASSES {
-            let (mut at, mut previous) = (segment.heads[usize::from(is_dirty)][class].get(), NONE);
-            while at != NONE {
+            let (mut at, mut previous) = (segment.heads[usize::from(is_dirty)][class].get(), NO_UNIT);
+            while at != NO_UNIT {
                 let record = segment.record(at);
                 let len = record.len.get();
                 assert_eq!((segment::class_of(len), record.prev.get()), (class, previous));
@@ -60,7 +60,7 @@ fn check(heap: &Heap) {
             .iter()
             .map(|segment| check_spans(segment))
             .fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
-        let Region { out, dirty, mapped, .. } = *region;
+        let Footprint { out, dirty, mapped } = region.held;
         assert_eq!(sum, (out, dirty, mapped), "used, dirty, mapped");
     }
 }
@@ -73,13 +73,13 @@ fn run(steps: &[Step]) {
     let owner = Arc::as_ptr(&pages);
     // SAFETY: the owner outlives the heap, which is closed below.
     let heap = unsafe { Heap::new(0, owner) };
-    let mut spans: Vec<(PageKind, Span)> = Vec::new();
+    let mut spans: Vec<(RegionKind, Span)> = Vec::new();
     let mut now = age_of(0);
     for &(step, a, b) in steps {
         let at = a % spans.len().max(1);
         match (step, spans.get(at).copied()) {
             (0..=5, _) | (_, None) => {
-                let kind = if step % 2 == 0 { PageKind::Base } else { PageKind::Huge };
+                let kind = if step % 2 == 0 { RegionKind::Base } else { RegionKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let fresh = [FreshPages::Base, FreshPages::Huge, FreshPages::Inner][b % 3];
                 let Taken { span, dirty } = heap.take_or_grow(kind, bytes, align, fresh).unwrap();
@@ -111,7 +111,7 @@ fn run(steps: &[Step]) {
             }
             (15, Some((kind, span))) => {
                 spans.swap_remove(at);
-                let page = if kind == PageKind::Huge { huge_page() } else { 1 };
+                let page = if kind == RegionKind::Huge { huge_page() } else { 1 };
                 if span.address().is_multiple_of(page) && span.bytes().is_multiple_of(page) {
                     heap.free_purged(span);
                 } else {
@@ -119,7 +119,7 @@ fn run(steps: &[Step]) {
                 }
             }
             (16, _) => {
-                let kind = if b % 2 == 0 { PageKind::Base } else { PageKind::Huge };
+                let kind = if b % 2 == 0 { RegionKind::Base } else { RegionKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let supply = if b % 4 < 2 { Supply::Dirty } else { Supply::MostlyDirty(kind.pages()) };
                 if let Some(Taken { span, dirty }) = heap.region(kind).take(bytes, align, supply).unwrap() {

@@ -15,7 +15,7 @@
 //! After a look that finds sparse blocks where the one before found filled ones, [`CREDIT`] comes on base pages before the
 //! next. At most 32 MiB lie unfilled on huge pages, not counting precedents, or as much as an alternating program fills.
 
-use crate::heap::segment::{FreshPages, Occupant, PageKind, huge_page};
+use crate::heap::segment::{FreshPages, Occupant, RegionKind, huge_page};
 use crate::heap::{self, Span};
 use crate::layout::round_down;
 use crate::os;
@@ -100,10 +100,10 @@ impl Evidence {
     }
 
     /// Which pages fresh memory for a request gets, in which region, and why. For arrays NumPy would ask for huge pages.
-    pub(super) fn pages(&mut self, size: usize, zeroed: bool, is_array: bool) -> (PageKind, FreshPages, Origin) {
+    pub(super) fn pages(&mut self, size: usize, zeroed: bool, is_array: bool) -> (RegionKind, FreshPages, Origin) {
         let is_large = size >= huge_min(zeroed);
         if !is_large && (zeroed || !shares_huge_pages()) {
-            return (PageKind::Base, FreshPages::Base, if zeroed { Origin::Sparse } else { Origin::Off });
+            return (RegionKind::Base, FreshPages::Base, if zeroed { Origin::Sparse } else { Origin::Off });
         }
         let lacks = |credit: Option<usize>| credit.is_none_or(|left| left < size);
         let fewest = if self.credit.is_none() { FEWEST_SAMPLES } else { 1 };
@@ -111,13 +111,13 @@ impl Evidence {
             self.look();
         }
         if !lacks(self.credit) {
-            let kind = if is_large { PageKind::Huge } else { PageKind::Base };
+            let kind = if is_large { RegionKind::Huge } else { RegionKind::Base };
             return (kind, FreshPages::Huge, Origin::Credit);
         }
         if is_array && is_large && size >= NUMPYS_HUGE {
-            return (PageKind::Huge, FreshPages::Inner, Origin::Precedent);
+            return (RegionKind::Huge, FreshPages::Inner, Origin::Precedent);
         }
-        (PageKind::Base, FreshPages::Base, Origin::Unknown)
+        (RegionKind::Base, FreshPages::Base, Origin::Unknown)
     }
 
     /// Records that the block in a span took `fresh` bytes, `huge` of them on huge pages, as `origin` says.

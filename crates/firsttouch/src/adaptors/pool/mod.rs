@@ -23,7 +23,7 @@ use crate::factory::Arguments;
 use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::heap::purging::Victims;
-use crate::heap::segment::{CLEAN, FreshPages, Occupant, PageKind, age_of};
+use crate::heap::segment::{CLEAN, FreshPages, Occupant, RegionKind, age_of};
 use crate::heap::{self, Heap, Span, Supply, Taken};
 use crate::layout::{SMALL_LIMIT, round_down, round_up};
 use crate::os::{self, Errno};
@@ -198,15 +198,15 @@ impl Pool {
 
     /// The warmest span of this processor that fits.
     #[inline]
-    fn take_recent(&self, kind: PageKind, request: Request) -> Option<Span> {
+    fn take_recent(&self, kind: RegionKind, request: Request) -> Option<Span> {
         if request.size() > SHARD_MAX {
             return None;
         }
         let here = self.machine.here();
         let mut shard = self.shard(here).lock();
-        let mut take = |kind: PageKind| shard.take(here.node, kind, span_size(kind, request), request.align());
-        let smaller = kind == PageKind::Base && serves_small(request.size());
-        let span = take(kind).or_else(|| if smaller { take(PageKind::Huge) } else { None })?;
+        let mut take = |kind: RegionKind| shard.take(here.node, kind, span_size(kind, request), request.align());
+        let smaller = kind == RegionKind::Base && serves_small(request.size());
+        let span = take(kind).or_else(|| if smaller { take(RegionKind::Huge) } else { None })?;
         self.count(&mut shard.counts, span, request, Origin::Recycled, span.bytes());
         Some(span)
     }
@@ -224,7 +224,7 @@ impl Pool {
 
     /// Takes a span from the local heap: mostly dirty, if need be from the other processors' shards, else mostly fresh.
     #[cold]
-    fn take_from_heap(&self, kind: PageKind, request: Request) -> Result<Taken, Errno> {
+    fn take_from_heap(&self, kind: RegionKind, request: Request) -> Result<Taken, Errno> {
         let (size, align) = (span_size(kind, request), request.align());
         let heap = &self.heaps[usize::from(self.machine.here().node)];
         let take_dirty = || heap.region(kind).take(size, align, Supply::MostlyDirty(kind.pages()));
@@ -249,8 +249,8 @@ impl Pool {
 
     /// Huge pages in exchange for an idle span on base pages that was filled, if the request may have some. `None`, and the span
     /// serves, if not, or if no huge pages are to be had.
-    fn exchange(&self, heap: &Heap, kind: PageKind, idle: Span, request: Request) -> Option<Taken> {
-        if kind == PageKind::Base || idle.kind() == PageKind::Huge || !self.evidence.lock().is_filled(idle) {
+    fn exchange(&self, heap: &Heap, kind: RegionKind, idle: Span, request: Request) -> Option<Taken> {
+        if kind == RegionKind::Base || idle.kind() == RegionKind::Huge || !self.evidence.lock().is_filled(idle) {
             return None;
         }
         let taken = heap.take_or_grow(kind, span_size(kind, request), request.align(), FreshPages::Huge).ok()?;
@@ -260,12 +260,12 @@ impl Pool {
     }
 
     /// On which pages fresh memory for a request comes.
-    fn pages_for(&self, request: Request) -> (PageKind, FreshPages, Origin) {
+    fn pages_for(&self, request: Request) -> (RegionKind, FreshPages, Origin) {
         let (size, zeroed) = (request.size(), request.is_zeroed());
         // If nothing stays idle, every block is fresh, and the rest of a huge page beside a small one would be wasted.
         let is_small = size < huge_min(zeroed);
         if !self.options.huge || (is_small && self.options.decay == Some(Duration::ZERO)) {
-            return (PageKind::Base, FreshPages::Base, Origin::Off);
+            return (RegionKind::Base, FreshPages::Base, Origin::Off);
         }
         // Blocks that begin right before a huge page may be a huge page further apart. Where the process has a bound on address
         // space, that is worth more.
@@ -275,11 +275,11 @@ impl Pool {
     }
 
     /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
-    fn take_from_other(&self, heap: &Heap, kind: PageKind, request: Request) -> Result<Option<Taken>, Errno> {
+    fn take_from_other(&self, heap: &Heap, kind: RegionKind, request: Request) -> Result<Option<Taken>, Errno> {
         let other = match kind {
-            PageKind::Base if !serves_small(request.size()) => return Ok(None),
-            PageKind::Base => PageKind::Huge,
-            PageKind::Huge => PageKind::Base,
+            RegionKind::Base if !serves_small(request.size()) => return Ok(None),
+            RegionKind::Base => RegionKind::Huge,
+            RegionKind::Huge => RegionKind::Base,
         };
         heap.region(other).take(span_size(other, request), request.align(), Supply::Dirty)
     }
@@ -313,11 +313,11 @@ impl Pool {
 
     /// Tries again after trimming the pool, at last on base pages, of which less is mapped at a time.
     #[cold]
-    fn retry(&self, kind: PageKind, request: Request) -> Result<Taken, AllocError> {
+    fn retry(&self, kind: RegionKind, request: Request) -> Result<Taken, AllocError> {
         self.trim();
         let result = self.take_from_heap(kind, request).or_else(|refused| {
             let heap = &self.heaps[usize::from(self.machine.here().node)];
-            let taken = heap.take_or_grow(PageKind::Base, request.size(), request.align(), FreshPages::Base);
+            let taken = heap.take_or_grow(RegionKind::Base, request.size(), request.align(), FreshPages::Base);
             let taken = taken.map_err(|_| refused)?;
             self.record(taken, request, Origin::Off);
             Ok(taken)
@@ -376,13 +376,13 @@ impl Pool {
 }
 
 /// Bytes that a span of a region needs for a request.
-fn span_size(kind: PageKind, request: Request) -> usize {
+fn span_size(kind: RegionKind, request: Request) -> usize {
     policy::span_size(kind.unit(), request.size(), request.align())
 }
 
 /// Whether idle memory on huge pages may serve a smaller block.
 fn serves_small(size: usize) -> bool {
-    size >= SMALL_ON_HUGE * PageKind::Huge.unit()
+    size >= SMALL_ON_HUGE * RegionKind::Huge.unit()
 }
 
 /// Clears the first `size` bytes of a span. Whole pages are discarded where the block is large, was
@@ -424,7 +424,7 @@ unsafe impl Allocator for Pool {
         request.check().map_err(|error| self.refused(error))?;
         // The region for huge pages if the block may have some of its own.
         let is_large = self.options.huge && request.size() >= huge_min(request.is_zeroed());
-        let kind = if is_large { PageKind::Huge } else { PageKind::Base };
+        let kind = if is_large { RegionKind::Huge } else { RegionKind::Base };
         let taken = match self.take_recent(kind, request) {
             Some(span) => Taken { span, dirty: span.bytes() },
             None => self.take_from_heap(kind, request).or_else(|_| self.retry(kind, request))?,
@@ -435,7 +435,7 @@ unsafe impl Allocator for Pool {
             // SAFETY: the span was just allocated and is not in use.
             let again = unsafe { clear(taken, end) };
             if again > 0 {
-                let huge = if span.kind() == PageKind::Huge { again } else { 0 };
+                let huge = if span.kind() == RegionKind::Huge { again } else { 0 };
                 self.meter.touched(again - huge, huge);
                 self.meter.renewed(again);
             }

@@ -5,7 +5,7 @@
 
 use super::meter::PoolCounts;
 use crate::heap::Span;
-use crate::heap::segment::PageKind;
+use crate::heap::segment::RegionKind;
 use crate::numa::{Topology, only_node};
 use crate::os;
 use crate::policy::{SHARD_SPANS, SHARD_WASTE, SHARDS};
@@ -79,7 +79,7 @@ impl Shard {
 
     /// Takes the warmest span of `kind` and `node` that holds `bytes`, wastes little, and begins at a multiple of `align`.
     #[inline]
-    pub(super) fn take(&mut self, node: u8, kind: PageKind, bytes: usize, align: usize) -> Option<Span> {
+    pub(super) fn take(&mut self, node: u8, kind: RegionKind, bytes: usize, align: usize) -> Option<Span> {
         let suits = |span: &Span| {
             let (has, segment) = (span.bytes(), span.segment);
             let holds = segment.kind == kind && segment.node == node && has >= bytes;
