@@ -84,7 +84,7 @@ pub(crate) fn segment(
     mapped: usize,
     owner: *const dyn Allocator,
 ) -> Result<&'static Segment, Errno> {
-    let (unit_shift, align) = (kind.unit_shift(), kind.page().max(RECORDS_STEP));
+    let (unit_shift, align) = (kind.unit().trailing_zeros(), kind.page().max(RECORDS_STEP));
     let needed = (min_units as usize) << unit_shift;
     let needed = needed + needed / 64 + 2 * align; // records take less than a 200th
     let mut slots = FIRST_SLOTS.lock();

@@ -110,11 +110,11 @@ impl Heap {
     /// # Safety
     /// The owner stays where it is until [`Heap::close`].
     pub(crate) unsafe fn new(node: u8, owner: *const dyn Allocator) -> Self {
-        Self {
-            regions: [RegionKind::Base, RegionKind::Huge].map(|kind| Lock::new(Region::new(kind, node))),
-            purging: Lock::new(()),
-            owner,
-        }
+        let region = |kind| {
+            let segments = Vec::with_capacity(MAX_SEGMENTS);
+            Lock::new(Region { kind, node, segments, held: Footprint::default(), has_huge: false })
+        };
+        Self { regions: [RegionKind::Base, RegionKind::Huge].map(region), purging: Lock::new(()), owner }
     }
 
     pub(crate) fn region(&self, kind: RegionKind) -> Guard<'_, Region> {
@@ -231,11 +231,6 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    pub(crate) fn new(kind: RegionKind, node: u8) -> Self {
-        let segments = Vec::with_capacity(MAX_SEGMENTS);
-        Self { kind, node, segments, held: Footprint::default(), has_huge: false }
-    }
-
     fn units(&self, bytes: usize) -> Option<u32> {
         u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NO_UNIT >> 1)
     }
@@ -357,7 +352,7 @@ impl Region {
 
     /// The units from `from` to `to`, widened to multiples of `step` bytes from the segment's first unit.
     fn multiples(&self, (from, to): (u32, u32), step: usize) -> (u32, u32) {
-        let step = (step >> self.kind.unit_shift()) as u32;
+        let step = (step / self.kind.unit()) as u32;
         (from - from % step, to.next_multiple_of(step))
     }
 
@@ -447,7 +442,7 @@ impl Region {
     /// somebody else's memory lies where its records would.
     fn raise_top(&self, segment: &'static Segment, units: u32, fresh: FreshPages) -> Result<(), Option<Errno>> {
         let (top, free) = (segment.top.get(), segment.free_at_top());
-        let step = (self.kind.extent() >> self.kind.unit_shift()) as u32;
+        let step = (self.kind.extent() / segment.unit()) as u32;
         let wanted = top.checked_add(units.saturating_sub(free)).and_then(|top| top.checked_next_multiple_of(step));
         let Some(raised) = wanted.filter(|&raised| raised <= segment.capacity()) else { return Err(None) };
         let whole = segment.huge_above(raised);

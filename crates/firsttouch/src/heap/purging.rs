@@ -120,9 +120,9 @@ impl Victims {
             |units: &[u8]| units.iter().all(|&age| is_old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
         let (mut first, mut left) = (None, budget);
         for class in (class_of(page)..CLASSES).rev() {
-            let mut listed = segment.first_of(true, class);
+            let mut listed = segment.heads[1][class].unit();
             while let Some(span) = listed.filter(|_| left > 0) {
-                listed = segment.next_of(span); // first: what is left of the span goes to the head of a list
+                listed = segment.record(span).next.unit(); // first: what is left of the span goes to the head of a list
                 let (mut at, end) = (span, span + segment.span_len(span));
                 while left > 0
                     && let Some((start, len)) = first_run(segment, (at, end), page, is_victim)
@@ -131,7 +131,7 @@ impl Victims {
                     let len = needed.next_multiple_of(page).min(len);
                     segment.carve(at, start, len);
                     segment.link(start, first);
-                    region.held.dirty -= segment.dirty_bytes(start, len);
+                    region.held.dirty -= segment.bytes(segment.count_dirty(start, len));
                     first = Some(start);
                     left = left.saturating_sub(segment.bytes(len));
                     at = start + len; // the rest behind is a free span of its own now

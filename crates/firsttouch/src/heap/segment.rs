@@ -40,11 +40,6 @@ impl RegionKind {
         if self == Self::Huge { os::page_size().max(HUGE_UNIT) } else { os::page_size() }
     }
 
-    /// Bytes of a unit, as a power of two.
-    pub(crate) fn unit_shift(self) -> u32 {
-        self.unit().trailing_zeros()
-    }
-
     /// Bytes that are mapped at a time; a multiple of the page.
     pub(crate) fn extent(self) -> usize {
         self.page().max(BASE_EXTENT)
@@ -203,6 +198,12 @@ impl Number {
     #[inline]
     pub(crate) fn get(&self) -> u32 {
         self.0.load(Relaxed)
+    }
+
+    /// The unit that it names, if any.
+    #[inline]
+    pub(crate) fn unit(&self) -> Option<u32> {
+        Some(self.get()).filter(|&unit| unit != NO_UNIT)
     }
 
     #[inline]
@@ -391,11 +392,6 @@ impl Segment {
         self.bytes(count as u32)
     }
 
-    /// Bytes of the dirty units among `len` units from `start`.
-    pub(crate) fn dirty_bytes(&self, start: u32, len: u32) -> usize {
-        self.bytes(self.count_dirty(start, len))
-    }
-
     /// Calls `visit` with the start and length of every run of units among `len` units from `start` that are mapped or not.
     pub(crate) fn each_run(&self, start: u32, len: u32, mut visit: impl FnMut(u32, u32, bool)) {
         let (mut at, end) = (start, start + len);
@@ -528,18 +524,6 @@ impl Segment {
         Some(self.record(start).tag.get() >> 1).filter(|&next| next != NO_UNIT >> 1)
     }
 
-    /// The first free span of a class, with dirty units or without.
-    pub(crate) fn first_of(&self, is_dirty: bool, class: usize) -> Option<u32> {
-        Some(self.heads[usize::from(is_dirty)][class].get()).filter(|&unit| unit != NO_UNIT)
-    }
-
-    /// The free span behind another one in its list.
-    pub(crate) fn next_of(&self, span: u32) -> Option<u32> {
-        Some(self.record(span).next.get()).filter(|&unit| unit != NO_UNIT)
-    }
-}
-
-impl Segment {
     fn head(&self, len: u32, dirty: u32) -> &Number {
         &self.heads[usize::from(dirty > 0)][class_of(len)]
     }
@@ -579,8 +563,8 @@ impl Segment {
 
     /// The best fit among the first spans of at least `len` units, with dirty ones or without.
     fn find(&self, is_dirty: bool, len: u32) -> Option<u32> {
-        // The class of `len` itself may have only shorter ones.
-        (class_of(len)..CLASSES).find_map(|class| self.best_in_list(self.first_of(is_dirty, class)?, len))
+        let lists = &self.heads[usize::from(is_dirty)][class_of(len)..];
+        lists.iter().find_map(|head| self.best_in_list(head.unit()?, len)) // in the first may be only shorter ones
     }
 
     fn best_in_list(&self, head: u32, len: u32) -> Option<u32> {

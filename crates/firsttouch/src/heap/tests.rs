@@ -84,7 +84,7 @@ fn run(steps: &[Step]) {
                 let fresh = [FreshPages::Base, FreshPages::Huge, FreshPages::Inner][b % 3];
                 let Taken { span, dirty } = heap.take_or_grow(kind, bytes, align, fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
-                assert_eq!(dirty, span.segment.dirty_bytes(span.start, span.len));
+                assert_eq!(dirty, span.segment.bytes(span.segment.count_dirty(span.start, span.len)));
                 spans.push((kind, span));
             }
             (6..=10, Some((_, span))) => {
@@ -124,7 +124,7 @@ fn run(steps: &[Step]) {
                 let supply = if b % 4 < 2 { Supply::Dirty } else { Supply::MostlyDirty(kind.pages()) };
                 if let Some(Taken { span, dirty }) = heap.region(kind).take(bytes, align, supply).unwrap() {
                     assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
-                    assert_eq!(dirty, span.segment.dirty_bytes(span.start, span.len));
+                    assert_eq!(dirty, span.segment.bytes(span.segment.count_dirty(span.start, span.len)));
                     assert!(dirty >= if b % 4 < 2 { span.bytes() } else { span.bytes() / 2 });
                     spans.push((kind, span));
                 }

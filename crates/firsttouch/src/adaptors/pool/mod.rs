@@ -355,7 +355,7 @@ impl Pool {
                 // SAFETY: the block is its owner's, who resizes it.
                 let taken = unsafe { heap.relocate(span, policy::with_growth(need), request.align(), pages) }?;
                 (to, block) = (taken.span, block.moved());
-                let left = to.segment.dirty_bytes(to.start + span.len, to.len - span.len);
+                let left = to.segment.bytes(to.segment.count_dirty(to.start + span.len, to.len - span.len));
                 self.meter.renewed(taken.dirty - left); // these gave way to the pages that came along
                 fresh = to.bytes() - span.bytes() - left;
             } else {
