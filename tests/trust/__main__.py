@@ -11,11 +11,14 @@ import sys
 import time
 
 from tests.trust.campaign import campaign
+from tests.trust.conditions import checks
 from tests.trust.program import LENGTH, program
 
 
 def one(seed: int, count: int, chosen: set[int] | None, progress: str | None, until: float) -> int:
     """Run the program of one seed; the last line says how many steps it had."""
+    if "PYTHONMALLOC" not in os.environ and (mode := checks(seed)):
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONMALLOC": mode})
     if progress is None:
         print(program(seed, count, chosen, until=until))
         return 0
@@ -28,6 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.trust", description=__doc__)
     parser.add_argument("--seconds", type=float, help="how long to look for failures; without it, one seed is run")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed (default: the time)")
+    parser.add_argument("--every", type=int, default=1, help="go on by so many seeds: 4 runs programs of one kind")
     parser.add_argument("--steps", type=int, default=LENGTH, help=f"steps of each program (default: {LENGTH:,})")
     parser.add_argument("--only", metavar="N,N-N...", help="the numbers of the steps to run")
     parser.add_argument("--shrink", type=float, default=300, help="seconds to look for fewer steps (default: 300)")
@@ -39,7 +43,7 @@ def main() -> int:
         only = {step for run in runs for step in range(run[0], run[-1] + 1)} or None
         return one(given.seed, given.steps, only, given.progress, given.until)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # as of `timeout`: the programs end, too
-    done = campaign(given.seconds, given.seed, given.steps, given.shrink)
+    done = campaign(given.seconds, range(given.seed, sys.maxsize, given.every), given.steps, given.shrink)
     found = f"failed: seeds {', '.join(map(str, done.failed))}" if done.failed else "nothing"
     hours = sum(os.times()[2:4]) / 3600
     did = f"{done.programs:,} programs, {done.steps:,} steps, {hours:.2f} processor-hours"

@@ -117,7 +117,7 @@ class Campaign:
     failed: list[int]
 
 
-def campaign(seconds: float, first: int, count: int, shrink: float) -> Campaign:
+def campaign(seconds: float, seeds: range, count: int, shrink: float) -> Campaign:
     """Run seed after seed until the time is up or one fails.
 
     As programs wait now and then, one more runs than there are processors.
@@ -127,7 +127,7 @@ def campaign(seconds: float, first: int, count: int, shrink: float) -> Campaign:
     def work() -> None:
         while not stop.is_set() and (not done.programs or time.monotonic() - began < seconds):
             with turn:
-                seed = first + done.programs
+                seed = seeds[done.programs]
                 done.programs += 1
             ended = run(seed, count, until=began + seconds)
             with turn:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import resource
 import struct
 from random import Random
 
 from firsttouch import _firsttouch
+from tests.trust.steps import processes, raw
 from tests.trust.world import World
 
 _C = ctypes.CDLL(None, use_errno=True)
@@ -33,6 +35,13 @@ def deny(number: int, error: int) -> None:
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code), ctypes.addressof(text)))
     _C.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     _C.prctl(22, 2, program, 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+
+
+def checks(seed: int) -> str | None:
+    """Return the PYTHONMALLOC of a program, by which CPython checks the blocks that it gets back, now and then."""
+    random = Random(f"PYTHONMALLOC of {seed}")
+    ways = ("debug", "malloc", "malloc_debug", "pymalloc_debug") if processes.GIL else ("debug", "mimalloc_debug")
+    return random.choice(ways) if random.random() < 0.2 else None
 
 
 def set_up(random: Random) -> tuple[World, str]:
@@ -61,4 +70,9 @@ def set_up(random: Random) -> tuple[World, str]:
     if random.random() < 0.1:
         world.tolerant = True
         told.append("allocators that refuse")
+    if "PYTHONMALLOC" in os.environ:
+        told.append(f"PYTHONMALLOC={os.environ['PYTHONMALLOC']}")
+    if random.random() < 0.2 and not world.cramped:
+        raw.hooked(world, random)
+        told.append(f"{', '.join(raw.STANDING)} before CPython's allocator")
     return world, ", ".join(told)

@@ -19,7 +19,7 @@ import numpy as np
 import firsttouch as ft
 from firsttouch._internal.resolve import _of_text
 from tests.trust.conditions import set_up
-from tests.trust.steps import ALONE, FIRST, STEPS, THREADS, scopes
+from tests.trust.steps import ALONE, DOOR, FIRST, STEPS, THREADS, scopes
 from tests.trust.world import Step, World
 
 LENGTH = 60_000
@@ -30,12 +30,12 @@ not fewer than these."""
 
 
 def planned(seed: int, count: int) -> Iterator[tuple[int, Step, int]]:
-    """Yield the steps of a program; each has its own seed, whatever ran before. Every fourth program has mostly scopes,
-    which depend on what others are open, and another fourth mostly threads.
+    """Yield the steps of a program; each has its own seed, whatever ran before. Of four programs one has mostly scopes,
+    which depend on what others are open, one mostly threads, and one mostly the raw domain.
     """
     plan = Random(seed)
     in_scopes = [step for step in ALONE if step.__module__ == scopes.__name__ and step != scopes.many_pools]
-    often = {2: THREADS, 3: in_scopes}.get(seed % 4, STEPS)
+    often = {1: DOOR, 2: THREADS, 3: in_scopes}.get(seed % 4, STEPS)
     for number in range(count):
         drawn = often if plan.random() < 0.8 else STEPS
         yield number, plan.choice(drawn) if number else FIRST, plan.randrange(1 << 60)

@@ -9,7 +9,7 @@ from tests.trust.campaign import run
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the steps fork, and limit the address space")
 
 
-#: By its seed a program has steps of all kinds, mostly threads, or mostly scopes.
+#: By its seed a program has steps of all kinds, mostly of the raw domain, mostly threads, or mostly scopes.
 PROGRAMS = [(0, 400), (1, 400), (4, 400), (5, 400), (2, 100), (6, 100), (3, 5000), (7, 5000)]
 
 

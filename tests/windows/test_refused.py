@@ -72,14 +72,6 @@ def test_a_page_that_was_not_touched_is_not_there() -> None:
     assert a.sum() == 0
 
 
-def test_large_blocks_of_python_are_served_too() -> None:
-    ft.install()
-    before = ft.stats().allocations
-    kept = [bytes(1 << 20), bytearray(1 << 20), [None] * (1 << 17)]
-    assert ft.stats().allocations == before + len(kept)
-    assert ft.process.arrays_only() is None
-
-
 def test_locked_pages() -> None:
     receipt = ft.receipt(ft.pages(lock=True).zeros(N // 10))
     assert receipt is not None

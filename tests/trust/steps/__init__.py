@@ -1,6 +1,6 @@
 """The steps of a random program. Each takes the world it acts on and random numbers of its own."""
 
-from tests.trust.steps import agreement, arrays, looking, owners, processes, scopes, sharing, shortage
+from tests.trust.steps import agreement, arrays, looking, owners, processes, raw, scopes, sharing, shortage
 from tests.trust.steps.first import FirstUses
 from tests.trust.world import Step, World
 
@@ -13,11 +13,12 @@ ALONE: tuple[Step, ...] = (
     *(arrays.objects,) * 2,
     *(arrays.refill,) * 12,
     *(arrays.resize,) * 24,
-    *(arrays.buffer,) * 12,
     *(arrays.view,) * 3,
     *(arrays.handed_over,) * 6,
     *(arrays.temporaries,) * 5,
+    *(arrays.read,) * 2,
     *(arrays.many_small,) * 3,
+    *(raw.buffer,) * 12,
     *(owners.swapped,) * 3,
     owners.lent_twice,
     *(scopes.use,) * 4,
@@ -50,6 +51,8 @@ STEPS: tuple[Step, ...] = (
     *(processes.threads,) * 16,
     *(processes.fork,) * 20,
     *(processes.signals,) * 10,
+    *(raw.hooked,) * 20,
+    *(raw.interpreters,) * 2,
     *(shortage.short_of_memory,) * 10,
     *(shortage.failing_calls,) * 80,
     *(shortage.failing_allocation,) * 60,
@@ -60,6 +63,21 @@ STEPS: tuple[Step, ...] = (
 """All steps, a third of those that a program has. Those that take milliseconds share its time with the others."""
 
 THREADS: tuple[Step, ...] = (processes.threads,)
+
+DOOR: tuple[Step, ...] = (
+    *(raw.hooked,) * 8,
+    *(raw.buffer,) * 16,
+    raw.interpreters,
+    *(arrays.objects,) * 4,
+    *(arrays.make,) * 12,
+    *(arrays.resize,) * 12,
+    *(arrays.drop,) * 24,
+    arrays.drop_most,
+    *(scopes.install,) * 8,
+    *(processes.fork,) * 4,
+    *(processes.threads,) * 2,
+)
+"""Of what comes from CPython's raw domain, of who serves there, and of who stands before."""
 
 _NOT_FIRST = (scopes.tasks, owners.swapped)
 """Steps that a signal handler cannot run: tasks within tasks, and what depends on the use() around it."""

@@ -74,10 +74,12 @@ def constructed(world: World, random: Random) -> None:
 
 
 def objects(world: World, random: Random) -> None:
-    """Arrays that hold references, which must be neither lost nor kept."""
+    """Arrays and lists that hold references, which must be neither lost nor kept."""
     count, chosen = min(world.size(random), 1 << 16) // 8 + 1, world.allocator(random)
     array = random.choice((ft.zeros, ft.empty))(count, object, allocator=chosen)
-    array[:] = [str(number) for number in range(count)]
+    array[:] = kept = [str(number) for number in range(count)]
+    del kept[random.randrange(count) :]
+    assert kept == array[: len(kept)].tolist()
     array.resize(count + random.randrange(count + 1), refcheck=False)
     assert array[count - 1] == str(count - 1)
     assert array[0] == "0"
@@ -133,19 +135,6 @@ def resize(world: World, random: Random) -> None:
     world.arrays.append(Filled(array, place, made))
 
 
-def buffer(world: World, random: Random) -> None:
-    """Memory of CPython's own grows and shrinks, over the border from which on it is served; a view of it stays."""
-    memory, array, place = bytearray(), np.empty(0, "u1"), random.randrange(1 << 30)
-    for _ in range(random.choice((1, 2, 2, 5))):
-        before, nbytes = len(memory), world.size(random)
-        array = array[:0].copy()  # while there is a view, the memory cannot be resized
-        memory[nbytes:] = bytes(max(nbytes - before, 0))
-        array = np.frombuffer(memory, "u1")
-        Filled(array[:before], place, f"a bytearray of {before} bytes, then of {nbytes}").check()
-        Filled(array, place, "a bytearray").fill()
-    world.keep(array, random, f"a bytearray of {len(memory)} bytes")
-
-
 def view(world: World, random: Random) -> None:
     filled = world.any(random)
     if filled and filled.array.ndim == 1:
@@ -169,6 +158,12 @@ def temporaries(world: World, random: Random) -> None:
     for _ in range(random.randrange(1, 6)):
         b = (a * 2 + a) / (a + 1) - a
     assert np.isfinite(b).all()
+
+
+def read(world: World, random: Random) -> None:
+    """An array of a text's numbers, which NumPy lets grow without the GIL."""
+    numbers = np.arange(min(world.size(random), 1 << 18) // 8)
+    assert np.array_equal(np.fromstring(" ".join(map(str, numbers)), int, sep=" "), numbers)
 
 
 def many_small(world: World, random: Random) -> None:

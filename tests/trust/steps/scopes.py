@@ -52,7 +52,8 @@ def install(world: World, random: Random) -> None:
     else:
         with contextlib.suppress(TypeError):  # not every composition can serve the whole process
             # What a thread or a signal handler installs is there for those that may not be refused.
-            ft.install(expression(random, installable=True, refusing=world.tolerant and world.forks))
+            chosen = expression(random, installable=True, refusing=world.tolerant and world.forks)
+            ft.install(random.choice((None, chosen)))
             world.installed = True
             assert ft.is_installed() or threading.active_count() > 1  # another one may have uninstalled it
 

@@ -1,1 +1,0 @@
-"""The arrays themselves: their contents, sizes, types, growth and zeros."""
