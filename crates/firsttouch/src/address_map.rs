@@ -50,7 +50,8 @@ pub fn is_foreign(address: usize) -> bool {
     slot(address).load(Acquire).is_null()
 }
 
-/// Records that a block of ours outside all segments may be live at `address`, so that its slot is not taken for foreign.
+/// Records that a block of ours outside all segments may be live at `address`, so that its slot is not taken for foreign. This
+/// is never undone. It costs a foreign block of the slot a lookup; claims lie where the system places nothing.
 #[inline]
 pub(crate) fn note_outside(address: usize) {
     let slot = slot(address);

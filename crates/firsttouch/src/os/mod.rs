@@ -1,4 +1,5 @@
-//! The operating system: the only place that names a system call.
+//! The operating system: the only place in the core that names a system call. (Files of the kernel are read elsewhere, too,
+//! by the standard library.)
 //!
 //! `contract.rs` lists what every platform implements, each in a module of its own. Under Miri, all of it is
 //! unsupported.
