@@ -96,7 +96,7 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
             Some(_) if life::is_abandoned() => {}
             Some((pool, block)) if !make_plain(pool, block) => {} // nobody may get it
             Some((_, block)) if life::is_forking() => life::defer(block),
-            Some((pool, block)) => give(pool, block),
+            Some((pool, block)) => deallocate(pool, block),
         }
     }
 }
@@ -115,7 +115,7 @@ unsafe fn make_plain(pool: &Pool, block: NonNull<u8>) -> bool {
 
 /// # Safety
 /// The block is the pool's, and used no more.
-pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
+pub unsafe fn deallocate(pool: &'static Pool, block: NonNull<u8>) {
     let given = in_pool(|| {
         // SAFETY: a block of the pool's that nobody uses, as demanded; and one of the C library's, which is freed at once.
         unsafe {
@@ -131,7 +131,7 @@ pub unsafe fn give(pool: &'static Pool, block: NonNull<u8>) {
         match given {
             None => life::defer(block),
             Some(()) if life::is_abandoned() => {}
-            Some(()) => life::drain(|block| give(pool, block)),
+            Some(()) => life::drain(|block| deallocate(pool, block)),
         }
     }
 }

@@ -79,7 +79,7 @@ pub extern "C" fn watch_inside() {
 pub fn watch_outside() {
     extern "C" fn nothing() {}
     let_forks_pass(is_inside);
-    at_fork(nothing, give_deferred, begin_anew);
+    at_fork(nothing, free_deferred, begin_anew);
 }
 
 extern "C" fn begin_fork() {
@@ -94,10 +94,10 @@ extern "C" fn end_fork() {
     }
 }
 
-extern "C" fn give_deferred() {
+extern "C" fn free_deferred() {
     let Some(pool) = large::pool().filter(|_| !is_inside()) else { return };
     // SAFETY: the blocks are the pool's, and freed.
-    unsafe { drain(|block| large::give(pool, block)) };
+    unsafe { drain(|block| large::deallocate(pool, block)) };
 }
 
 extern "C" fn begin_anew() {
@@ -108,7 +108,7 @@ extern "C" fn begin_anew() {
         idle::restart(pool);
     }
     report::leave_to_parent();
-    give_deferred();
+    free_deferred();
 }
 
 /// The thread that holds the locks for its fork; zero where none does.
@@ -140,11 +140,11 @@ pub unsafe fn defer(block: NonNull<u8>) {
     });
 }
 
-/// Calls `give` with each block that was kept, once the locks are free.
+/// Calls `free` with each block that was kept, once the locks are free.
 ///
 /// # Safety
-/// `give` takes the blocks back.
-pub unsafe fn drain(mut give: impl FnMut(NonNull<u8>)) {
+/// `free` frees the blocks.
+pub unsafe fn drain(mut free: impl FnMut(NonNull<u8>)) {
     if DEFERRED.load(Relaxed).is_null() {
         return;
     }
@@ -152,7 +152,7 @@ pub unsafe fn drain(mut give: impl FnMut(NonNull<u8>)) {
     while let Some(block) = NonNull::new(next) {
         // SAFETY: `defer` wrote the address of the next block into this one, which is used no more.
         next = unsafe { block.cast::<*mut u8>().read() };
-        give(block);
+        free(block);
     }
 }
 

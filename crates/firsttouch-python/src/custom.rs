@@ -73,7 +73,7 @@ impl CustomAllocator {
             () => return Ok(at),
         };
         if !is_live {
-            give_back(ReturnedBlock { to: self.object.clone(), address, nbytes: size });
+            queue(ReturnedBlock { to: self.object.clone(), address, nbytes: size });
         }
         Err(PyValueError::new_err(format!("{} returned {address:#x}, {why}", call())))
     }
@@ -115,7 +115,7 @@ unsafe impl Allocator for CustomAllocator {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         if let Some(nbytes) = self.ledger.leave(address) {
-            give_back(ReturnedBlock { to: self.object.clone(), address: address.as_ptr() as usize, nbytes });
+            queue(ReturnedBlock { to: self.object.clone(), address: address.as_ptr() as usize, nbytes });
         }
     }
 
@@ -262,7 +262,7 @@ extern "C" fn deliver_later(_: *mut c_void) -> c_int {
 }
 
 /// Queues a block that an array gave back, from any thread.
-fn give_back(returned: ReturnedBlock) {
+fn queue(returned: ReturnedBlock) {
     {
         let mut waiting = WAITING.lock();
         if waiting.try_reserve(1).is_err() {

@@ -31,13 +31,13 @@ unsafe impl GlobalAlloc for WithReserve {
                 return block;
             }
         }
-        take(layout)
+        allocate(layout)
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the block is freed by the one that allocated it.
-        unsafe { if owns(block) { put(block, layout) } else { System.dealloc(block, layout) } }
+        unsafe { if owns(block) { free(block, layout) } else { System.dealloc(block, layout) } }
     }
 }
 
@@ -124,7 +124,7 @@ pub fn owns(address: *const u8) -> bool {
 
 /// Allocates a block; null if the area is full or the request is too large for it.
 #[cold]
-pub fn take(layout: Layout) -> *mut u8 {
+pub fn allocate(layout: Layout) -> *mut u8 {
     if layout.size() > LARGEST || layout.align() > PAGE {
         return null_mut();
     }
@@ -140,9 +140,9 @@ pub fn take(layout: Layout) -> *mut u8 {
 /// Frees a block.
 ///
 /// # Safety
-/// `take` returned it for this layout, and it is not in use.
+/// `allocate` returned it for this layout, and it is not in use.
 #[cold]
-pub unsafe fn put(address: *mut u8, layout: Layout) {
+pub unsafe fn free(address: *mut u8, layout: Layout) {
     let at = address as usize - start() as usize;
     let _ = STATE.fetch_update(AcqRel, Relaxed, |state| {
         let blocks = (state >> 32) - 1;

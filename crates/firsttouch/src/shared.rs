@@ -165,7 +165,7 @@ impl Drop for Shared {
     }
 }
 
-// ---- Handles under way -----------------------------------------------------------------------------------------------
+// ---- Handles in flight ----------------------------------------------------------------------------------------------
 
 /// Where the memory begins in its file, behind the count: Windows maps parts of a file from multiples of this on only.
 const START: usize = 64 << 10;
@@ -217,7 +217,7 @@ struct Sent {
 
 impl Sent {
     /// Whether another opening is expected.
-    fn is_under_way(&self) -> bool {
+    fn is_in_flight(&self) -> bool {
         self.at.elapsed() < GOOD_FOR && self.unopened.count().load(Relaxed) > 0
     }
 }
@@ -255,13 +255,13 @@ impl State {
         self.sent.iter().any(|sent| sent.file.is_some())
     }
 
-    /// Closes files of which no handle is under way any more, or that exceed a bound. Neither allocates nor frees memory.
+    /// Closes files of which no handle is in flight any more, or that exceed a bound. Neither allocates nor frees memory.
     fn close(&mut self) {
         let most_files = os::file_limit().map_or(MOST_FILES, |limit| (limit / PART_OF_FILES).clamp(1, MOST_FILES));
         let most_bytes = LazyCell::new(|| os::headroom() / PART_OF_MEMORY);
         let (mut files, mut bytes) = (0, 0);
         self.sent.retain(|sent| {
-            if sent.file.is_none() || !sent.is_under_way() {
+            if sent.file.is_none() || !sent.is_in_flight() {
                 return sent.file.is_none();
             }
             (files, bytes) = (files + 1, bytes + sent.bytes);
@@ -308,7 +308,7 @@ fn keep_in_flight(file: File) {
 pub fn wait_until_opened(most: Duration) -> bool {
     let end = Instant::now() + most;
     loop {
-        let is_waiting = with_state(|state| state.sent.iter().any(Sent::is_under_way));
+        let is_waiting = with_state(|state| state.sent.iter().any(Sent::is_in_flight));
         if !is_waiting || Instant::now() >= end {
             return !is_waiting;
         }

@@ -385,7 +385,7 @@ impl Handler {
         // SAFETY: a live block that nobody uses any more, as demanded; it goes to its owner, or to the next handler if it has none here.
         unsafe {
             let may_be_listed = owners::may_be_listed(address);
-            if may_be_listed && scope::take_back(address) {
+            if may_be_listed && scope::try_deallocate(address) {
                 return;
             }
             // `glibc` is not told of what scopes serve.

@@ -156,14 +156,14 @@ pub fn is_open(number: u64) -> bool {
 ///
 /// # Safety
 /// A live block begins there that a keeper may list, and nobody uses it any more.
-pub unsafe fn take_back(address: NonNull<u8>) -> bool {
-    let give_back = |list: &mut Listed| {
+pub unsafe fn try_deallocate(address: NonNull<u8>) -> bool {
+    let free = |list: &mut Listed| {
         let likely = list.iter().rfind(|(_, scope)| Arc::as_ptr(scope) == LAST.get()).or(list.last());
         let buffer = likely.map(|(_, scope)| &*scope.buffer).filter(|buffer| owners::is_highest(*buffer));
         // SAFETY: as demanded.
         buffer.is_some_and(|buffer| unsafe { buffer.try_deallocate(address) })
     };
-    with_open(give_back).unwrap_or(false)
+    with_open(free).unwrap_or(false)
 }
 
 /// The object that a `with` statement hands out; arrays made by it stay valid for as long as they live.

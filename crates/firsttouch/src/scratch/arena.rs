@@ -407,7 +407,7 @@ impl<'a> Arena<'a> {
             let chunk = chunk_of(upstream, size, GRANULE).or_else(|error| {
                 // Before a request fails, idle chunks go back (law 7), and the smallest that serves is requested.
                 failure::retract(error);
-                self.give_back(chunks, 0);
+                self.release(chunks, 0);
                 chunk_of(upstream, need, GRANULE)
             })?;
             chunks.insert(at, chunk);
@@ -435,7 +435,7 @@ impl<'a> Arena<'a> {
         let chunks = &mut *self.chunks.borrow_mut();
         self.depth.set(mark.depth);
         if self.checked {
-            return self.give_back(chunks, 0);
+            return self.release(chunks, 0);
         }
         let Some(at) = (mark.depth as usize).checked_sub(1) else { return self.enter(chunks, 0) };
         let (floor, size) = (chunks[at].addr().get(), chunks[at].len());
@@ -447,7 +447,7 @@ impl<'a> Arena<'a> {
     }
 
     /// Returns idle chunks, except for up to `keep` bytes, to the upstream.
-    fn give_back(&self, chunks: &mut Vec<NonNull<[u8]>>, mut keep: usize) {
+    fn release(&self, chunks: &mut Vec<NonNull<[u8]>>, mut keep: usize) {
         let Some(upstream) = &self.upstream else { return };
         let exceeds = |chunk: &mut NonNull<[u8]>| {
             let rest = keep.checked_sub(chunk.len());
@@ -464,13 +464,13 @@ impl<'a> Arena<'a> {
     pub fn reset(&mut self) {
         self.depth.set(0);
         let chunks = &mut *self.chunks.borrow_mut();
-        self.give_back(chunks, if self.checked { 0 } else { KEEP });
+        self.release(chunks, if self.checked { 0 } else { KEEP });
         self.enter(chunks, 0);
     }
 
     /// Returns idle chunks to the upstream.
     pub fn trim(&mut self) {
-        self.give_back(&mut self.chunks.borrow_mut(), 0);
+        self.release(&mut self.chunks.borrow_mut(), 0);
     }
 
     /// Returns the bytes in use: of all chunks but the current one, all.
@@ -516,6 +516,6 @@ unsafe impl Scratch for Arena<'_> {
 impl Drop for Arena<'_> {
     fn drop(&mut self) {
         self.depth.set(0);
-        self.give_back(&mut self.chunks.borrow_mut(), 0);
+        self.release(&mut self.chunks.borrow_mut(), 0);
     }
 }

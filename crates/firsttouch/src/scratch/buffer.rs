@@ -139,7 +139,7 @@ impl Chunk {
 
     /// Frees the live block at `address`; returns its size.
     #[inline]
-    fn give(&mut self, address: usize) -> Option<usize> {
+    fn free(&mut self, address: usize) -> Option<usize> {
         let at = self.find(address)?;
         self.records[at].live = false;
         self.live -= 1;
@@ -214,8 +214,8 @@ impl State {
 
     /// Frees the live block at `address`; returns whether there is one.
     #[inline]
-    fn give(&mut self, address: usize) -> bool {
-        let Some(size) = self.find(address).and_then(|chunk| chunk.give(address)) else { return false };
+    fn free(&mut self, address: usize) -> bool {
+        let Some(size) = self.find(address).and_then(|chunk| chunk.free(address)) else { return false };
         self.used -= size;
         true
     }
@@ -354,7 +354,7 @@ impl Buffer {
     fn allocate_large(&self, request: Request) -> Result<Block, AllocError> {
         let Some(upstream) = &self.upstream else { return Err(AllocError::new(request.size(), Limit::Size)) };
         upstream.allocate(request).or_else(|error| {
-            if self.give_back(0) == 0 {
+            if self.release(0) == 0 {
                 return Err(error);
             }
             failure::retract(error);
@@ -363,7 +363,7 @@ impl Buffer {
     }
 
     /// Returns chunks without live blocks to the upstream that were unused for `patience` ticks; how many bytes.
-    fn give_back(&self, patience: u8) -> usize {
+    fn release(&self, patience: u8) -> usize {
         let Some(upstream) = &self.upstream else { return 0 };
         let mut bytes = 0;
         loop {
@@ -384,7 +384,7 @@ impl Buffer {
         if self.is_in_use() || (self.may_be_purged() && purger::ensure()) {
             return;
         }
-        self.give_back(0);
+        self.release(0);
     }
 
     /// Returns the memory that no live block needs, and forgets the peak.
@@ -392,7 +392,7 @@ impl Buffer {
         let mut state = self.state.lock();
         state.peak = state.used;
         drop(state);
-        self.give_back(0);
+        self.release(0);
     }
 
     /// Bytes of live blocks in the buffer's own memory.
@@ -439,7 +439,7 @@ impl Buffer {
     pub unsafe fn try_deallocate(&self, address: NonNull<u8>) -> bool {
         let address = address.addr().get();
         let mut state = self.state.lock();
-        if self.is_closed() { state.find(address).is_some() } else { state.give(address) }
+        if self.is_closed() { state.find(address).is_some() } else { state.free(address) }
     }
 }
 
@@ -496,7 +496,7 @@ unsafe impl Allocator for Buffer {
     }
 
     fn trim(&self) -> usize {
-        self.give_back(0) + self.upstream().map_or(0, |upstream| upstream.trim())
+        self.release(0) + self.upstream().map_or(0, |upstream| upstream.trim())
     }
 
     /// It counts none: its upstream's would count chunks.
@@ -546,7 +546,7 @@ impl Purgeable for Buffer {
         for chunk in self.state.lock().chunks.iter_mut().filter(|chunk| chunk.live == 0) {
             chunk.quiet = chunk.quiet.saturating_add(1);
         }
-        self.give_back(QUIET_TICKS);
+        self.release(QUIET_TICKS);
     }
 
     fn is_idle(&self) -> bool {
@@ -555,7 +555,7 @@ impl Purgeable for Buffer {
 
     fn trim_idle(&self) {
         if self.may_be_purged() {
-            self.give_back(0);
+            self.release(0);
         }
     }
 }
@@ -563,7 +563,7 @@ impl Purgeable for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         purger::leave(std::ptr::from_ref(self));
-        self.give_back(0);
+        self.release(0);
         let mut state = self.state.lock();
         if state.used > 0 {
             std::mem::forget(state.keep.take()); // law 8

@@ -95,24 +95,24 @@ mod jemalloc {
             Description::of("jemalloc")
         }
 
-        fn take(&self, request: Request) -> (*mut u8, bool) {
+        fn allocate(&self, request: Request) -> (*mut u8, bool) {
             let zero = if request.is_zeroed() { je::MALLOCX_ZERO } else { 0 };
             // SAFETY: the size is not zero, and the alignment is a power of two.
             let raw = unsafe { je::mallocx(request.size(), je::MALLOCX_ALIGN(request.align()) | zero) };
             (raw.cast(), request.is_zeroed())
         }
 
-        unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
-            // SAFETY: a block that `take` or `resize` returned, and that nobody uses any more.
+        unsafe fn free(&self, raw: *mut u8, _given: usize) {
+            // SAFETY: a block that `allocate` or `reallocate` returned, and that nobody uses any more.
             unsafe { je::dallocx(raw.cast(), 0) }
         }
 
-        unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
+        unsafe fn reallocate(&self, raw: *mut u8, request: Request) -> *mut u8 {
             // SAFETY: a live block of jemalloc's; the size is not zero, and the alignment is a power of two.
             unsafe { je::rallocx(raw.cast(), request.size(), je::MALLOCX_ALIGN(request.align())).cast() }
         }
 
-        unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+        unsafe fn usable_size(&self, raw: *mut u8, _given: usize) -> usize {
             // SAFETY: a live block of jemalloc's.
             unsafe { je::sallocx(raw.cast(), 0) }
         }
@@ -200,7 +200,7 @@ mod mimalloc {
             Description::of("mimalloc")
         }
 
-        fn take(&self, request: Request) -> (*mut u8, bool) {
+        fn allocate(&self, request: Request) -> (*mut u8, bool) {
             let (size, align) = (request.size(), request.align());
             // SAFETY: mimalloc takes any size, and any power of two as an alignment.
             let raw = inside(|| unsafe {
@@ -213,17 +213,17 @@ mod mimalloc {
             (raw.cast(), request.is_zeroed())
         }
 
-        unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
-            // SAFETY: a block that `take` or `resize` returned, and that nobody uses any more.
+        unsafe fn free(&self, raw: *mut u8, _given: usize) {
+            // SAFETY: a block that `allocate` or `reallocate` returned, and that nobody uses any more.
             inside(|| unsafe { mi::mi_free(raw.cast()) });
         }
 
-        unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
+        unsafe fn reallocate(&self, raw: *mut u8, request: Request) -> *mut u8 {
             // SAFETY: a live block of mimalloc's; the alignment is a power of two.
             inside(|| unsafe { mi::mi_realloc_aligned(raw.cast(), request.size(), request.align()) }).cast()
         }
 
-        unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+        unsafe fn usable_size(&self, raw: *mut u8, _given: usize) -> usize {
             // SAFETY: a live block of mimalloc's.
             unsafe { mi::mi_usable_size(raw.cast()) }
         }

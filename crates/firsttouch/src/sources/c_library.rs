@@ -107,24 +107,24 @@ unsafe impl<const ZEROED: bool> Library for CLibrary<ZEROED> {
         self.0.unwrap_or(1)
     }
 
-    fn take(&self, request: Request) -> (*mut u8, bool) {
+    fn allocate(&self, request: Request) -> (*mut u8, bool) {
         // SAFETY: malloc(3) and calloc(3) take any size.
         let raw = unsafe { if ZEROED { os::c_calloc(1, request.size()) } else { os::c_malloc(request.size()) } };
         (raw.cast(), ZEROED)
     }
 
-    unsafe fn give_back(&self, raw: *mut u8, _given: usize) {
-        // SAFETY: a block that `take` or `resize` returned, and that nobody uses any more.
+    unsafe fn free(&self, raw: *mut u8, _given: usize) {
+        // SAFETY: a block that `allocate` or `reallocate` returned, and that nobody uses any more.
         unsafe { os::c_free(raw.cast()) }
     }
 
     #[cfg(unix)]
-    unsafe fn resize(&self, raw: *mut u8, request: Request) -> *mut u8 {
+    unsafe fn reallocate(&self, raw: *mut u8, request: Request) -> *mut u8 {
         // SAFETY: a live block of the C library's, whose old address is not used after success.
         unsafe { os::c_realloc(raw.cast(), request.size()).cast() }
     }
 
-    unsafe fn usable(&self, raw: *mut u8, _given: usize) -> usize {
+    unsafe fn usable_size(&self, raw: *mut u8, _given: usize) -> usize {
         // SAFETY: a live block of the C library's.
         unsafe { os::c_usable(raw.cast()) }
     }

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Rel
 /// The functions of a library.
 ///
 /// # Safety
-/// They keep malloc's contract in any thread: a block has the requested size, and is the caller's alone until it is given
-/// back.
+/// They keep malloc's contract in any thread: a block has the requested size, and is the caller's alone until it
+/// is freed.
 pub unsafe trait Library: Send + Sync + 'static {
     /// Whether blocks have the alignment that is requested. Otherwise requests are enlarged by it.
     const ALIGNS: bool;
@@ -31,26 +31,26 @@ pub unsafe trait Library: Send + Sync + 'static {
         1
     }
 
-    /// Takes a block, null if there is none; and whether it reads zero.
-    fn take(&self, request: Request) -> (*mut u8, bool);
+    /// Allocates a block, null if there is none; and says whether it reads zero.
+    fn allocate(&self, request: Request) -> (*mut u8, bool);
 
-    /// Gives a block back.
+    /// Frees a block.
     ///
     /// # Safety
-    /// `take` returned it for `given` bytes, and nobody uses it any more.
-    unsafe fn give_back(&self, raw: *mut u8, given: usize);
+    /// `allocate` returned it for `given` bytes, and nobody uses it any more.
+    unsafe fn free(&self, raw: *mut u8, given: usize);
 
     /// The usable size of a block.
     ///
     /// # Safety
-    /// `take` returned it for `given` bytes, and it was not given back.
-    unsafe fn usable(&self, raw: *mut u8, given: usize) -> usize;
+    /// `allocate` returned it for `given` bytes, and it was not freed.
+    unsafe fn usable_size(&self, raw: *mut u8, given: usize) -> usize;
 
     /// Resizes a block as realloc(3) does: it may move. Null, and the block is as before, if there is no memory or no such function.
     ///
     /// # Safety
-    /// As for `usable`; after success as for `give_back`.
-    unsafe fn resize(&self, _raw: *mut u8, _request: Request) -> *mut u8 {
+    /// It is a live block, as for `usable_size`; after success nobody uses the old address any more.
+    unsafe fn reallocate(&self, _raw: *mut u8, _request: Request) -> *mut u8 {
         null_mut()
     }
 
@@ -145,7 +145,7 @@ impl<L: Library> LibraryAllocator<L> {
     unsafe fn block(&self, raw: NonNull<u8>, given: usize, request: Request) -> (Block, Note) {
         let (offset, asked) = (raw.align_offset(request.align()), request.size());
         // SAFETY: `offset` is less than the alignment, for which there is room.
-        let (address, usable) = unsafe { (raw.add(offset), self.library.usable(raw.as_ptr(), given)) };
+        let (address, usable) = unsafe { (raw.add(offset), self.library.usable_size(raw.as_ptr(), given)) };
         let note = Note { raw: raw.as_ptr().expose_provenance(), given, asked };
         (Block { address, size: usable - offset, zeroed: false }, note)
     }
@@ -160,7 +160,7 @@ unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
     fn allocate(&self, request: Request) -> Result<Block, AllocError> {
         let (request, given) = self.enlarged(request)?;
         let take = || {
-            let (raw, zeroed) = self.library.take(request.with_size(given));
+            let (raw, zeroed) = self.library.allocate(request.with_size(given));
             NonNull::new(raw).map(|raw| (raw, zeroed))
         };
         let again = || {
@@ -173,7 +173,7 @@ unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
         let (block, note) = unsafe { self.block(raw, given, request) };
         self.ledger.enter(block.address, note.asked, note).inspect_err(|&error| {
             // SAFETY: it was just allocated and is not in use.
-            unsafe { self.library.give_back(raw.as_ptr(), given) };
+            unsafe { self.library.free(raw.as_ptr(), given) };
             failure::remember(error);
         })?;
         if request.is_zeroed() && !zeroed {
@@ -188,14 +188,14 @@ unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
         if let Some(note) = self.ledger.leave(address) {
             self.counts.freed(note.asked);
             // SAFETY: what the library returned for a block that nobody uses any more (`Allocator::deallocate`).
-            unsafe { self.library.give_back(note.pointer(), note.given) }
+            unsafe { self.library.free(note.pointer(), note.given) }
         }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
         let Some(note) = self.ledger.get(address) else { return 0 };
         // SAFETY: what the library returned for a live block, which ends where the library's does.
-        unsafe { self.library.usable(note.pointer(), note.given) - (address.addr().get() - note.raw) }
+        unsafe { self.library.usable_size(note.pointer(), note.given) - (address.addr().get() - note.raw) }
     }
 
     /// Resizes a block by the library's own function, which may move its pages in place of copying them.
@@ -207,7 +207,7 @@ unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
             let given = given.max(offset + request.size());
             // SAFETY: what the library returned for a live block. The content lies in what it returns now, before it is moved and after.
             unsafe {
-                let raw = self.library.resize(old.pointer(), request.with_size(given));
+                let raw = self.library.reallocate(old.pointer(), request.with_size(given));
                 let raw = NonNull::new(raw).ok_or(AllocError::new(request.size(), Limit::Upstream))?;
                 let (block, note) = self.block(raw, given, request);
                 if block.address != raw.add(offset) {
@@ -308,7 +308,7 @@ unsafe impl Library for Called {
         ))
     }
 
-    fn take(&self, request: Request) -> (*mut u8, bool) {
+    fn allocate(&self, request: Request) -> (*mut u8, bool) {
         let FunctionsTable { malloc, calloc, context, .. } = self.table;
         // SAFETY: `Functions::new` requires that both may be called with any size in any thread.
         unsafe {
@@ -319,12 +319,12 @@ unsafe impl Library for Called {
         }
     }
 
-    unsafe fn give_back(&self, raw: *mut u8, given: usize) {
+    unsafe fn free(&self, raw: *mut u8, given: usize) {
         // SAFETY: `malloc` or `calloc` of the table returned the block for `given` bytes, and nobody uses it any more.
         (self.around_free)(&|| unsafe { (self.table.free)(self.table.context, raw.cast(), given) });
     }
 
-    unsafe fn usable(&self, _raw: *mut u8, given: usize) -> usize {
+    unsafe fn usable_size(&self, _raw: *mut u8, given: usize) -> usize {
         given
     }
 }
