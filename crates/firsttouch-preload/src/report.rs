@@ -131,7 +131,7 @@ fn compose(asked: &Asked) {
     if pool.is_none() && asked.refused.is_none() {
         return;
     }
-    let mut plainly = glibc::taken().since(asked.start.plainly);
+    let mut plainly = glibc::plainly().since(asked.start.plainly);
     if !entry::advises_huge() {
         plainly = plainly.on_base_pages();
     } else if let Some(pool) = &mut pool {
@@ -184,7 +184,7 @@ struct Start {
 impl Start {
     fn now() -> Self {
         let pool = large::pool().map(Allocator::stats).unwrap_or_default();
-        Self { usage: os::usage(), pool, plainly: glibc::taken() }
+        Self { usage: os::usage(), pool, plainly: glibc::plainly() }
     }
 }
 

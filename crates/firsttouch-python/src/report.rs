@@ -44,7 +44,7 @@ impl ReportStart {
     #[staticmethod]
     #[pyo3(signature = (allocator=None))]
     fn now(allocator: Option<&PyAllocator>) -> Self {
-        let (stats, plainly) = (stats_of(allocator), glibc::taken());
+        let (stats, plainly) = (stats_of(allocator), glibc::plainly());
         Self { usage: os::usage(), stats, plainly, returned: malloc_trim::returned(), failure: failure::last_reason() }
     }
 }
@@ -63,7 +63,7 @@ pub fn report(
         found.map(|value| value.extract().map_err(Into::into)).transpose()
     }
     let arrays_only = !pooled || arrays_only().is_some();
-    let (now, plainly) = if pooled { (stats_of(allocator), glibc::taken()) } else { <(Stats, Plainly)>::default() };
+    let (now, plainly) = if pooled { (stats_of(allocator), glibc::plainly()) } else { <(Stats, Plainly)>::default() };
     let last_failure = failure::last().zip(failure::last_reason());
     let last_failure = last_failure.filter(|(_, reason)| pooled && start.failure.as_ref() != Some(reason));
     let report = Report {

@@ -40,7 +40,7 @@ fn lines_have_what_they_take_plainly_and_on_a_pool() {
     let bytes = |line: Line| (line.taken.plainly.bytes(), line.taken.pooled.bytes());
     assert_eq!(bytes(first), (16 << 20, 16 << 20));
     assert_eq!(bytes(second), (40 << 20, 8 << 20));
-    assert!(second.taken.plainly.small > 0 && second.taken.pooled.small == 0, "ends of blocks are on base pages");
+    assert!(second.taken.plainly.base > 0 && second.taken.pooled.base == 0, "ends of blocks are on base pages");
     assert_eq!((found.allocations, found.allocated_bytes), (3, 56 * MIB));
     assert_eq!((found.peak_in_use, found.in_use), (24 * MIB, 24 * MIB));
     // A block is made, and freed, in the microsecond that has begun.

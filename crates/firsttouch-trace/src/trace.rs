@@ -260,7 +260,7 @@ impl Tracing {
         (line.count, line.bytes) = (line.count + 1, line.bytes + size);
         line.taken += Taken {
             plainly: FreshBytes::of(plainly, size, is_array),
-            pooled: if on_huge { FreshBytes { small: 0, huge: fresh } } else { FreshBytes { small: fresh, huge: 0 } },
+            pooled: if on_huge { FreshBytes { base: 0, huge: fresh } } else { FreshBytes { base: fresh, huge: 0 } },
             cleared: if zeroed { plainly as f64 - fresh as f64 } else { 0.0 },
         };
         *(if is_array { &mut self.found.allocations } else { &mut self.found.buffers }) += 1;
@@ -275,8 +275,8 @@ impl Tracing {
         self.pool.give(block.size.saturating_sub(size), now);
         let fresh = self.pool.take(size.saturating_sub(block.size), now) as u64;
         self.line(block).taken += Taken {
-            plainly: FreshBytes { small: plainly as u64, huge: 0 }, // NumPy advises nothing where a block is resized
-            pooled: FreshBytes { small: 0, huge: fresh },
+            plainly: FreshBytes { base: plainly as u64, huge: 0 }, // NumPy advises nothing where a block is resized
+            pooled: FreshBytes { base: 0, huge: fresh },
             cleared: 0.0,
         };
         self.insert(address, Block { size, ..block });

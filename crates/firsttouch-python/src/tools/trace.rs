@@ -54,7 +54,7 @@ fn as_json(found: &Trace, facts: &[(String, String)], used: &Usage, price: &Pric
     let plainly = found.taken().plainly.faults();
     let touched = (found.used.minor_faults as f64 / (plainly as f64).max(1.0)).min(1.0);
     let all = found.taken().times(touched);
-    let processor = used.user + used.kernel;
+    let processor = used.processor();
     let price = price.within(found.used.kernel, processor, &all);
     let gain = Gain::of(all.saved_faults(), price.saved(&all), |_| processor);
     let of_line = |(site, line): (usize, &Line)| {

@@ -32,6 +32,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Processor seconds.
+    pub fn processor(&self) -> f64 {
+        self.user + self.kernel
+    }
+
     /// Returns what was used since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
