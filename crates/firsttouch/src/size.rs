@@ -3,23 +3,6 @@
 use crate::layout::MAX_SIZE;
 use std::fmt;
 
-const UNITS: [(&str, u64); 14] = [
-    ("", 1),
-    ("b", 1),
-    ("k", 1 << 10),
-    ("kib", 1 << 10),
-    ("kb", 1_000),
-    ("m", 1 << 20),
-    ("mib", 1 << 20),
-    ("mb", 1_000_000),
-    ("g", 1 << 30),
-    ("gib", 1 << 30),
-    ("gb", 1_000_000_000),
-    ("t", 1 << 40),
-    ("tib", 1 << 40),
-    ("tb", 1_000_000_000_000),
-];
-
 /// Parses a size: a number with an optional unit, in bytes. KiB, MiB, GiB, TiB and a bare K, M, G or T are powers of 1024;
 /// KB, MB, GB and TB are powers of 1000. Case and surrounding spaces are ignored.
 ///
@@ -34,8 +17,18 @@ pub fn parse(text: &str) -> Result<usize, String> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
-    let unit = unit.trim().to_ascii_lowercase();
-    let scale = UNITS.iter().find(|(name, _)| *name == unit).map(|&(_, scale)| scale).ok_or_else(refused)?;
+    let scale: u64 = match &*unit.trim().to_ascii_lowercase() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        _ => return Err(refused()),
+    };
     let digits = number.replace('_', "");
     let bytes = match digits.parse::<u64>() {
         Ok(whole) => u128::from(whole) * u128::from(scale),
