@@ -14,7 +14,7 @@ use crate::layout::{MAX_SIZE, checked_align};
 use crate::numa::{Policy, Topology};
 use crate::pages::placement::Page;
 use crate::size;
-use crate::spec::{self, DefaultValue, OptionKind, Spec};
+use crate::spec::{self, OptionKind, Spec};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,15 +77,15 @@ pub fn make(spec: &'static Spec, call: &[Argument]) -> Result<Arc<dyn Allocator>
             })?,
         };
         let option = &spec.options[place];
-        let optional = matches!(option.default, DefaultValue::Is(Value::None));
+        let optional = matches!(option.default, Some(Value::None));
         if given[place].replace(option.kind.check(option.name, value, optional)?).is_some() {
             return Err(refused(format!("got multiple values for argument '{}'", option.name)));
         }
     }
     let values = given.into_iter().zip(spec.options).map(|(value, option)| match (value, &option.default) {
         (Some(value), _) => Ok(value),
-        (None, DefaultValue::Is(value)) => Ok(value.clone()),
-        (None, DefaultValue::Required) => Err(refused(format!("is missing the argument '{}'", option.name))),
+        (None, Some(value)) => Ok(value.clone()),
+        (None, None) => Err(refused(format!("is missing the argument '{}'", option.name))),
     });
     let made = spec.make(&Arguments { spec, values: values.collect::<Result<_, _>>()? })?;
     match std::iter::successors(Some(&made), |allocator| allocator.upstream()).nth(LEVELS) {

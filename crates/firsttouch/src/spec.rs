@@ -34,19 +34,10 @@ pub struct Opt {
     pub name: &'static str,
     /// What it takes.
     pub kind: OptionKind,
-    /// What it is where it is not given.
-    pub default: DefaultValue,
+    /// What it is where it is not given; `None` if it must be.
+    pub default: Option<Value>,
     /// What it does.
     pub help: &'static str,
-}
-
-/// The default of an option.
-#[derive(Debug)]
-pub enum DefaultValue {
-    /// There is none: the option must be given.
-    Required,
-    /// This value.
-    Is(Value),
 }
 
 /// What an option takes.
@@ -87,8 +78,7 @@ impl Opt {
             (OptionKind::Upstream(usual), _, Value::Allocator(inner)) => {
                 usual.strip_suffix("()") == Some(&inner.name) && inner.needed().is_empty()
             }
-            (_, DefaultValue::Is(usual), _) => usual == value,
-            _ => false,
+            (_, usual, _) => usual.as_ref() == Some(value),
         }
     }
 }
@@ -142,10 +132,11 @@ pub(crate) use declared;
 
 // ---- Parts of declarations ------------------------------------------------------------------------------------------
 
-pub(crate) const NONE: DefaultValue = DefaultValue::Is(Value::None);
-pub(crate) const NO: DefaultValue = DefaultValue::Is(Value::Flag(false));
+pub(crate) const REQUIRED: Option<Value> = None;
+pub(crate) const NONE: Option<Value> = Some(Value::None);
+pub(crate) const NO: Option<Value> = Some(Value::Flag(false));
 
-pub(crate) const fn opt(name: &'static str, kind: OptionKind, default: DefaultValue, help: &'static str) -> Opt {
+pub(crate) const fn opt(name: &'static str, kind: OptionKind, default: Option<Value>, help: &'static str) -> Opt {
     Opt { name, kind, default, help }
 }
 

@@ -3,7 +3,7 @@
 use firsttouch::allocator_from_expression as make;
 use firsttouch::factory::Error;
 use firsttouch::size;
-use firsttouch::spec::{self, DefaultValue, OptionKind};
+use firsttouch::spec::{self, OptionKind};
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
 
@@ -196,11 +196,11 @@ fn defaults_are_what_is_shown() {
         let (mut least, mut all) = (Vec::new(), Vec::new());
         for option in spec.options {
             let named = match (&option.default, option.kind) {
-                (DefaultValue::Is(value), _) => format!("{}={value}", option.name),
+                (Some(value), _) => format!("{}={value}", option.name),
                 (_, OptionKind::Policy) => format!("{}='local'", option.name),
                 _ => format!("{}=64", option.name),
             };
-            if !matches!(option.default, DefaultValue::Is(_)) {
+            if option.default.is_none() {
                 least.push(named.clone());
             }
             all.push(named);

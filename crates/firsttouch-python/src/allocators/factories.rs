@@ -13,7 +13,7 @@ use firsttouch::expression;
 use firsttouch::factory::{self, Error};
 use firsttouch::size;
 use firsttouch::sources::{Functions, FunctionsTable};
-use firsttouch::spec::{self, DefaultValue, Opt, OptionKind, Spec};
+use firsttouch::spec::{self, Opt, OptionKind, Spec};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyDict, PyFloat, PyString, PyTuple};
 use std::ffi::CString;
@@ -144,12 +144,12 @@ fn annotations(kind: OptionKind) -> (String, String) {
 fn signature(spec: &Spec, annotated: bool) -> String {
     let parameter = |option: &Opt| {
         let (annotation, _) = annotations(option.kind);
-        let or_none = matches!(option.default, DefaultValue::Is(Value::None)) && !annotation.ends_with("None");
+        let or_none = matches!(option.default, Some(Value::None)) && !annotation.ends_with("None");
         let annotation = format!(": {annotation}{}", if or_none { " | None" } else { "" });
         let (annotation, equals) = if annotated { (&*annotation, " = ") } else { ("", "=") };
         match &option.default {
-            DefaultValue::Required => format!("{}{annotation}", option.name),
-            DefaultValue::Is(value) => format!("{}{annotation}{equals}{value}", option.name),
+            None => format!("{}{annotation}", option.name),
+            Some(value) => format!("{}{annotation}{equals}{value}", option.name),
         }
     };
     let mut parts: Vec<String> = spec.options.iter().map(parameter).collect();
@@ -163,8 +163,8 @@ fn signature(spec: &Spec, annotated: bool) -> String {
 fn kind_in_words(option: &Opt) -> String {
     let (_, kind) = annotations(option.kind);
     match &option.default {
-        DefaultValue::Is(Value::None) => format!("{kind}, optional"),
-        DefaultValue::Is(value) => format!("{kind}, default {}", value.to_string().replace('\'', "\"")),
+        Some(Value::None) => format!("{kind}, optional"),
+        Some(value) => format!("{kind}, default {}", value.to_string().replace('\'', "\"")),
         _ => kind,
     }
 }

@@ -8,7 +8,7 @@ use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
 use crate::ledger::Ledger;
-use crate::spec::{DefaultValue, MakeResult, NONE, ON_A_POOL, OptionKind, Spec, opt};
+use crate::spec::{MakeResult, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub const SPECS: &[Spec] = &[Spec {
         opt(
             "on_allocate",
             OptionKind::Byte,
-            DefaultValue::Is(Value::Integer(0xFF)),
+            Some(Value::Integer(0xFF)),
             "Byte written over new memory that need not be zero. ``None`` writes nothing. The default turns floats \
              into NaN.",
         ),

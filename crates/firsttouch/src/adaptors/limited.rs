@@ -12,7 +12,7 @@ use crate::fork::{self, FORKING};
 use crate::ledger::Ledger;
 use crate::os::{self, MemoryBound};
 use crate::size::Bytes;
-use crate::spec::{DefaultValue, MakeResult, NONE, ON_A_POOL, OptionKind, Spec, opt};
+use crate::spec::{MakeResult, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use crate::sync::{OnceBox, thread};
@@ -33,7 +33,7 @@ pub const SPECS: &[Spec] = &[Spec {
         opt(
             "budget",
             OptionKind::Budget,
-            DefaultValue::Is(Value::Text(Cow::Borrowed(AUTO))),
+            Some(Value::Text(Cow::Borrowed(AUTO))),
             "Bytes that arrays may hold at a time, more than 0. Text such as ``\"4 GiB\"`` is accepted. ``\"auto\"`` is \
              what the machine or the container has left now, less a reserve.",
         ),

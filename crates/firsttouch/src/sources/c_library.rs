@@ -6,7 +6,7 @@ use crate::allocator::{Description, Request};
 use crate::factory::{Arguments, Error};
 use crate::layout::{LayoutError, checked_align};
 use crate::os;
-use crate::spec::{DefaultValue, MakeResult, OptionKind, Spec, opt};
+use crate::spec::{MakeResult, OptionKind, REQUIRED, Spec, opt};
 use crate::sync::OnceBox;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub const SPECS: &[Spec] = &[
         options: &[opt(
             "alignment",
             OptionKind::Alignment,
-            DefaultValue::Required,
+            REQUIRED,
             "Alignment in bytes, a power of two up to 1 GiB. Text such as ``\"4 KiB\"`` is accepted.",
         )],
         positional: 1,

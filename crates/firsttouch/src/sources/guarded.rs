@@ -19,7 +19,7 @@ use crate::heap::purger;
 use crate::layout::{round_down, round_up};
 use crate::ledger::Ledger;
 use crate::os;
-use crate::spec::{DefaultValue, MakeResult, OptionKind, Spec, opt};
+use crate::spec::{MakeResult, OptionKind, Spec, opt};
 use crate::stats::Stats;
 use crate::sync::lock::Lock;
 use std::borrow::Cow;
@@ -37,13 +37,13 @@ pub const SPECS: &[Spec] = &[Spec {
         opt(
             "side",
             OptionKind::Word(&["after", "before"]),
-            DefaultValue::Is(Value::Text(Cow::Borrowed("after"))),
+            Some(Value::Text(Cow::Borrowed("after"))),
             "On which side of the array the inaccessible page lies.",
         ),
         opt(
             "keep",
             OptionKind::Size,
-            DefaultValue::Is(Value::Integer(0)),
+            Some(Value::Integer(0)),
             "Bytes of freed arrays that stay inaccessible, so that a use after free stops the process as well.",
         ),
     ],

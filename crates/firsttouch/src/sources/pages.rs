@@ -12,7 +12,7 @@ use crate::numa::Policy;
 use crate::os;
 use crate::pages::placement::{Page, Placement, Receipt};
 use crate::sources::library::Counts;
-use crate::spec::{DefaultValue, MakeResult, NO, NONE, Opt, OptionKind, Spec, opt};
+use crate::spec::{MakeResult, NO, NONE, Opt, OptionKind, REQUIRED, Spec, opt};
 use crate::stats::Stats;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub const SPECS: &[Spec] = &[
     Spec {
         name: "numa",
         summary: "an allocator of fresh pages from a NUMA node, or from where a policy says.",
-        options: &[opt("numa", OptionKind::Policy, DefaultValue::Required, NODES), HUGE, POPULATE, LOCK, STRICT],
+        options: &[opt("numa", OptionKind::Policy, REQUIRED, NODES), HUGE, POPULATE, LOCK, STRICT],
         positional: 1,
         notes: "It is :func:`pages` with its `numa` first. Where the nodes of ``bind`` have no memory left, the kernel ends a process; ``preferred`` uses others.",
         example: "\

@@ -25,7 +25,7 @@ use firsttouch::os::Mode;
 use firsttouch::pages::placement::{Page, Placement};
 use firsttouch::scratch::Buffer;
 use firsttouch::sources::{Calloc, Guarded, GuardedOptions, Malloc, Pages, Side};
-use firsttouch::spec::{self, DefaultValue, OptionKind, Spec};
+use firsttouch::spec::{self, OptionKind, Spec};
 use firsttouch::{Allocator, allocator_from_expression};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -92,9 +92,9 @@ fn buffer(upstream: Arc<dyn Allocator>, chunk_size: usize) -> Arc<dyn Allocator>
 fn call(spec: &Spec) -> String {
     let needed = spec.options.iter().filter_map(|option| match (option.kind, &option.default) {
         (OptionKind::Budget, _) => Some(format!("{}={BUDGET}", option.name)),
-        (OptionKind::Alignment, DefaultValue::Required) => Some(format!("{}=64", option.name)),
-        (OptionKind::Policy, DefaultValue::Required) => Some(format!("{}=local", option.name)),
-        (_, DefaultValue::Required) => panic!("the contract has no value for {} of {}", option.name, spec.name),
+        (OptionKind::Alignment, None) => Some(format!("{}=64", option.name)),
+        (OptionKind::Policy, None) => Some(format!("{}=local", option.name)),
+        (_, None) => panic!("the contract has no value for {} of {}", option.name, spec.name),
         _ => None,
     });
     format!("{}({})", spec.name, needed.collect::<Vec<_>>().join(", "))

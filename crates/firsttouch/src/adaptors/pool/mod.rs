@@ -30,7 +30,7 @@ use crate::os::{self, Errno};
 use crate::pages::placement::Placement;
 use crate::policy::{self, DECAY, DISCARD_MIN, HALF_FILLED, RENEW_MIN, SHARD_MAX, SHARDS, SMALL_ON_HUGE, huge_min};
 use crate::sources::Pages;
-use crate::spec::{DefaultValue, MakeResult, NONE, OptionKind, Spec, opt, upstream};
+use crate::spec::{MakeResult, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
 use crate::sync::lock::{AtFork, Lock, Padded, RawLock};
 use evidence::Evidence;
@@ -65,7 +65,7 @@ pub const SPECS: &[Spec] = &[Spec {
         opt(
             "decay",
             OptionKind::Seconds,
-            DefaultValue::Is(Value::Float(DECAY.as_secs_f64())),
+            Some(Value::Float(DECAY.as_secs_f64())),
             "Seconds after which idle memory is returned to the operating system. ``None`` means never.",
         ),
     ],
