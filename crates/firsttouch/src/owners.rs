@@ -26,91 +26,6 @@ pub enum Owner {
     Keeper(Arc<dyn Allocator>),
 }
 
-/// The height of keepers whose memory is lent. It may be part of a block of any other keeper, so these are asked first.
-const ON_ANYTHING: usize = 1 << 16;
-
-/// The height of a stack: of two keepers that list an address, the higher one handed out the block, on memory from the lower.
-fn height(allocator: &dyn Allocator) -> usize {
-    match allocator.upstream() {
-        Some(upstream) => height(&**upstream) + 1,
-        None if allocator.is_lent() => ON_ANYTHING,
-        None => 1,
-    }
-}
-
-/// The order in which keepers are asked: the highest first, and of one height the one that was registered first. The second
-/// number is never used again, so that a walk from rank to rank misses none while others come and go.
-type Rank = (Reverse<usize>, u64);
-
-pub(crate) struct Keepers {
-    /// By rank.
-    all: Vec<(Rank, Arc<dyn Allocator>)>,
-    last: u64,
-}
-
-/// No keeper is called under the lock.
-pub(crate) static KEEPERS: Lock<Keepers> = Lock::new(Keepers { all: Vec::new(), last: 0 });
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-static HIGHEST: AtomicUsize = AtomicUsize::new(0);
-
-impl Keepers {
-    fn publish(&self) {
-        HIGHEST.store(self.all.first().map_or(0, |((height, _), _)| height.0), Release);
-        COUNT.store(self.all.len(), Release);
-    }
-}
-
-/// The first keeper behind a rank, of all or of those that are referenced only here.
-fn next(behind: Option<Rank>, unreferenced: bool) -> Option<(Rank, Arc<dyn Allocator>)> {
-    let keepers = KEEPERS.lock();
-    let at = keepers.all.partition_point(|(rank, _)| Some(*rank) <= behind);
-    keepers.all[at..].iter().find(|(_, keeper)| !unreferenced || Arc::strong_count(keeper) == 1).cloned()
-}
-
-/// Registers a keeper, until it is no longer referenced and [`sweep`] is called.
-pub fn enter(keeper: Arc<dyn Allocator>) {
-    let height = Reverse(height(&*keeper));
-    let mut keepers = KEEPERS.lock();
-    let is_same = |other: &Arc<dyn Allocator>| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&keeper));
-    if !keepers.all.iter().any(|(_, other)| is_same(other)) {
-        keepers.last += 1;
-        let rank = (height, keepers.last);
-        let at = keepers.all.partition_point(|(other, _)| *other < rank);
-        keepers.all.insert(at, (rank, keeper.clone()));
-        keepers.publish();
-    }
-}
-
-/// Removes a keeper if it is referenced only here and by the caller; returns whether it was.
-fn leave(rank: Rank, keeper: &Arc<dyn Allocator>) -> bool {
-    let mut keepers = KEEPERS.lock();
-    let found = keepers.all.iter().position(|(other, _)| *other == rank);
-    let Some(at) = found.filter(|_| Arc::strong_count(keeper) == 2) else { return false };
-    keepers.all.remove(at);
-    keepers.publish();
-    true
-}
-
-/// Whether no keeper is asked before this one: what it lists is its own, and in no memory that it gave to another.
-pub fn is_highest(keeper: &dyn Allocator) -> bool {
-    height(keeper) >= HIGHEST.load(Acquire)
-}
-
-/// Drops the keepers that are referenced only here and have no live blocks, and then those that they referenced.
-pub fn sweep() {
-    while COUNT.load(Acquire) > 0 {
-        let (mut behind, mut any) = (None, false);
-        while let Some((rank, keeper)) = next(behind, true) {
-            behind = Some(rank);
-            // The last reference goes at the end of this turn, under no lock.
-            any |= keeper.list().is_none_or(|list| list.is_empty()) && leave(rank, &keeper);
-        }
-        if !any {
-            break;
-        }
-    }
-}
-
 /// The owner of the live block at `address`.
 #[inline]
 pub fn find(address: NonNull<u8>) -> Owner {
@@ -155,7 +70,7 @@ pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
 /// Whether a keeper may list the block at `address`: it is marked in its segment, or lies in none.
 #[inline]
 pub fn may_be_listed(address: NonNull<u8>) -> bool {
-    COUNT.load(Acquire) > 0
+    HIGHEST.load(Acquire) > 0
         && heap::block_at(address.as_ptr() as usize).is_none_or(|(_, occupant)| occupant.is_listed())
 }
 
@@ -179,4 +94,89 @@ pub fn is_lent(address: NonNull<u8>) -> bool {
 /// The bytes that were asked for a live block in a segment; 0 if none begins at `address`, which may be any.
 pub fn asked(address: NonNull<u8>) -> usize {
     heap::block_at(address.as_ptr() as usize).map_or(0, |(_, occupant)| occupant.asked())
+}
+
+// ---- The registry of keepers
+
+/// The height of keepers whose memory is lent. It may be part of a block of any other keeper, so these are asked first.
+const ON_ANYTHING: usize = 1 << 16;
+
+/// The height of a stack: of two keepers that list an address, the higher one handed out the block, on memory from the lower.
+fn height(allocator: &dyn Allocator) -> usize {
+    match allocator.upstream() {
+        Some(upstream) => height(&**upstream) + 1,
+        None if allocator.is_lent() => ON_ANYTHING,
+        None => 1,
+    }
+}
+
+/// The order in which keepers are asked: the highest first, and of one height the one that was registered first. The second
+/// number is never used again, so that a walk from rank to rank misses none while others come and go.
+type Rank = (Reverse<usize>, u64);
+
+pub(crate) struct Keepers {
+    /// By rank.
+    all: Vec<(Rank, Arc<dyn Allocator>)>,
+    last: u64,
+}
+
+/// No keeper is called under the lock.
+pub(crate) static KEEPERS: Lock<Keepers> = Lock::new(Keepers { all: Vec::new(), last: 0 });
+/// The height of the highest keeper; 0 if there is none.
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+impl Keepers {
+    fn publish(&self) {
+        HIGHEST.store(self.all.first().map_or(0, |((height, _), _)| height.0), Release);
+    }
+}
+
+/// The first keeper behind a rank, of all or of those that are referenced only here.
+fn next(behind: Option<Rank>, unreferenced: bool) -> Option<(Rank, Arc<dyn Allocator>)> {
+    let keepers = KEEPERS.lock();
+    let at = keepers.all.partition_point(|(rank, _)| Some(*rank) <= behind);
+    keepers.all[at..].iter().find(|(_, keeper)| !unreferenced || Arc::strong_count(keeper) == 1).cloned()
+}
+
+/// Registers a keeper, until it is no longer referenced and [`sweep`] is called.
+pub fn enter(keeper: Arc<dyn Allocator>) {
+    let height = Reverse(height(&*keeper));
+    let mut keepers = KEEPERS.lock();
+    if !keepers.all.iter().any(|(_, other)| Arc::ptr_eq(other, &keeper)) {
+        keepers.last += 1;
+        let rank = (height, keepers.last);
+        let at = keepers.all.partition_point(|(other, _)| *other < rank);
+        keepers.all.insert(at, (rank, keeper.clone()));
+        keepers.publish();
+    }
+}
+
+/// Removes a keeper if it is referenced only here and by the caller; returns whether it was.
+fn leave(rank: Rank, keeper: &Arc<dyn Allocator>) -> bool {
+    let mut keepers = KEEPERS.lock();
+    let found = keepers.all.iter().position(|(other, _)| *other == rank);
+    let Some(at) = found.filter(|_| Arc::strong_count(keeper) == 2) else { return false };
+    keepers.all.remove(at);
+    keepers.publish();
+    true
+}
+
+/// Whether no keeper is asked before this one: what it lists is its own, and in no memory that it gave to another.
+pub fn is_highest(keeper: &dyn Allocator) -> bool {
+    height(keeper) >= HIGHEST.load(Acquire)
+}
+
+/// Drops the keepers that are referenced only here and have no live blocks, and then those that they referenced.
+pub fn sweep() {
+    while HIGHEST.load(Acquire) > 0 {
+        let (mut behind, mut any) = (None, false);
+        while let Some((rank, keeper)) = next(behind, true) {
+            behind = Some(rank);
+            // The last reference goes at the end of this turn, under no lock.
+            any |= keeper.list().is_none_or(|list| list.is_empty()) && leave(rank, &keeper);
+        }
+        if !any {
+            break;
+        }
+    }
 }
