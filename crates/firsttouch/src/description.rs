@@ -103,16 +103,16 @@ impl Description {
     /// The arguments that a call needs to make the same: those that are not the default, and positional ones before them.
     pub(crate) fn needed(&self) -> Vec<&Argument> {
         let spec = Spec::find(&self.name);
-        let is_usual = |(at, argument): (usize, &Argument)| {
+        let is_default = |(at, argument): (usize, &Argument)| {
             let option = spec.and_then(|spec| match &argument.name {
                 Some(name) => spec.options.iter().find(|option| option.name == name),
                 None => spec.options.get(at),
             });
-            option.is_some_and(|option| option.is_usual(&argument.value))
+            option.is_some_and(|option| option.is_default(&argument.value))
         };
         let given = || self.arguments().iter().enumerate();
-        let last = given().rposition(|(at, argument)| argument.name.is_none() && !is_usual((at, argument)));
-        given().filter(|&each| Some(each.0) <= last || !is_usual(each)).map(|(_, argument)| argument).collect()
+        let last = given().rposition(|(at, argument)| argument.name.is_none() && !is_default((at, argument)));
+        given().filter(|&each| Some(each.0) <= last || !is_default(each)).map(|(_, argument)| argument).collect()
     }
 }
 

@@ -4,8 +4,8 @@
 //! name, and in parentheses arguments that are numbers, strings, `None`, `True`, `False` or other expressions. A bare name
 //! is a call without arguments; it may be preceded by `ft.` or `firsttouch.`. Where an option takes a text, the name is that.
 //!
-//! [`parse`] converts text to the [`Description`] that an allocator would return for
-//! itself, which is rendered as such an expression. The meaning of names is up to the code that creates allocators.
+//! [`parse`] converts text to the [`Description`] that an allocator would return for itself, which is rendered as such an
+//! expression. Which names there are, and what they mean, is up to `factory.rs`.
 
 use crate::description::{Argument, Description, Value, quoted};
 use std::fmt::Display;
@@ -23,7 +23,6 @@ const SHOWN: usize = 200;
 /// The most characters after an error that a message quotes.
 const REST: usize = 40;
 
-const NAME: &str = "expected an allocator's name";
 const VALUE: &str = "expected a number, a string, None, True, False or an allocator";
 const UNCLOSED: &str = "a '(' is not closed";
 const NOT_EVALUATED: &str = "expressions are not evaluated: write the number, or a size like \"4 GiB\"";
@@ -39,7 +38,7 @@ pub fn parse(text: &str) -> Result<Description, String> {
     }
     let mut parser = Parser { text, at: 0, depth: 0 };
     let found = parser.allocator()?;
-    match parser.next() {
+    match parser.peek() {
         None => Ok(found),
         Some(')') => Err(parser.wrong("unmatched ')'")),
         Some(_) => Err(parser.wrong("expected the end")),
@@ -70,27 +69,28 @@ impl<'a> Parser<'a> {
         &self.text[self.at..]
     }
 
-    /// Skips blanks; the next character.
-    fn next(&mut self) -> Option<char> {
+    /// Skips blanks; the character behind them.
+    fn peek(&mut self) -> Option<char> {
         self.at = self.text.len() - self.rest().trim_start().len();
         self.rest().chars().next()
     }
 
-    /// Skips `mark` if it is next; returns whether it was.
-    fn passes(&mut self, mark: char) -> bool {
-        let found = self.next() == Some(mark);
+    /// Takes `mark` if it is next; returns whether it was.
+    fn eat(&mut self, mark: char) -> bool {
+        let found = self.peek() == Some(mark);
         self.at += if found { mark.len_utf8() } else { 0 };
         found
     }
 
-    /// The word that is next; empty if none is.
+    /// Takes the word that is next; empty if none is.
     fn word(&mut self) -> &'a str {
-        match self.next() {
+        match self.peek() {
             Some(first) if first == '_' || first.is_alphabetic() => self.take(|c| c == '_' || c.is_alphanumeric()),
             _ => "",
         }
     }
 
+    /// Takes the characters that belong to what is next.
     fn take(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let taken = &rest[..rest.find(|c| !belongs(c)).unwrap_or(rest.len())];
@@ -102,21 +102,22 @@ impl<'a> Parser<'a> {
     fn allocator(&mut self) -> Result<Description, String> {
         let mut name = self.word();
         let start = self.at - name.len();
-        if PACKAGES.contains(&name) && self.passes('.') {
-            name = Some(self.word()).filter(|name| constant(name).is_none()).unwrap_or_default(); // it would be rendered as one
+        if PACKAGES.contains(&name) && self.eat('.') {
+            // A constant behind the dot is no name, as the description would be rendered as that.
+            name = Some(self.word()).filter(|name| constant(name).is_none()).unwrap_or_default();
         }
-        if name.is_empty() || self.next() == Some('.') {
-            return Err(self.wrong_at(start, NAME));
+        if name.is_empty() || self.peek() == Some('.') {
+            return Err(self.wrong_at(start, "expected an allocator's name"));
         }
         self.depth += 1; // for a bare name, too: it is rendered as a call
         if self.depth > DEEPEST {
             return Err(self.wrong("nested too deeply"));
         }
         let mut arguments = Vec::new();
-        if self.passes('(') {
-            while !self.passes(')') {
+        if self.eat('(') {
+            while !self.eat(')') {
                 arguments.push(self.argument()?);
-                match self.next() {
+                match self.peek() {
                     Some(',') => self.at += 1,
                     Some(')') => {}
                     None => return Err(self.wrong(UNCLOSED)),
@@ -133,7 +134,7 @@ impl<'a> Parser<'a> {
     fn argument(&mut self) -> Result<Argument, String> {
         let word = self.word();
         let start = self.at - word.len();
-        let name = (!word.is_empty() && constant(word).is_none() && self.passes('=')).then(|| word.to_owned().into());
+        let name = (!word.is_empty() && constant(word).is_none() && self.eat('=')).then(|| word.to_owned().into());
         if name.is_none() {
             self.at = start;
         }
@@ -141,7 +142,7 @@ impl<'a> Parser<'a> {
     }
 
     fn value(&mut self) -> Result<Value, String> {
-        match self.next() {
+        match self.peek() {
             None => Err(self.wrong(UNCLOSED)),
             Some('\'' | '"') => self.string(),
             Some('-' | '.' | '0'..='9') => Ok(self.number()),
@@ -168,7 +169,7 @@ impl<'a> Parser<'a> {
 
     /// A string in quotes, without escapes: no option takes a text that needs them.
     fn string(&mut self) -> Result<Value, String> {
-        let quote = self.next().unwrap_or('"');
+        let quote = self.peek().unwrap_or('"');
         self.at += 1;
         let found = self.take(|c| c != quote && c != '\\' && !c.is_control());
         if !self.rest().starts_with(quote) {

@@ -135,17 +135,17 @@ impl Arguments {
         self.spec.name
     }
 
-    /// The upstream that is given, or the usual one.
+    /// The upstream that is given, or the default.
     ///
     /// # Errors
     /// If what is given is not an allocator.
     pub fn upstream(&self) -> Result<Arc<dyn Allocator>, Error> {
-        let usual = self.spec.options.iter().find_map(|option| match option.kind {
-            OptionKind::Upstream(usual) => Some(usual),
+        let default = self.spec.options.iter().find_map(|option| match option.kind {
+            OptionKind::Upstream(default) => Some(default),
             _ => None,
         });
         match self.value("upstream") {
-            Value::None => allocator_from_expression(usual.unwrap_or_default()),
+            Value::None => allocator_from_expression(default.unwrap_or_default()),
             Value::Existing(made) => Ok(made.clone()),
             Value::Allocator(description) => allocator_from(description),
             Value::Text(text) => allocator_from_expression(text),
@@ -232,7 +232,7 @@ impl OptionKind {
     /// A number of bytes, if the option takes that many.
     fn bytes(self, bytes: usize) -> Option<Value> {
         let suits = match self {
-            Self::Alignment => bytes > 0 && checked_align(bytes).is_ok(),
+            Self::Alignment => checked_align(bytes).is_ok(),
             Self::Budget => (1..=MAX_SIZE).contains(&bytes),
             _ => bytes <= MAX_SIZE,
         };

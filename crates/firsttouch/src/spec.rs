@@ -69,16 +69,16 @@ pub enum OptionKind {
 
 impl Opt {
     /// Whether this value is the default.
-    pub fn is_usual(&self, value: &Value) -> bool {
+    pub fn is_default(&self, value: &Value) -> bool {
         match (self.kind, &self.default, value) {
             // By name first: to look at the arguments of all levels below would take twice as long for each.
             (OptionKind::Upstream(""), _, Value::Allocator(inner)) if inner.name == "pages" => {
                 matches!(inner.needed()[..], [only] if only.to_string() == "huge='thp'")
             }
-            (OptionKind::Upstream(usual), _, Value::Allocator(inner)) => {
-                usual.strip_suffix("()") == Some(&inner.name) && inner.needed().is_empty()
+            (OptionKind::Upstream(default), _, Value::Allocator(inner)) => {
+                default.strip_suffix("()") == Some(&inner.name) && inner.needed().is_empty()
             }
-            (_, usual, _) => usual.as_ref() == Some(value),
+            (_, default, _) => default.as_ref() == Some(value),
         }
     }
 }
@@ -140,7 +140,7 @@ pub(crate) const fn opt(name: &'static str, kind: OptionKind, default: Option<Va
     Opt { name, kind, default, help }
 }
 
-pub(crate) const fn upstream(usual: &'static str, help: &'static str) -> Opt {
-    opt("upstream", OptionKind::Upstream(usual), NONE, help)
+pub(crate) const fn upstream(default: &'static str, help: &'static str) -> Opt {
+    opt("upstream", OptionKind::Upstream(default), NONE, help)
 }
 pub(crate) const ON_A_POOL: Opt = upstream("pool()", "Where memory comes from. The default is ``pool()``.");
