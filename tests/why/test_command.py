@@ -128,13 +128,15 @@ def test_strings_are_no_arrays_where_lines_are_known(firsttouch: Start) -> None:
 
 
 @pytest.mark.parametrize(("group", "what"), [(resident.MALLOC, resident.IN_USE), (resident.POOL, resident.POOL)])
-def test_who_records_late_is_not_told_to(group: str, what: str) -> None:
+def test_what_does_not_apply_is_not_said(group: str, what: str) -> None:
     libraries = [resident.Part(resident.LIBRARIES, name, 1) for name in ("python3", "numpy")]
     look = resident.Look([resident.Part(group, what, 100), *libraries], 102, 102, 0, 0, 0, 1, {}, "no arrays")
     late = Reasons("", replace(look, lines_of="later arrays")).sentences()[1]
     assert late.endswith("firsttouch run --lines tells the lines of arrays.")
     to_come = ", and firsttouch why --lines PID those of arrays to come."
     assert Reasons("", look).sentences()[1] == late.removesuffix(".") + to_come
+    missed = Reasons("", replace(look, peak=200), look)
+    assert missed.sentences()[0].startswith("102 bytes were resident when most was seen. ")
 
 
 @pytest.mark.quick

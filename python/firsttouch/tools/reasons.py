@@ -117,8 +117,9 @@ class Reasons:
         size = units.size(cause.resident, 1)
         share = units.share(cause.resident, total)
         to_come = "" if self.peak.lines_of == "later arrays" else _TO_COME
-        when = "At its peak {} were resident" if self.last else "{} are resident"
-        whole = when.format(units.size(total, 1))
+        was_missed = self.peak.peak > total * _MISSED
+        when = "{} were resident when most was seen" if was_missed else "At its peak {} were resident"
+        whole = (when if self.last else "{} are resident").format(units.size(total, 1))
         said = [f"{whole}. The largest part, {size} ({share}), is {self._named(cause)}."]
         if cause.group in (resident.ARRAYS, resident.BUFFERS):
             gone = cause.resident - (self.last.of(cause.group, cause.what) if self.last else cause.resident)

@@ -130,20 +130,16 @@ const LARGEST_OBJECT: usize = 512;
 /// After so many pages of which nothing is known, only every fourth one is looked at.
 const MANY_UNKNOWN: usize = 1024;
 
-/// Walks a heap of glibc's malloc from its first chunk on, and calls `free` with each free one; the last one is the heap's
-/// top, which is returned. `None` if the chunks do not lead to the end of the heap.
-fn walk(
-    heap: Range<usize>,
-    mut word: impl FnMut(usize) -> Option<usize>,
-    mut free: impl FnMut(&Range<usize>),
-) -> Option<Range<usize>> {
+/// The free chunks of a heap of glibc's malloc from its first chunk on; the last one is the heap's top. `None` if the chunks do
+/// not lead to the end of the heap.
+fn walk(heap: Range<usize>, mut word: impl FnMut(usize) -> Option<usize>) -> Option<Vec<Range<usize>>> {
     const IN_USE_BEFORE: usize = 1;
     const LEAST: usize = 32;
-    let mut chunk = heap.start..heap.start;
+    let (mut chunk, mut free) = (heap.start..heap.start, Vec::new());
     while chunk.end + LEAST <= heap.end {
         let header = word(chunk.end + 8)?;
         if header & IN_USE_BEFORE == 0 && !chunk.is_empty() {
-            free(&chunk);
+            free.push(chunk.clone());
         }
         let size = header & !15;
         if size < LEAST || size > heap.end - chunk.end {
@@ -151,22 +147,32 @@ fn walk(
         }
         chunk = chunk.end..chunk.end + size;
         if chunk.end == heap.end {
-            return Some(chunk);
+            free.push(chunk);
+            return Some(free);
         }
     }
     None
 }
 
+/// The same of a heap whose first chunk lies somewhere in its first bytes. A walk that leads beyond them was one of chunks, though
+/// it may end where the process changes the heap meanwhile.
+fn chunks(heap: Range<usize>, mut word: impl FnMut(usize) -> Option<usize>) -> Option<Vec<Range<usize>>> {
+    let (record, mut reached) = (heap.start + RECORD, heap.start);
+    (heap.start..heap.end.min(record)).step_by(16).find_map(|first| {
+        let is_known = reached > record;
+        walk(first..heap.end, |address| {
+            reached = reached.max(address);
+            if is_known { None } else { word(address) }
+        })
+    })
+}
+
 /// A heap of glibc's malloc, of which `used` bytes are its own so far.
 fn heap(memory: &mut Resident, start: usize, size: usize, used: usize) -> Part {
     let part = Part { start, size, kind: "heap", ..Part::default() };
-    let end = start + used;
-    let found = (start..end.min(start + RECORD)).step_by(16).find_map(|first| {
-        let mut free = Vec::new();
-        let top = walk(first..end, |address| memory.word(address), |chunk| free.push(chunk.clone()))?;
-        Some((free.iter().map(|chunk| memory.resident_bytes(chunk)).sum(), memory.resident_bytes(&top)))
-    });
-    found.map_or(part, |(free, top)| Part { free, top, ..part })
+    let mut free = chunks(start..start + used, |address| memory.word(address)).unwrap_or_default();
+    let top = free.pop().map_or(0, |top| memory.resident_bytes(&top));
+    Part { free: free.iter().map(|chunk| memory.resident_bytes(chunk)).sum(), top, ..part }
 }
 
 /// What begins at an address that is a multiple of a page; `None` if nothing that is known.
@@ -273,17 +279,23 @@ mod tests {
 
     /// The free chunks, and at last the top.
     fn found(words: &[usize]) -> Option<Vec<[usize; 2]>> {
-        let mut free = Vec::new();
-        let word = |address: usize| words.get(address / 8).copied();
-        let top = walk(0..words.len() * 8, word, |chunk| free.push([chunk.start, chunk.end]))?;
-        free.push([top.start, top.end]);
-        Some(free)
+        let free = walk(0..words.len() * 8, |address| words.get(address / 8).copied())?;
+        Some(free.iter().map(|chunk| [chunk.start, chunk.end]).collect())
     }
 
     #[test]
     fn free_chunks_of_a_heap() {
         let chunks = [(32, true), (64, true), (48, false), (4096, true)];
         assert_eq!(found(&heap(&chunks)), Some(vec![[32, 96], [144, 4240]]));
+    }
+
+    #[test]
+    fn a_heap_that_changes_is_walked_once() {
+        let words = heap(&[(32, true); 1000]); // without an end
+        let mut asked = 0;
+        let word = |address: usize| words.get(address / 8).copied().inspect(|_| asked += 1);
+        assert_eq!(chunks(0..1 << 20, word), None);
+        assert!(asked < 1100, "{asked}");
     }
 
     #[test]
