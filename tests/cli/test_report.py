@@ -141,7 +141,7 @@ def test_what_is_said_to_be_gained_is_what_plain_numpy_would_have_lost(
     assert faults_said(NONE) < 1000
     assert faults_said(UNTOUCHED) < 1000
     assert faults_said(GROWN) < 10_000
-    assert faults_said(PASSED) < 10_000  # at most; plainly, it is none
+    assert faults_said(PASSED) < 31_000  # at most, half of them; plainly, it is none
     for work in (MUCH, GAP, KEPT, READ, DROPPED, APPENDED):
         plainly = int(python(write("plain.py", work + count)).stdout)
         assert plainly / 2 < faults_said(work) < 3 * plainly
