@@ -4,7 +4,7 @@
 //! It is out of band (law 4), in shards with a lock each. Removing a block allocates nothing (law 5). The locks are held
 //! around forks, so that a child can continue at once (law 6).
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code)] // Safety: the purger knows a ledger by its address, which it has until it is dropped.
 
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, BlockList, Limit, Request};
@@ -23,7 +23,7 @@ const SHARDS: usize = 16;
 /// One shard of a [`Ledger`], by address.
 pub type BlockMap<T> = HashMap<usize, T, BuildHasherDefault<FxHasher>>;
 
-/// See the module. `T` is the note of a block.
+/// The live blocks of an allocator, each with a note, a `T`.
 pub struct Ledger<T: Copy + Send + 'static> {
     shards: [Padded<Lock<BlockMap<T>>>; SHARDS],
     /// Blocks that are being relocated: each shard has room for this many blocks more.
@@ -36,7 +36,7 @@ impl<T: Copy + Send + 'static> Ledger<T> {
         let shards = std::array::from_fn(|_| Padded(Lock::new(BlockMap::default())));
         let ledger = Arc::new(Self { shards, relocating: AtomicUsize::new(0) });
         let address: *const Self = Arc::as_ptr(&ledger);
-        // SAFETY: the list stays where it is until it is dropped, which unregisters it.
+        // SAFETY: the ledger stays where it is until it is dropped, which unregisters it.
         unsafe { purger::enter(address) };
         ledger
     }

@@ -17,6 +17,15 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
+/// Bytes of the reserve.
+pub const SIZE: usize = 1 << 20;
+/// Larger requests depend on data, and are made in a way that can fail.
+pub const LARGEST: usize = 128 << 10;
+/// The alignment of the reserve, and the largest in it.
+const PAGE: usize = 4096;
+/// The most bytes that a call may need of the reserve.
+const A_CALL: usize = SIZE / 2;
+
 /// The global allocator of a front: `System`, and the reserve if that fails.
 pub struct WithReserve;
 
@@ -41,9 +50,6 @@ unsafe impl GlobalAlloc for WithReserve {
     }
 }
 
-/// The most bytes that a call may need of the reserve.
-const A_CALL: usize = SIZE / 2;
-
 /// Whether a call can begin: there is memory, or the reserve has enough left for a call.
 #[inline]
 pub fn is_ready() -> bool {
@@ -57,40 +63,6 @@ fn has_memory() -> bool {
     // More than the reserve would serve.
     some.try_reserve_exact(A_CALL).is_ok()
 }
-
-/// The number of requests until one fails; zero if none is to fail, negative if all are.
-static COUNTDOWN: AtomicI64 = AtomicI64::new(0);
-static ONWARDS: AtomicI64 = AtomicI64::new(0);
-
-/// Whether a request is to fail now.
-#[inline]
-fn is_injected() -> bool {
-    COUNTDOWN.load(Relaxed) != 0 && count_down()
-}
-
-#[cold]
-fn count_down() -> bool {
-    let before = COUNTDOWN.load(Relaxed);
-    if before < 0 {
-        return true;
-    }
-    let then = if before == 1 { ONWARDS.load(Relaxed) } else { before - 1 };
-    COUNTDOWN.store(then, Relaxed);
-    before == 1
-}
-
-/// Lets the `n`-th request from now on fail and, with `onwards`, all later ones; zero ends that. Returns whether one
-/// was still to fail.
-pub fn inject(n: i64, onwards: bool) -> bool {
-    ONWARDS.store(if onwards { -1 } else { 0 }, Relaxed);
-    COUNTDOWN.swap(n, Relaxed) > 0
-}
-
-/// 1 MiB.
-pub const SIZE: usize = 1 << 20;
-/// Larger requests depend on data, and are made in a way that can fail.
-pub const LARGEST: usize = 128 << 10;
-const PAGE: usize = 4096;
 
 #[repr(align(4096))]
 struct Area(UnsafeCell<[u8; SIZE]>);
@@ -150,4 +122,35 @@ pub unsafe fn free(address: *mut u8, layout: Layout) {
         let top = if is_last { at } else { top(state) };
         Some(if blocks == 0 { 0 } else { blocks << 32 | top as u64 })
     });
+}
+
+// ---- Failures that tests ask for
+
+/// The number of requests until one fails; zero if none is to fail, negative if all are.
+static COUNTDOWN: AtomicI64 = AtomicI64::new(0);
+/// What that becomes after the failure.
+static ONWARDS: AtomicI64 = AtomicI64::new(0);
+
+/// Whether a request is to fail now.
+#[inline]
+fn is_injected() -> bool {
+    COUNTDOWN.load(Relaxed) != 0 && count_down()
+}
+
+#[cold]
+fn count_down() -> bool {
+    let before = COUNTDOWN.load(Relaxed);
+    if before < 0 {
+        return true;
+    }
+    let then = if before == 1 { ONWARDS.load(Relaxed) } else { before - 1 };
+    COUNTDOWN.store(then, Relaxed);
+    before == 1
+}
+
+/// Lets the `n`-th request from now on fail and, with `onwards`, all later ones; zero ends that. Returns whether one
+/// was still to fail.
+pub fn inject(n: i64, onwards: bool) -> bool {
+    ONWARDS.store(if onwards { -1 } else { 0 }, Relaxed);
+    COUNTDOWN.swap(n, Relaxed) > 0
 }

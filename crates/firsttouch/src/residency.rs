@@ -1,9 +1,9 @@
 //! Residency: the states of the pages of a range. No query touches a page or needs privileges.
 //!
-//! [`query`] reads the states from the page table of the process: by a scan
-//! (`PAGEMAP_SCAN`, Linux 6.7), else entry by entry. What the page table leaves open, others tell: `move_pages` the shared
-//! zero page, which has no node; `smaps` the sizes of pages, where those of the mappings are alike. What none tells is
-//! reported as unknown, never guessed. [`summarize`] adds the states up.
+//! [`query`] reads the states from the page table of the process: by a scan (`PAGEMAP_SCAN`, Linux 6.7), else entry by entry.
+//! What the page table leaves open, others tell: `move_pages` the shared zero page, which has no node; `smaps` the sizes of
+//! pages, where those of the mappings are alike. What none tells is reported as unknown, never guessed. [`summarize`] adds
+//! the states up.
 //!
 //! Other threads keep running: each state is exact for one moment, but not all for the same.
 
@@ -79,7 +79,7 @@ impl PageRuns {
 /// Queries the states of the pages of `range`, which are whole pages.
 pub fn query(range: &Range<usize>) -> PageRuns {
     let table = PageTable::open().ok();
-    with_sizes(told_from_zero_page(read(table.as_ref(), range), table.as_ref()), range)
+    with_sizes(with_zero_pages(read(table.as_ref(), range), table.as_ref()), range)
 }
 
 /// What the page table of another process tells of a range of whole pages.
@@ -148,7 +148,7 @@ fn read(table: Option<&PageTable>, range: &Range<usize>) -> PageRuns {
 
 /// Tells the shared zero page from memory. An entry never makes the distinction, and a scan before Linux 6.16 reports the
 /// huge zero page as a huge page. `move_pages` does, as the zero page has no node.
-fn told_from_zero_page(runs: PageRuns, table: Option<&PageTable>) -> PageRuns {
+fn with_zero_pages(runs: PageRuns, table: Option<&PageTable>) -> PageRuns {
     let mut told = PageRuns { list: Vec::new(), truncated: runs.truncated };
     for run in runs.list {
         if !matches!(run.state, Present | Huge) {
