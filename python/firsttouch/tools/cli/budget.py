@@ -42,14 +42,14 @@ def run(settings: dict[str, Any], start: Callable[[], NoReturn]) -> int:
 
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
         why = "the kernel killed the program for want of memory" if others > 0 else "the program was killed (SIGKILL)"
-        _tell(f"{why}; at most {_size(peak)} of it were resident", file)
+        _tell(f"{why}; at most {_size(peak)} of it were resident", file, peak)
     elif others > 0:
         _tell("the kernel killed a process of this memory cgroup for want of memory", file)
     os.close(file)
     return status
 
 
-def _tell(why: str, file: int) -> None:
+def _tell(why: str, file: int, peak: int = 0) -> None:
     import struct
 
     held: list[tuple[int, str]] = []
@@ -62,6 +62,8 @@ def _tell(why: str, file: int) -> None:
         if not has_ended:
             held.append((max(used, then), f"process {process} held {text}"))
         at += _SIZE
+    if held and 2 * max(held)[0] < peak:
+        why += ", most of it not from firsttouch: firsttouch why names it"
     shown = [text for _, text in sorted(held, reverse=True)[:_SHOWN]]
     lines = [why, *(shown or ["nothing of what it held came from firsttouch"])]
     speak.write(sys.__stderr__, "".join(f"firsttouch: {line}\n" for line in lines))
