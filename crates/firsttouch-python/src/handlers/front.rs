@@ -19,15 +19,18 @@ use std::sync::Arc;
 /// The handler for arrays, once it was needed.
 static FRONT: OnceBox<&'static Handler> = OnceBox::new();
 
-/// How many profiles and traces watch the front. Also held while the front is put in its place, or gets another allocator, as each
-/// sets several words.
-static WATCHERS: Lock<usize> = Lock::new(0);
+/// What goes with the front. Its lock is also held while the front is put in its place, or gets another allocator, as each sets
+/// several words.
+struct Installation {
+    /// How many profiles and traces watch the front.
+    watchers: usize,
+    /// All allocators that were ever installed. They are kept, as another thread may be about to call one.
+    ever: Vec<&'static Arc<dyn Allocator>>,
+    /// Why the installed allocator serves arrays alone, if it does.
+    arrays_only: Option<&'static str>,
+}
 
-/// All allocators that were ever installed. They are kept, as another thread may be about to call one.
-static EVER: Lock<Vec<&'static Arc<dyn Allocator>>> = Lock::new(Vec::new());
-
-/// Why the installed allocator serves arrays alone, if it does.
-static ARRAYS_ONLY: Lock<Option<&'static str>> = Lock::new(None);
+static INSTALLATION: Lock<Installation> = Lock::new(Installation { watchers: 0, ever: Vec::new(), arrays_only: None });
 
 /// Puts the front before NumPy's handler, because blocks of ours may be freed through that: an array may get another's data.
 /// Until an allocator is installed all requests are passed on to NumPy. Where another library's handler is, nothing changes.
@@ -44,7 +47,7 @@ fn put(py: Python<'_>) -> PyResult<&'static Handler> {
     }
     let numpy = NumPy::get(py)?; // outside the lock, as it may import NumPy
     let &(_, behind) = numpy.own_handler(py)?;
-    let _lock = WATCHERS.lock();
+    let _lock = INSTALLATION.lock();
     if let Some(front) = FRONT.get() {
         return Ok(front);
     }
@@ -87,8 +90,7 @@ fn is_mapped(size: usize, held: usize) -> bool {
 }
 
 /// A reference to `allocator` that lives for ever; the same one however often it is installed.
-fn for_ever(allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
-    let mut ever = EVER.lock();
+fn for_ever(ever: &mut Vec<&'static Arc<dyn Allocator>>, allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
     let found = ever.iter().copied().find(|other| Arc::ptr_eq(other, &allocator));
     found.unwrap_or_else(|| {
         ever.push(Box::leak(Box::new(allocator)));
@@ -99,7 +101,7 @@ fn for_ever(allocator: Arc<dyn Allocator>) -> &'static Arc<dyn Allocator> {
 /// Lets `allocator` serve the process. Requests below its small limit are passed on to NumPy and CPython.
 fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, arrays_only: bool) -> PyResult<()> {
     let (front, small) = (put(py)?, allocator.small_limit());
-    let _lock = WATCHERS.lock();
+    let installation = &mut *INSTALLATION.lock();
     NumPy::get(py)?.default_handler(py, front.raw())?; // another library may have replaced it since
     let raw = match small {
         _ if arrays_only => Err("install(arrays_only=True) asked for it"),
@@ -107,9 +109,9 @@ fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, arrays_only: bool) -> Py
         _ => raw::put(py),
     };
     raw::close();
-    let allocator = for_ever(allocator);
+    let allocator = for_ever(&mut installation.ever, allocator);
     front.replace(allocator, small);
-    *ARRAYS_ONLY.lock() = raw.err();
+    installation.arrays_only = raw.err();
     if let Ok(raw) = raw {
         raw.replace(allocator, small);
     }
@@ -130,23 +132,23 @@ pub fn installed() -> Option<Arc<dyn Allocator>> {
 /// its place for that.
 pub fn watch(py: Python<'_>) -> PyResult<()> {
     let front = put(py)?;
-    let mut watchers = WATCHERS.lock();
-    *watchers += 1;
+    let mut installation = INSTALLATION.lock();
+    installation.watchers += 1;
     front.set_observed(true);
     Ok(())
 }
 
 /// Puts our functions before CPython's allocator of the raw domain for traces, or says why not. Nothing is served by that.
 pub fn watch_buffers(py: Python<'_>) -> Result<(), &'static str> {
-    let _lock = WATCHERS.lock();
+    let _lock = INSTALLATION.lock();
     raw::put(py).map(drop)
 }
 
 /// Undoes one call of `watch`.
 pub fn unwatch() {
-    let mut watchers = WATCHERS.lock();
-    *watchers -= 1;
-    if let Some(front) = FRONT.get().filter(|_| *watchers == 0) {
+    let mut installation = INSTALLATION.lock();
+    installation.watchers -= 1;
+    if let Some(front) = FRONT.get().filter(|_| installation.watchers == 0) {
         front.set_observed(false);
     }
 }
@@ -200,7 +202,7 @@ pub fn install(
 /// False
 #[pyfunction]
 pub fn uninstall() {
-    let _lock = WATCHERS.lock();
+    let _lock = INSTALLATION.lock();
     raw::close();
     if let Some(front) = FRONT.get() {
         front.set_small(usize::MAX);
@@ -230,5 +232,5 @@ pub fn is_installed() -> bool {
 /// Why the installed allocator serves arrays alone; nothing where it serves all large blocks of Python's.
 #[pyfunction]
 pub fn arrays_only() -> Option<&'static str> {
-    *ARRAYS_ONLY.lock()
+    INSTALLATION.lock().arrays_only
 }
