@@ -148,9 +148,9 @@ fn ensure_memory_for_token(py: Python<'_>) -> PyResult<()> {
 /// What stands in a slot of NumPy's table.
 ///
 /// # Safety
-/// It is a pointer of this type.
+/// The table has this slot, which is a pointer of this type.
 unsafe fn slot<T: Copy>(table: *const *const c_void, index: usize) -> T {
-    // SAFETY: as demanded.
+    // SAFETY: the table has this slot, with a pointer of this type, as demanded.
     unsafe { table.add(index).cast::<T>().read() }
 }
 

@@ -98,7 +98,7 @@ fn taken(buffer: &Bound<'_, PyBuffer>) -> PyResult<*mut Cursor> {
 /// # Safety
 /// It is from `taken`, and no longer used; the thread is attached.
 unsafe fn give_back(cursor: *mut Cursor) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `taken` made the box, nobody uses it any more, and the thread is attached, as demanded.
     let (mut cursor, py) = unsafe { (Box::from_raw(cursor), Python::assume_attached()) };
     cursor.end(); // not under a lock: an upstream may run code of its own
     // SAFETY: the call has a reference to the object until after this.
@@ -116,7 +116,7 @@ unsafe fn with<T: pyo3::PyClass, R>(
     object: *mut ffi::PyObject,
     run: impl FnOnce(&Bound<'_, T>) -> PyResult<*mut R>,
 ) -> *mut R {
-    // SAFETY: the caller's promise.
+    // SAFETY: the thread is attached, and the object is live, as demanded.
     let (py, object) = unsafe {
         let py = Python::assume_attached();
         (py, Bound::from_borrowed_ptr(py, object))

@@ -95,7 +95,7 @@ pub unsafe fn or_wait(py: Python<'_>, call: impl FnOnce() -> Object) -> PyResult
     let waits = Waits;
     let returned = call();
     std::mem::forget(waits);
-    // SAFETY: as demanded.
+    // SAFETY: a new reference, or null with an error, as demanded.
     unsafe { Bound::from_owned_ptr_or_err(py, returned) }
 }
 

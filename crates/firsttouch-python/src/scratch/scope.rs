@@ -160,7 +160,7 @@ pub unsafe fn try_deallocate(address: NonNull<u8>) -> bool {
     let free = |list: &mut Listed| {
         let likely = list.iter().rfind(|(_, scope)| Arc::as_ptr(scope) == LAST.get()).or(list.last());
         let buffer = likely.map(|(_, scope)| &*scope.buffer).filter(|buffer| owners::is_highest(*buffer));
-        // SAFETY: as demanded.
+        // SAFETY: nobody uses the block any more, as demanded; the buffer frees it only if it lies in it.
         buffer.is_some_and(|buffer| unsafe { buffer.try_deallocate(address) })
     };
     with_open(free).unwrap_or(false)

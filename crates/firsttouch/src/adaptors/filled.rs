@@ -64,7 +64,7 @@ impl Filled {
 /// The block is live and has these bytes, and they are not in use.
 unsafe fn fill(address: NonNull<u8>, from: usize, to: usize, pattern: Option<u8>) {
     if let Some(byte) = pattern.filter(|_| from < to) {
-        // SAFETY: as demanded.
+        // SAFETY: these bytes are the block's, and not in use, as demanded.
         unsafe { address.add(from).write_bytes(byte, to - from) }
     }
 }
@@ -99,7 +99,7 @@ unsafe impl Allocator for Filled {
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: a live block, as demanded, and the upstream's.
         self.ledger.get(address).unwrap_or_else(|| unsafe { self.upstream.usable_size(address) })
     }
 

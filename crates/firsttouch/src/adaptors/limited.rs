@@ -1,7 +1,7 @@
 //! A budget in bytes: a request that would exceed it is refused, with the bytes in use, the budget, and the lines whose
 //! blocks fill it.
 
-#![allow(unsafe_code)] // Safety: requests are passed on unchanged, and so are the promises.
+#![allow(unsafe_code)] // Safety: every block is the upstream's, and goes back to it.
 
 use super::accounts::Accounts;
 use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
@@ -400,18 +400,18 @@ unsafe impl Allocator for Limited {
 
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let note = self.ledger.leave(address);
-        // SAFETY: the caller's promise.
+        // SAFETY: every block is the upstream's, and nobody uses this one any more, as demanded.
         unsafe { self.upstream.deallocate(address) };
         self.refund(note.map_or(0, |note| self.counted(note)));
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: every block is the upstream's, and this one is live, as demanded.
         self.ledger.get(address).map_or_else(|| unsafe { self.upstream.usable_size(address) }, |note| note.asked)
     }
 
     unsafe fn reallocate(&self, address: NonNull<u8>, request: Request) -> Result<Block, AllocError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: every block is the upstream's, and this one is live, as demanded; the old address is not used after success.
         unsafe {
             let Some(old) = self.ledger.get(address) else { return self.upstream.reallocate(address, request) };
             let asked = self.counted(old);

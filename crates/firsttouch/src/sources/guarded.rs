@@ -160,7 +160,7 @@ impl GuardedBlock {
     /// # Safety
     /// The block is not in use any more.
     unsafe fn unmap(&self) {
-        // SAFETY: as demanded.
+        // SAFETY: the block's pages and its guard are a mapping of their own, not in use, as demanded.
         unsafe { pages::unmap(self.start, self.size) };
         GUARDS.fetch_sub(self.is_guarded.into(), Relaxed);
     }
@@ -326,7 +326,7 @@ unsafe impl Allocator for Guarded {
     unsafe fn deallocate(&self, address: NonNull<u8>) {
         let Some(block) = self.ledger.leave(address) else { return };
         self.counts.freed(block.asked);
-        // SAFETY: the caller's promise.
+        // SAFETY: nobody uses the block any more, as demanded; it was in the ledger, so its pages are mapped and accessible.
         unsafe {
             if let Some(at) = block.damage() {
                 let found = &mut self.kept.lock().found;

@@ -128,7 +128,7 @@ impl Pages {
 /// # Safety
 /// It is a mapping of its own, and not in use.
 pub(super) unsafe fn unmap(start: usize, size: usize) {
-    // SAFETY: as demanded.
+    // SAFETY: a mapping of its own that nobody uses, as demanded.
     unsafe {
         if os::unmap(start, size).is_err() {
             let _ = os::discard(start, size);
