@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 import firsttouch as ft
+from firsttouch._firsttouch import SMALL_LIMIT
 from tests.trust.content import Filled
 from tests.trust.expressions import Own
 from tests.trust.world import World
@@ -42,7 +43,7 @@ def shaped(world: World, random: Random) -> None:
     assert array.shape == shape
     assert array.dtype == dtype
     # Small requests that a pool forwards keep the alignment of whoever serves them.
-    small = array.nbytes < ft.stats().small_limit
+    small = array.nbytes < SMALL_LIMIT
     assert array.ctypes.data % 64 == 0 or small or chosen in (None, "numpy_default()")
     world.keep(array, random, f"ft.zeros or empty({shape}, {dtype}, allocator={chosen})")
 
