@@ -25,7 +25,7 @@ use std::time::Duration;
 each_alone! {
     pools_in_a_storm sources_and_compositions_in_a_storm while_pools_come_and_go while_shared_memory_is_dropped
     while_limits_are_read while_mimalloc_is_first_asked_for the_purger_is_gone_and_comes_back idle_memory_is_cold_after_a_fork
-    what_is_freed_after_a_fork_goes_back many_threads_fork_at_once
+    what_is_freed_after_a_fork_goes_back forks_between_which_only_an_outer_block_is_freed many_threads_fork_at_once
 }
 
 const PURGER: &str = "firsttouch";
@@ -207,6 +207,17 @@ fn what_is_freed_after_a_fork_goes_back() {
     drop(second);
     within("it goes back in the parent", || pool.stats().idle < huge_page());
     child.join();
+}
+
+/// Before the second one, what stands on the pool frees into it, which is to start no purger then.
+fn forks_between_which_only_an_outer_block_is_freed() {
+    let pool = || quick() as Arc<dyn Allocator>;
+    for outer in [Buffer::growing(pool(), 64 << 10) as Arc<dyn Allocator>, Pool::over(pool(), Options::default())] {
+        let block = Held::filled(&*outer, 5000, 1);
+        fork(|| ()).join();
+        drop(block);
+        fork(|| use_it(&*outer, 2)).join();
+    }
 }
 
 /// Threads that fork at the same moment: each child has a background purger that lives.

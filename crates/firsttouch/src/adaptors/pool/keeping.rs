@@ -84,8 +84,9 @@ impl Pool {
     #[cold]
     pub(super) fn after_free(&self, may: usize) {
         if may == FORKED {
+            self.look_at_bound(); // first: another fork may come between
             purger::ensure();
-            return self.look_at_bound();
+            return;
         }
         if self.idle() > may.saturating_add(self.stuck.load(Relaxed)) {
             self.trim();
