@@ -214,7 +214,7 @@ pub(crate) const MAX_OFFSET: usize = LINE * (COLORS - 1);
 /// Bytes that a span of units of `unit` bytes needs for a block of `size` bytes: in any color where a unit more costs
 /// little, in one of two where it costs up to an eighth, and else just `size`.
 pub(crate) fn span_size(unit: usize, size: usize, align: usize) -> usize {
-    size + match size / unit {
+    size + match size >> unit.trailing_zeros() {
         _ if align > LINE => 0,
         0..8 => 0,
         8..32 => LINE,

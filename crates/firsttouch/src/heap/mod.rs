@@ -232,7 +232,9 @@ pub(crate) struct Region {
 
 impl Region {
     fn units(&self, bytes: usize) -> Option<u32> {
-        u32::try_from(bytes.div_ceil(self.kind.unit())).ok().filter(|&units| units < NO_UNIT >> 1)
+        let unit = self.kind.unit();
+        let units = bytes.checked_add(unit - 1)? >> unit.trailing_zeros(); // without a division
+        u32::try_from(units).ok().filter(|&units| units < NO_UNIT >> 1)
     }
 
     /// Takes a span of at least `bytes` from free memory. To map what is not mapped may fail.
