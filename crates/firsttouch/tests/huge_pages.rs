@@ -105,14 +105,21 @@ fn blocks_that_are_hardly_used_stay_sparse() {
     }
 }
 
-/// As NumPy's own, an array of 4 MiB and more has huge pages inside, and base pages where it begins.
+/// As NumPy's own, an array of 4 MiB and more has huge pages inside, and base pages at its ends.
 fn large_arrays_have_huge_pages_inside() {
-    let pool = arrays();
-    let before = resident();
-    let blocks = begun_all(&pool, 100, 8 * MIB);
-    let grown = resident() - before;
-    assert!(grown < 4 * MIB, "{grown} bytes for the first pages of 100 arrays");
-    assert!(is_advised_huge(blocks[50].address() + 4 * MIB));
+    for size in [4 * MIB, 6 * MIB + BLOCK, 8 * MIB, 33 * MIB] {
+        let pool = arrays();
+        let before = resident();
+        let mut blocks = begun_all(&pool, 40, size);
+        blocks.iter_mut().for_each(|block| block.bytes()[..BLOCK].fill(1));
+        blocks.iter_mut().for_each(|block| block.bytes()[size - BLOCK..].fill(1));
+        let grown = resident() - before;
+        assert!(grown < 40 * (2 * BLOCK + 16384), "{grown} bytes for the ends of 40 arrays of {size}");
+        blocks.iter_mut().for_each(|block| block.bytes()[size / 2..size / 2 + BLOCK].fill(1));
+        let grown = resident() - before;
+        assert!(grown < 40 * (2 * MIB + 3 * BLOCK), "{grown} bytes with their middles");
+        assert!(is_advised_huge(blocks[20].address() + size / 2));
+    }
     let others = any_blocks();
     assert!(!is_advised_huge(begun(&others, 8 * MIB, 1).address() + 4 * MIB));
 }

@@ -22,8 +22,9 @@ mod tests;
 use crate::address_map::find;
 use crate::allocator::Allocator;
 use crate::heap::segment::{
-    CLEAN, CLEAN_HUGE, FreshPages, NO_UNIT, Occupant, RegionKind, Segment, UNMAPPED, huge_page,
+    CLEAN, CLEAN_HUGE, FreshPages, NO_UNIT, Occupant, Place, RegionKind, Segment, UNMAPPED, huge_page,
 };
+use crate::layout::round_down;
 use crate::os::{self, Errno};
 use crate::policy::{MAX_SEGMENTS, PROBE_MIN};
 use crate::sync::lock::{Guard, Lock, RawLock};
@@ -245,10 +246,10 @@ impl Region {
             Supply::MostlyDirty(fresh) => (len.div_ceil(2), fresh),
             Supply::Any(fresh) => (0, fresh),
         };
-        let alignment = self.alignment(align, fresh);
+        let place = self.place(bytes, align, fresh);
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
-            while let Some((start, dirty)) = segment.take(len, alignment, fewest == 0) {
+            while let Some((start, dirty)) = segment.take(len, place, fewest == 0) {
                 if dirty < fewest {
                     segment.free(start, len, dirty);
                     break;
@@ -306,12 +307,15 @@ impl Region {
         Some(segment.bytes(more - dirty))
     }
 
-    /// Where a block with such pages has to begin: the second number of bytes before a multiple of the first. If only the huge
-    /// pages inside are wanted, the first of them begins behind the block's first unit, so that hardly more has base pages.
-    fn alignment(&self, align: usize, fresh: FreshPages) -> (usize, usize) {
-        let unit = self.kind.unit();
-        let is_inner = fresh == FreshPages::Inner && self.kind == RegionKind::Huge && align <= unit;
-        if is_inner { (huge_page(), unit) } else { (align, 0) }
+    /// Where a span of `bytes` with such pages may begin. If only the huge pages inside are wanted, what has base pages, half a huge
+    /// page to one and a half, is shared out between its ends.
+    fn place(&self, bytes: usize, align: usize, fresh: FreshPages) -> Place {
+        if fresh != FreshPages::Inner || self.kind == RegionKind::Base {
+            return Place { align, before: 0 };
+        }
+        let (huge, rest) = (huge_page(), bytes % huge_page());
+        let ends = if rest < huge / 2 { rest + huge } else { rest };
+        Place { align: align.max(huge), before: round_down(ends / 2, align.max(self.kind.unit())) }
     }
 }
 
@@ -386,12 +390,7 @@ impl Region {
 }
 
 /// A run of units, widened towards an extent within bounds as far as nothing is mapped there.
-fn widen(
-    segment: &'static Segment,
-    (from, to): (u32, u32),
-    (floor, ceiling): (u32, u32),
-    extent: (u32, u32),
-) -> (u32, u32) {
+fn widen(segment: &Segment, (from, to): (u32, u32), (floor, ceiling): (u32, u32), extent: (u32, u32)) -> (u32, u32) {
     let (low, high) = (extent.0.max(floor), extent.1.min(ceiling).max(to));
     let before = unmapped(segment.ages(low, from - low).iter().rev());
     let behind = unmapped(segment.ages(to, high - to).iter());
@@ -419,7 +418,7 @@ impl Region {
             // SAFETY: it was just mapped and is not in use.
             unsafe { os::unmap(at, bytes)? };
         }
-        let (align, _) = self.alignment(align, fresh);
+        let align = self.place(bytes, align, fresh).align;
         let units = bytes.checked_add(align).and_then(|bytes| self.units(bytes)).ok_or(Errno::NO_MEMORY)?;
         let mut refused = None;
         for &segment in &self.segments {

@@ -58,9 +58,16 @@ pub(crate) enum FreshPages {
     Base,
     /// Huge pages, in whole ones.
     Huge,
-    /// Huge pages where they lie in the block as a whole, except at its start: as with NumPy's own arrays, who touches only
-    /// the first bytes or the last ones gets base pages.
+    /// Huge pages inside the block, and base pages at its start and its end: as with NumPy's own arrays, who touches only the
+    /// first bytes or the last ones gets base pages.
     Inner,
+}
+
+/// Where a span may begin: so many bytes before a multiple of `align`.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub align: usize,
+    pub before: usize,
 }
 
 /// The unit is not mapped.
@@ -413,9 +420,9 @@ impl Segment {
         self.record(start).set(len, 0, 0, 0);
     }
 
-    /// Takes `len` units of a free span with dirty units, or else of one without if it `may_be_clean`; they begin `before`
-    /// bytes before a multiple of `align`. Returns the first unit, and how many of the units are dirty.
-    pub(crate) fn take(&self, len: u32, (align, before): (usize, usize), may_be_clean: bool) -> Option<(u32, u32)> {
+    /// Takes `len` units of a free span with dirty units, or else of one without if it `may_be_clean`. Returns the
+    /// first unit, and how many of the units are dirty.
+    pub(crate) fn take(&self, len: u32, Place { align, before }: Place, may_be_clean: bool) -> Option<(u32, u32)> {
         let extra = (align >> self.unit_shift).saturating_sub(1) as u32;
         let wanted = len.checked_add(extra)?;
         let found = self.find(true, wanted).or_else(|| if may_be_clean { self.find(false, wanted) } else { None })?;

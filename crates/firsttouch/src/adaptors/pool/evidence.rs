@@ -10,7 +10,7 @@
 //! - *By the block itself.* If a large request is about to recycle a block on base pages, and that was filled, it gets fresh
 //!   huge pages instead, and the base pages go back to the system.
 //! - *By precedent.* NumPy asks for huge pages for the inner part of each array of 4 MiB and more, so a pool for arrays
-//!   does as well, even where nothing is known.
+//!   does as well, even where nothing is known. Its ends come on base pages, or on huge ones for a huge page's credit.
 //!
 //! After a look that finds sparse blocks where the one before found filled ones, [`CREDIT`] comes on base pages before the
 //! next. At most 32 MiB lie unfilled on huge pages, not counting precedents, or as much as an alternating program fills.
@@ -19,7 +19,7 @@ use crate::heap::segment::{FreshPages, Occupant, RegionKind, huge_page};
 use crate::heap::{self, Span};
 use crate::layout::round_down;
 use crate::os;
-use crate::policy::{CREDIT, FEWEST_SAMPLES, FILLED, FIRST_LOOK, LAST_LOOK, NEXT_LOOK, NUMPYS_HUGE, SKIPPED};
+use crate::policy::{CREDIT, FEWEST_SAMPLES, FILLED, FIRST_LOOK, LAST_LOOK, NEXT_LOOK, SKIPPED};
 use crate::policy::{SAMPLE_PAGES, SAMPLES, huge_min, shares_huge_pages};
 use std::fmt;
 
@@ -99,13 +99,14 @@ impl Evidence {
         Self { credit: None, seen: 0, next: FIRST_LOOK, samples: [nowhere; SAMPLES], count: 0, skipped: 0 }
     }
 
-    /// Which pages fresh memory for a request gets, in which region, and why. For arrays NumPy would ask for huge pages.
-    pub(super) fn pages(&mut self, size: usize, zeroed: bool, is_array: bool) -> (RegionKind, FreshPages, Origin) {
+    /// Which pages fresh memory for a request gets, in which region, and why.
+    pub(super) fn pages(&mut self, size: usize, zeroed: bool, precedent: bool) -> (RegionKind, FreshPages, Origin) {
         let is_large = size >= huge_min(zeroed);
         if !is_large && (zeroed || !shares_huge_pages()) {
             return (RegionKind::Base, FreshPages::Base, if zeroed { Origin::Sparse } else { Origin::Off });
         }
-        let lacks = |credit: Option<usize>| credit.is_none_or(|left| left < size);
+        let needs = if precedent { huge_page() } else { size }; // only its ends need credit
+        let lacks = |credit: Option<usize>| credit.is_none_or(|left| left < needs);
         let fewest = if self.credit.is_none() { FEWEST_SAMPLES } else { 1 };
         if lacks(self.credit) && self.seen >= self.next && self.count >= fewest {
             self.look();
@@ -114,26 +115,22 @@ impl Evidence {
             let kind = if is_large { RegionKind::Huge } else { RegionKind::Base };
             return (kind, FreshPages::Huge, Origin::Credit);
         }
-        if is_array && is_large && size >= NUMPYS_HUGE {
+        if precedent {
             return (RegionKind::Huge, FreshPages::Inner, Origin::Precedent);
         }
         (RegionKind::Base, FreshPages::Base, Origin::Unknown)
     }
 
-    /// Records that the block in a span took `fresh` bytes, `huge` of them on huge pages, as `origin` says.
-    pub(super) fn taken(&mut self, span: Span, origin: Origin, fresh: usize, huge: usize) {
-        match origin {
-            Origin::Credit => return self.spend(huge),
-            Origin::Recycled => self.spend(huge), // the rest of a span that is mostly dirty
-            _ => {}
+    /// Records that the block in a span took `base` fresh bytes on base pages, and on huge ones what is worth so much credit.
+    pub(super) fn taken(&mut self, span: Span, origin: Origin, base: usize, worth: usize) {
+        if origin == Origin::Credit || (worth > 0 && origin != Origin::Precedent) {
+            return self.spend(worth);
         }
-        self.seen += fresh - huge;
-        // All of a huge page is there once a byte of it is used, so only what lies on base pages says anything.
+        self.seen += base;
+        // All of a huge page is there once a byte of it is used, so only what lies on base pages says anything: of a precedent its
+        // start.
         let (start, end) = (span.address(), span.address() + span.bytes());
-        let start = if huge == 0 { start } else { end - end % huge_page() };
-        if start + SAMPLE_PAGES * os::page_size() > end && huge > 0 {
-            return;
-        }
+        let end = if worth > 0 { end.min((start + 1).next_multiple_of(huge_page())) } else { end };
         // Each of n blocks is remembered with the same likelihood, as if by chance.
         let golden = (self.count as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let at = if self.count < SAMPLES { self.count } else { (golden >> 32) as usize % (self.count + 1) };
@@ -154,7 +151,7 @@ impl Evidence {
         is_filled
     }
 
-    /// Records that `huge` bytes came on huge pages.
+    /// Records that so many bytes came on huge pages.
     pub(super) fn spend(&mut self, huge: usize) {
         self.credit = self.credit.map(|left| left.saturating_sub(huge));
     }

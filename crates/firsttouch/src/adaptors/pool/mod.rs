@@ -23,12 +23,14 @@ use crate::factory::Arguments;
 use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::heap::purging::Victims;
-use crate::heap::segment::{CLEAN, FreshPages, Occupant, RegionKind, age_of};
+use crate::heap::segment::{CLEAN, FreshPages, Occupant, RegionKind, age_of, huge_page};
 use crate::heap::{self, Heap, Span, Supply, Taken};
 use crate::layout::{SMALL_LIMIT, round_down, round_up};
 use crate::os::{self, Errno};
 use crate::pages::placement::Placement;
-use crate::policy::{self, DECAY, DISCARD_MIN, HALF_FILLED, RENEW_MIN, SHARD_MAX, SHARDS, SMALL_ON_HUGE, huge_min};
+use crate::policy::{
+    self, DECAY, DISCARD_MIN, HALF_FILLED, NUMPYS_HUGE, RENEW_MIN, SHARD_MAX, SHARDS, SMALL_ON_HUGE, huge_min,
+};
 use crate::sources::Pages;
 use crate::spec::{MakeResult, NONE, OptionKind, Spec, opt, upstream};
 use crate::stats::Stats;
@@ -160,10 +162,11 @@ impl Pool {
 
     /// Creates a pool that takes the machine to be another one.
     pub fn on(options: Options, machine: Machine) -> Arc<Self> {
+        let last_node = machine.node_of.iter().max().copied().unwrap_or(0);
         let pool = Arc::new_cyclic(|this: &Weak<Self>| Self {
             options,
             // SAFETY: the pool is not moved before it is dropped, which closes the heaps.
-            heaps: (0..=machine.last_node()).map(|node| unsafe { Heap::new(node, this.as_ptr()) }).collect(),
+            heaps: (0..=last_node).map(|node| unsafe { Heap::new(node, this.as_ptr()) }).collect(),
             shards: machine.node_of.iter().take(SHARDS).map(|_| Padded(Lock::new(Shard::new()))).collect(),
             machine,
             meter: Meter::default(),
@@ -267,11 +270,15 @@ impl Pool {
         if !self.options.huge || (is_small && self.options.decay == Some(Duration::ZERO)) {
             return (RegionKind::Base, FreshPages::Base, Origin::Off);
         }
-        // Blocks that begin right before a huge page may be a huge page further apart. Where the process has a bound on address
-        // space, that is worth more.
+        self.evidence.lock().pages(size, zeroed, self.has_precedent(request))
+    }
+
+    /// Whether NumPy would ask for huge pages for a request. Blocks that have to begin in the middle of one may be a huge page
+    /// further apart: where the process has a bound on address space, that is worth more.
+    fn has_precedent(&self, request: Request) -> bool {
         let is_scarce = self.idle_space.load(Relaxed) < FORKED;
         let is_array = self.options.arrays && !request.is_of_interpreter();
-        self.evidence.lock().pages(size, zeroed, is_array && !is_scarce)
+        is_array && !is_scarce && request.size() >= NUMPYS_HUGE.max(huge_min(request.is_zeroed()))
     }
 
     /// Takes a span from the other region if all of it was handed out before: fresh memory would have to be faulted in.
@@ -294,7 +301,8 @@ impl Pool {
         let huge = span.segment.on_fresh_huge(span.start, span.len);
         let counts = request.size() >= huge_min(true) || !request.is_zeroed(); // a small zeroed block may be sparse
         if counts && origin != Origin::Exchanged {
-            self.evidence.lock().taken(span, origin, fresh, huge);
+            let worth = if self.has_precedent(request) { huge.min(huge_page()) } else { huge };
+            self.evidence.lock().taken(span, origin, fresh - huge, worth);
         }
         self.count_fresh(fresh, huge);
     }

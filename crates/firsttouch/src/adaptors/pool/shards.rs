@@ -34,10 +34,6 @@ impl Machine {
         Self { node_of: node_of.into(), current: current_processor }
     }
 
-    pub(super) fn last_node(&self) -> u8 {
-        self.node_of.iter().max().copied().unwrap_or(0)
-    }
-
     /// The processor that runs this thread.
     #[inline]
     pub(super) fn here(&self) -> Processor {
