@@ -127,8 +127,7 @@ impl Evidence {
             return self.spend(worth);
         }
         self.seen += base;
-        // All of a huge page is there once a byte of it is used, so only what lies on base pages says anything: of a precedent its
-        // start.
+        // All of a huge page is there once a byte of it is used, so of a precedent only its start says anything.
         let (start, end) = (span.address(), span.address() + span.bytes());
         let end = if worth > 0 { end.min((start + 1).next_multiple_of(huge_page())) } else { end };
         // Each of n blocks is remembered with the same likelihood, as if by chance.
