@@ -222,6 +222,28 @@ def test_threads_use_it_while_it_is_put_there() -> None:
     )
 
 
+@pytest.mark.skipif(FREE_THREADED, reason="there is no GIL to let go")
+def test_a_request_does_not_let_the_gil_go() -> None:
+    """CPython may hold a lock of its own, for which others wait with the GIL."""
+    run(
+        """
+        ft.install("pool(pages(populate=True))")
+        sys.setswitchinterval(1000)
+        gate, ran = threading.Lock(), []
+        gate.acquire()
+        thread = threading.Thread(target=lambda: gate.acquire() and ran.append(1))
+        thread.start()
+        gate.release()
+        sum(range(1 << 21))  # it comes to wait for the GIL
+        grown = bytearray(32 << 20)
+        grown.extend(bytes(64 << 20))
+        assert not ran
+        thread.join()
+        """,
+        prologue=PROLOGUE,
+    )
+
+
 def test_a_budget_refuses_without_the_gil() -> None:
     """The line is found where Python code runs, and nothing is waited for where it does not."""
     reason = ask(

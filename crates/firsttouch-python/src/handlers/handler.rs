@@ -226,7 +226,7 @@ impl Handler {
                 glibc::follow(|size| unsafe { libc::free(std::hint::black_box(libc::malloc(size))) });
                 // A budget serves the interpreter a little longer than arrays.
                 let request = if self.kind == Kind::Raw { request.of_interpreter() } else { request };
-                let block = self.allocate_from(&**self.allocator(), request);
+                let block = self.attached(|| self.allocate_from(&**self.allocator(), request));
                 if !block.is_null() {
                     glibc::allocated(block as usize, request, self.kind == Kind::Front);
                 }
@@ -255,6 +255,11 @@ impl Handler {
         if self.observed.load(Relaxed) { on_alloc(block, request.size(), true) } else { block }
     }
 
+    /// Serves a request; one of the raw domain without letting the interpreter go, as CPython may hold a lock of its own.
+    fn attached<T>(&self, serve: impl FnOnce() -> T) -> T {
+        if self.kind == Kind::Raw { raw::passing(serve) } else { serve() }
+    }
+
     /// # Safety
     /// `address` is a live block of `owner`.
     unsafe fn reallocate(&self, owner: &dyn Allocator, address: NonNull<u8>, size: usize) -> *mut c_void {
@@ -263,7 +268,7 @@ impl Handler {
         on_resize(address.as_ptr() as usize, size, self.kind != Kind::Raw, || {
             let followed = matches!(self.kind, Kind::Front | Kind::Raw).then(|| owners::asked(address));
             // SAFETY: a live block of `owner`, as demanded; NumPy does not use the old address after success.
-            let moved = no_panic(|| match unsafe { owner.reallocate(address, request) } {
+            let moved = no_panic(|| match self.attached(|| unsafe { owner.reallocate(address, request) }) {
                 Ok(block) => block.address.as_ptr().cast(),
                 Err(_) => null_mut(),
             });

@@ -10,7 +10,7 @@
 //! - They stay for ever, as blocks of ours may: uninstalling only stops new blocks. A library that wraps them later calls
 //!   them, and puts them back at its end. One that wrapped CPython's before us would put those back, which cannot free our
 //!   blocks: then we replace nothing. So would a second interpreter (from 3.12 on): nothing is served once the first has ended.
-//! - They call no Python.
+//! - They call no Python, and do not let it go.
 //!
 //! NumPy 2.5 and newer would request arrays here, too, but is served through its default capsule: here it would advise huge
 //! pages on blocks of ours, and traces and profiles would miss small arrays.

@@ -7,6 +7,7 @@ pub mod call_sites;
 pub mod gil;
 pub mod values;
 
+use crate::handlers::raw;
 use firsttouch::os;
 use firsttouch::pages::touch;
 use firsttouch::sync::OnceBox;
@@ -49,8 +50,11 @@ struct Here<'a>(&'a mut dyn FnMut());
 // SAFETY: `detach` calls its closure in the same thread.
 unsafe impl Send for Here<'_> {}
 
-/// Lets other threads of the interpreter run during long work.
+/// Lets other threads of the interpreter run during long work for an array.
 fn detach(work: &mut dyn FnMut()) {
+    if raw::passes() {
+        return;
+    }
     let work = Here(work);
     Python::try_attach(|py| {
         py.detach(|| {
