@@ -63,7 +63,7 @@ pub fn of_allocator<'a, 'py>(py: Python<'py>, allocator: &'a PyAllocator) -> PyR
     Ok(made.bind(py))
 }
 
-/// A capsule for a context that enters a scope with this number. What no scope serves is passed on to the handler in `behind`.
+/// A capsule for a context that enters a scope with this number. Requests that no scope serves go to the handler in `behind`.
 pub fn of_scope<'py>(scope: u64, behind: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: the capsule holds a living handler, whose first fields have not changed since NumPy 1.22.
     let next = unsafe { (*handler_in(&behind)?).allocator };
@@ -93,7 +93,7 @@ pub fn nearest_open(capsule: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     if scope::is_open(scope) { Ok(capsule) } else { behind_scopes(capsule) }
 }
 
-/// Lets `allocator` serve the current context; what served it before, to be put back.
+/// Lets `allocator` serve the current context; returns what served it before, to be put back.
 #[pyfunction]
 pub fn enter<'py>(py: Python<'py>, allocator: &PyAllocator) -> PyResult<Bound<'py, PyAny>> {
     NumPy::get(py)?.set_current(of_allocator(py, allocator)?)

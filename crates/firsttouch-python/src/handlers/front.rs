@@ -1,5 +1,5 @@
 //! The front of the whole process, and `install` and `uninstall`. It is two handlers: one before NumPy's own, for arrays, and one
-//! before CPython's allocator of the raw domain, for what else is large (`raw.rs`).
+//! before CPython's allocator of the raw domain, for other large requests (`raw.rs`).
 
 #![allow(unsafe_code)] // Safety: one handler that lives for ever; a block's owner is found by its address (law 4).
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The handler for arrays, once it was needed.
 static FRONT: OnceBox<&'static Handler> = OnceBox::new();
 
-/// What goes with the front. Its lock is also held while the front is put in its place, or gets another allocator, as each sets
+/// The state of the front. Its lock is also held while the front is put in its place, or gets another allocator, as each sets
 /// several words.
 struct Installation {
     /// How many profiles and traces watch the front.
@@ -120,7 +120,7 @@ fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, arrays_only: bool) -> Py
 
 /// The front, while it serves.
 pub fn serving() -> Option<&'static Handler> {
-    FRONT.get().copied().filter(|front| front.small() != usize::MAX)
+    FRONT.get().copied().filter(|front| front.small_limit() != usize::MAX)
 }
 
 /// The allocator that is installed now.
@@ -138,7 +138,7 @@ pub fn watch(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Puts our functions before CPython's allocator of the raw domain for traces, or says why not. Nothing is served by that.
+/// Puts our functions before CPython's allocator of the raw domain for traces, or says why not. That alone serves nothing.
 pub fn watch_buffers(py: Python<'_>) -> Result<(), &'static str> {
     let _lock = INSTALLATION.lock();
     raw::put(py).map(drop)
@@ -205,7 +205,7 @@ pub fn uninstall() {
     let _lock = INSTALLATION.lock();
     raw::close();
     if let Some(front) = FRONT.get() {
-        front.set_small(usize::MAX);
+        front.set_small_limit(usize::MAX);
     }
 }
 

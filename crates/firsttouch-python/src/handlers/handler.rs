@@ -34,29 +34,29 @@ pub const NUMPYS_SMALL: usize = 1024;
 /// Whose requests a handler serves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Those of all arrays of the process. Blocks of any allocator that was ever installed are freed through it.
+    /// All arrays of the process. Blocks of any allocator that was ever installed are freed through it.
     Front,
-    /// Those of CPython for what is no array (`raw.rs`).
+    /// CPython's other large requests (`raw.rs`).
     Raw,
-    /// Those of arrays in a context, or of constructors that name an allocator. A context that enters a scope gets one too: what
-    /// the scope does not serve is passed on to the handler that the context had before.
+    /// Arrays in a context, or of constructors that name an allocator. A context that enters a scope gets one too: requests that
+    /// the scope does not serve are passed on to the handler that the context had before.
     Context,
-    /// Those of a context or of constructors that chose NumPy's own allocator: all are passed on to NumPy, and what NumPy then
-    /// requests of CPython is passed on by `raw.rs`.
+    /// A context or constructors that chose NumPy's own allocator: all requests are passed on to NumPy, and `raw.rs` passes on
+    /// those that NumPy then makes of CPython.
     NumPy,
 }
 
-/// A handler with what its functions need. NumPy sees only `raw`.
+/// A handler and the data of its functions. NumPy sees only `raw`.
 #[repr(C)]
 pub struct Handler {
     raw: RawHandler,
     /// Requests below this many bytes are passed on to `next`.
-    small: AtomicUsize,
-    /// Requests below this many bytes are passed on before anything else is looked at. This is `small`, but at most
+    small_limit: AtomicUsize,
+    /// Requests below this many bytes are passed on before anything else is looked at. This is `small_limit`, but at most
     /// [`NUMPYS_SMALL`] where scopes may serve, and 0 while profiles and traces are told of each request.
-    quick: AtomicUsize,
+    pass_limit: AtomicUsize,
     has_scopes: AtomicBool,
-    /// The number of the scopes that may: each thread lists its open ones by such numbers.
+    /// The number of the scopes that may serve: each thread lists its open ones by such numbers.
     scope: AtomicU64,
     /// The handler before this one, which gets small requests and foreign addresses.
     next: Functions,
@@ -88,8 +88,8 @@ impl Handler {
                 version: 1,
                 allocator: Functions { ctx: null_mut(), malloc, calloc, realloc, free },
             },
-            small: AtomicUsize::new(small),
-            quick: AtomicUsize::new(small),
+            small_limit: AtomicUsize::new(small),
+            pass_limit: AtomicUsize::new(small),
             has_scopes: AtomicBool::new(false),
             scope: AtomicU64::new(if kind == Kind::Front { scope::OF_FRONT } else { scope::NONE }),
             next,
@@ -114,7 +114,7 @@ impl Handler {
     /// to it that no other thread changes the small limit meanwhile.
     pub fn set_observed(&self, on: bool) {
         self.observed.store(on, Relaxed);
-        self.set_small(self.small());
+        self.set_small_limit(self.small_limit());
     }
 
     /// Our handler behind NumPy's pointer, if it is one of ours.
@@ -140,27 +140,27 @@ impl Handler {
     pub fn replace(&'static self, allocator: &'static Arc<dyn Allocator>, small: usize) {
         register_owner(allocator);
         self.serving.store(std::ptr::from_ref(allocator).cast_mut(), Release);
-        self.set_small(small);
+        self.set_small_limit(small);
     }
 
     /// Passes on requests below `small` bytes from now on.
-    pub fn set_small(&self, small: usize) {
+    pub fn set_small_limit(&self, small: usize) {
         let most = match (self.observed.load(Relaxed), self.has_scopes.load(Relaxed)) {
             (true, _) => 0,
             (false, true) => NUMPYS_SMALL,
             (false, false) => usize::MAX,
         };
-        self.small.store(small, Release); // who loads it sees what was set up before
-        self.quick.store(small.min(most), Release);
+        self.small_limit.store(small, Release); // who loads it sees what was set up before
+        self.pass_limit.store(small.min(most), Release);
     }
 
     /// Lets scopes serve from now on. (A thread that changes the small limit at the same time may undo this, until the next scope
     /// is entered.)
     #[inline]
     pub fn let_scopes(&self) {
-        if self.quick.load(Relaxed) > NUMPYS_SMALL {
+        if self.pass_limit.load(Relaxed) > NUMPYS_SMALL {
             self.has_scopes.store(true, Relaxed);
-            self.quick.fetch_min(NUMPYS_SMALL, Release);
+            self.pass_limit.fetch_min(NUMPYS_SMALL, Release);
         }
     }
 
@@ -185,14 +185,14 @@ impl Handler {
         std::ptr::fn_addr_eq(self.next.malloc, own)
     }
 
-    pub fn small(&self) -> usize {
-        self.small.load(Acquire)
+    pub fn small_limit(&self) -> usize {
+        self.small_limit.load(Acquire)
     }
 
     /// Whether requests of so many bytes are passed on before anything else is looked at.
     #[inline(always)]
     fn passes(&self, size: usize) -> bool {
-        size < self.quick.load(Acquire)
+        size < self.pass_limit.load(Acquire)
     }
 
     /// The handler before this one.
@@ -211,7 +211,7 @@ impl Handler {
         let size = request.size();
         let block = match scope::serving(self.scope(), size) {
             Some(buffer) => self.allocate_from(&*buffer, request),
-            None if size < self.small() => self.pass_on(request),
+            None if size < self.small_limit() => self.pass_on(request),
             None => self.allocate(request),
         };
         if self.observed.load(Relaxed) { traced(block, size, request.is_zeroed(), true) } else { block }
@@ -243,7 +243,7 @@ impl Handler {
         on_alloc(block, request.size(), self.kind != Kind::Raw)
     }
 
-    /// Passes a request on to the next handler. What that requests of CPython meanwhile belongs to this request.
+    /// Passes a request on to the next handler, whose requests of CPython meanwhile belong to this one.
     fn pass_on(&self, request: Request) -> *mut c_void {
         // SAFETY: functions of the handler before this one, with that handler's context; they take any size.
         let block = raw::passing(|| unsafe {
@@ -452,8 +452,8 @@ impl Handler {
 
 // ---- What handlers tell ----------------------------------------------------------------------------------------------
 //
-// Profiles (`measure()`), the table of live blocks (`firsttouch why`) and traces are told what a handler serves; while somebody
-// watches the front, also what that passes on to NumPy.
+// Profiles (`measure()`), the table of live blocks (`firsttouch why`) and traces are told of the blocks that a handler serves;
+// while they watch the front, also of those that it passes on to NumPy.
 
 /// Tells profiles and the table of a block that was allocated, for an array or not.
 #[inline]

@@ -1,5 +1,5 @@
-//! The front for what is no array. It takes the place of CPython's allocator of the raw domain, which serves `bytes`,
-//! `bytearray`, and the buffers of lists, dictionaries and strings once they are too large for CPython's own arenas.
+//! The front for large requests that are no arrays. It takes the place of CPython's allocator of the raw domain, which serves
+//! `bytes`, `bytearray`, and the buffers of lists, dictionaries and strings once they are too large for CPython's own arenas.
 //!
 //! CPython lets an extension replace this allocator at any time. Threads call it meanwhile, without the GIL and in any
 //! interpreter of the process. So:
@@ -62,7 +62,7 @@ const MOVED: usize = 8 * SMALL_LIMIT;
 static FRONT: AtomicPtr<Handler> = AtomicPtr::new(null_mut());
 /// CPython's own `free`.
 static FREE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// The last version of which we know that CPython's own functions are those of `malloc`, which knows the size of a block.
+/// The last version whose own functions are known to be those of `malloc`, which knows the size of a block.
 const LAST_ON_MALLOC: (u8, u8) = (3, 14);
 /// Whether they are.
 static IS_MALLOC: AtomicBool = AtomicBool::new(false);
@@ -122,7 +122,7 @@ pub fn put(py: Python<'_>) -> Result<&'static Handler, &'static str> {
 /// Passes all requests on to CPython from now on.
 pub extern "C" fn close() {
     if let Some(front) = front() {
-        front.set_small(usize::MAX);
+        front.set_small_limit(usize::MAX);
     }
 }
 
@@ -259,7 +259,7 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
     unsafe {
         let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
         let next = front.next();
-        let moves = size >= front.small() && !passes();
+        let moves = size >= front.small_limit() && !passes();
         let Some(used) = used_behind(pointer).filter(|&used| moves && used < MOVED) else {
             return (next.realloc)(next.ctx, pointer, size);
         };

@@ -222,7 +222,7 @@ impl Entered {
             None => handler,
         };
         let server = server.filter(|server| server.kind != Kind::NumPy).filter(is_same);
-        let limit = server.map_or(usize::MAX, |server| server.small().max(buffer.large()));
+        let limit = server.map_or(usize::MAX, |server| server.small_limit().max(buffer.large()));
         let around = handler.map_or(NONE, Handler::scope);
         let (mut number, mut block) = (around, None);
         if is_block || around == NONE {

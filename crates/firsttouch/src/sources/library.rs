@@ -1,5 +1,5 @@
-//! Libraries that keep their blocks outside of our segments: a list tells their blocks from the C library's (law 4), and what
-//! they serve is counted.
+//! Libraries that keep their blocks outside of our segments: a list tells their blocks apart from the C library's (law 4), and
+//! their requests are counted.
 
 use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use crate::failure;
@@ -26,7 +26,7 @@ pub unsafe trait Library: Send + Sync + 'static {
     /// Describes the allocator.
     fn describe(&self) -> Description;
 
-    /// The alignment in bytes of every block, whatever less its request asks for.
+    /// The least alignment in bytes of every block, whatever its request asks for.
     fn alignment(&self) -> usize {
         1
     }
@@ -58,7 +58,7 @@ pub unsafe trait Library: Send + Sync + 'static {
     fn trim(&self) {}
 }
 
-/// What the list has of a block.
+/// The entry of a block in the list.
 #[derive(Clone, Copy)]
 struct Note {
     /// The address that the library returned.
@@ -82,7 +82,7 @@ pub struct LibraryAllocator<L> {
     counts: Counts,
 }
 
-/// What was served, exactly, whichever thread allocates.
+/// Exact counts of the requests of all threads.
 #[derive(Default)]
 pub(super) struct Counts {
     blocks: AtomicUsize,
@@ -109,8 +109,8 @@ impl Counts {
         self.bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// Others may change while one is read, but they agree: what lives was allocated, and is at most the peak, because the
-    /// totals are raised first and read last.
+    /// Some may change while others are read, but they agree: live blocks are never more than the allocated ones or the peak,
+    /// because these are raised first and read last.
     pub fn stats(&self) -> Stats {
         let (blocks, in_use) = (self.blocks.load(Acquire), self.bytes.load(Acquire));
         Stats {
@@ -227,7 +227,7 @@ unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
         })
     }
 
-    /// Returns 0: how much the libraries give back they do not tell.
+    /// Returns 0: the libraries do not tell how much they give back.
     fn trim(&self) -> usize {
         self.library.trim();
         0
@@ -267,34 +267,34 @@ pub struct FunctionsTable {
 }
 
 /// An allocator made of C functions. They know nothing of alignment, so each request is enlarged by its alignment.
-pub type Functions = LibraryAllocator<Called>;
+pub type Functions = LibraryAllocator<FunctionsLibrary>;
 
 /// The functions, and how `free` is called.
-pub struct Called {
+pub struct FunctionsLibrary {
     table: FunctionsTable,
-    /// Runs what it is given, which calls `free`.
+    /// Runs its argument, which calls `free`.
     around_free: fn(&dyn Fn()),
 }
 
 // SAFETY: `Functions::new` requires that any thread may call the functions with this context.
-unsafe impl Send for Called {}
+unsafe impl Send for FunctionsLibrary {}
 // SAFETY: `Functions::new` requires that several threads may do so at once.
-unsafe impl Sync for Called {}
+unsafe impl Sync for FunctionsLibrary {}
 
 impl Functions {
-    /// Creates an allocator that calls the functions of `table`. A language with state that `free` must not meet puts it
-    /// aside in `around_free`, which runs what it is given, once; elsewhere that is `|free| free()`.
+    /// Creates an allocator that calls the functions of `table`. `around_free` runs its argument once: a language puts state aside
+    /// there that `free` must not meet; others pass `|free| free()`.
     ///
     /// # Safety
     /// The functions keep malloc's contract, may be called with the context by several threads at once, do not unwind, and
     /// remain callable while the allocator or any of its blocks lives.
     pub unsafe fn new(table: FunctionsTable, around_free: fn(&dyn Fn())) -> Arc<Self> {
-        Self::on(Called { table, around_free })
+        Self::on(FunctionsLibrary { table, around_free })
     }
 }
 
 // SAFETY: `Functions::new` requires that the functions keep malloc's contract in any thread.
-unsafe impl Library for Called {
+unsafe impl Library for FunctionsLibrary {
     const ALIGNS: bool = false;
     const CALLS_OUT: bool = true;
     const IS_LENT: bool = true;

@@ -1,6 +1,5 @@
 //! The limits of the machine, of the container (cgroups of version 1 and 2, with all their ancestors), and of the process, and
-//! what is in use of them. Nothing here uses the global allocator or a lock, so that the background purger and signal handlers
-//! may call it.
+//! their use. Nothing here uses the global allocator or a lock, so that the background purger and signal handlers may call it.
 
 use super::kernel_texts::{self, kib, number};
 use super::threads::uncancelled;
@@ -66,9 +65,9 @@ fn read_number(path: &CStr) -> Option<usize> {
     number(read(path, &mut [0; 64])?)
 }
 
-/// Reads a figure that stays as it is, once; zero if it is not told.
+/// Reads a figure that never changes, at the first call; zero if the system does not tell it.
 #[inline]
-pub(super) fn constant(figure: &AtomicUsize, read: impl FnOnce() -> Option<usize>) -> usize {
+pub(super) fn once(figure: &AtomicUsize, read: impl FnOnce() -> Option<usize>) -> usize {
     if figure.load(Relaxed) == usize::MAX {
         figure.store(read().unwrap_or(0), Relaxed);
     }
@@ -77,7 +76,7 @@ pub(super) fn constant(figure: &AtomicUsize, read: impl FnOnce() -> Option<usize
 
 pub fn huge_page_size() -> Option<usize> {
     static SIZE: AtomicUsize = AtomicUsize::new(usize::MAX);
-    let size = constant(&SIZE, || read_number(c"/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"));
+    let size = once(&SIZE, || read_number(c"/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"));
     Some(size).filter(|size| size.is_power_of_two())
 }
 
@@ -85,13 +84,13 @@ pub fn available_huge_page_size() -> Option<usize> {
     static SIZE: AtomicUsize = AtomicUsize::new(usize::MAX);
     let path = c"/sys/kernel/mm/transparent_hugepage/enabled";
     let is_on = || read(path, &mut [0; 64]).is_some_and(|text| !text.contains("[never]"));
-    Some(constant(&SIZE, || huge_page_size().filter(|_| is_on()))).filter(|&size| size > 0)
+    Some(once(&SIZE, || huge_page_size().filter(|_| is_on()))).filter(|&size| size > 0)
 }
 
 /// `vm.max_map_count`.
 pub fn mapping_limit() -> Option<usize> {
     static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
-    Some(constant(&LIMIT, || read_number(c"/proc/sys/vm/max_map_count"))).filter(|&limit| limit > 0)
+    Some(once(&LIMIT, || read_number(c"/proc/sys/vm/max_map_count"))).filter(|&limit| limit > 0)
 }
 
 // ---- The machine and the container -----------------------------------------------------------------------------------
@@ -164,10 +163,10 @@ fn join<'a>(path: &'a mut [u8; 4096], parts: &[&str]) -> Option<&'a CStr> {
     CStr::from_bytes_until_nul(path.get(..=end)?).ok()
 }
 
-/// As it was when first asked: every new pool asks, and the answer takes thirty files.
+/// As it was at the first call: every new pool calls, and to find out takes thirty files.
 pub fn memory_total() -> usize {
     static TOTAL: AtomicUsize = AtomicUsize::new(usize::MAX);
-    constant(&TOTAL, || Some(machine().0.min(cgroup().map_or(usize::MAX, |group| group.limit))))
+    once(&TOTAL, || Some(machine().0.min(cgroup().map_or(usize::MAX, |group| group.limit))))
 }
 
 /// The smaller of what the machine and the memory cgroup have left.
@@ -175,7 +174,7 @@ pub fn headroom() -> usize {
     machine().1.min(cgroup().map_or(usize::MAX, |group| group.left()))
 }
 
-/// In use by all programs where others share it. File pages that the kernel can drop are not in use.
+/// Shared bounds count the use of all programs. File pages that the kernel can drop are not in use.
 pub fn memory_bounds() -> [Option<MemoryBound>; 4] {
     let ((total, available), [space, data]) = (machine(), of_process());
     let machine = MemoryBound { whose: Bound::Machine, limit: total, used: total.saturating_sub(available) };
@@ -207,7 +206,7 @@ pub fn resident() -> usize {
     statm(RESIDENT).unwrap_or(0)
 }
 
-/// The peak is that since its exec.
+/// The peak since its exec.
 pub fn resident_and_peak() -> Option<(usize, usize)> {
     let mut buffer = [0; 4096];
     let text = read_always(c"/proc/self/status", &mut buffer)?;

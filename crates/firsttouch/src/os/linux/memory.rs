@@ -1,6 +1,6 @@
 //! Memory: mappings, page sizes, prefaulting, NUMA policies, and memory files. The C library has no wrappers for the NUMA calls.
 
-use super::limits::constant;
+use super::limits::once;
 use crate::os::inject::{Call, injected};
 use crate::os::types::{Errno, Mode, Nodes};
 use std::ffi::{CString, c_int, c_long, c_ulong, c_void};
@@ -20,7 +20,7 @@ fn check(result: impl Into<c_long>) -> Result<(), Errno> {
 pub fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(usize::MAX);
     // SAFETY: sysconf has no preconditions.
-    constant(&SIZE, || Some(unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize))
+    once(&SIZE, || Some(unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize))
 }
 
 fn map(hint: usize, size: usize, flags: i32) -> Result<usize, Errno> {
@@ -236,7 +236,7 @@ pub fn memory_file(name: &str, size: usize) -> Result<File, Errno> {
             return Err(Errno::last());
         }
         let file = File::from_raw_fd(number);
-        // Where a standard stream is closed, the file got its number, and would take what the program prints.
+        // If a standard stream is closed, the file got its number, and would receive the program's output.
         if number <= libc::STDERR_FILENO { file.try_clone()? } else { file }
     };
     file.set_len(size as u64).map_err(Errno::from)?;

@@ -1,6 +1,6 @@
 //! Processors, threads and forks; and the first memory fault, which is reported before the signal takes its course.
 
-use super::limits::constant;
+use super::limits::once;
 use crate::os::types::{Errno, Fault};
 use once_cell::race::OnceBox;
 use std::ffi::{CStr, c_void};
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub fn processors() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(usize::MAX); // the C library reads a file for each answer
     // SAFETY: sysconf has no preconditions.
-    constant(&COUNT, || Some(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize))
+    once(&COUNT, || Some(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize))
 }
 
 #[inline]
