@@ -11,13 +11,11 @@ use firsttouch::os::page_size;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// See malloc(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc(size: usize) -> *mut c_void {
     if is_large(size) { large::malloc(size) } else { next::malloc(size) }
 }
 
-/// See calloc(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     if let Some(bytes) = count.checked_mul(size)
@@ -36,7 +34,6 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
     unsafe { if is_foreign(address as usize) { next::free(address) } else { large::free(address) } }
 }
 
-/// See realloc(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(address: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: null or a live block, as realloc(3) demands of the program.
@@ -54,12 +51,11 @@ pub unsafe extern "C" fn realloc(address: *mut c_void, size: usize) -> *mut c_vo
     }
 }
 
-/// A block of the pool, if it is for the pool and there is memory.
+/// A block of the pool, if the pool serves this size and has memory.
 fn aligned(align: usize, size: usize) -> Option<*mut c_void> {
     if is_large(size) && align.is_power_of_two() { large::allocate(size, align, false) } else { None }
 }
 
-/// See memalign(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
     aligned(align, size).unwrap_or_else(|| next::memalign(align, size))
@@ -71,8 +67,6 @@ pub extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
     aligned(align, size).unwrap_or_else(|| next::aligned_alloc(align, size))
 }
 
-/// See posix_memalign(3).
-///
 /// # Safety
 /// `result` may be written.
 #[unsafe(no_mangle)]
@@ -88,7 +82,6 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, 
     0
 }
 
-/// See malloc_usable_size(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(address: *mut c_void) -> usize {
     // SAFETY: null or a live block, as malloc_usable_size(3) demands of the program.
@@ -100,7 +93,7 @@ pub unsafe extern "C" fn malloc_usable_size(address: *mut c_void) -> usize {
     }
 }
 
-/// C23's free(3) for who knows the size.
+/// C23's free(3) with the size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(address: *mut c_void, _size: usize) {
     // SAFETY: null or a live block, as free_sized(3) demands of the program.
@@ -114,7 +107,7 @@ pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, _align: usize,
     unsafe { free(address) }
 }
 
-/// See malloc_trim(3): what the pool keeps goes as well.
+/// See malloc_trim(3): the pool gives back its idle memory as well.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_trim(pad: usize) -> libc::c_int {
     let gone = if life::is_forking() { 0 } else { large::trim() };
@@ -123,16 +116,16 @@ pub extern "C" fn malloc_trim(pad: usize) -> libc::c_int {
 
 // ---- System calls of the program that concern the pool ---------------------------------------------------------------
 //
-// What it does to the pages of its blocks outlives their use. The C library unmaps a large block when it is freed; the pool
-// keeps it. So if the program protected, locked or advised pages of it, they are mapped anew before the pool gets them back:
-// the next user could not write, would find zeros in a child, or run into the limit on locked memory.
+// Changes to the pages of a block outlive its use. The C library unmaps a large block when it is freed; the pool keeps it. So if
+// the program protected, locked or advised pages of it, they are mapped anew before the pool gets them back: the next user could
+// not write, would find zeros in a child, or run into the limit on locked memory.
 //
 // A sandbox may allow what the C library's `malloc` needs (`mmap`, `munmap`, `mremap`, `mprotect`, `madvise`, `futex`) and
 // kill the process for any other call. Once the program announces one, the pool makes no others: it asks neither what pages
 // were used nor what limits there are, and starts no thread. The report is written before.
 
-/// From the first page of a block that was altered to the last one; empty where none was. No lock: a signal handler may lock
-/// memory or free it.
+/// From the first altered page of a block to the last one; empty if none was altered. No lock: a signal handler may lock memory or
+/// free it.
 static ALTERED: [AtomicUsize; 2] = [AtomicUsize::new(usize::MAX), AtomicUsize::new(0)];
 
 fn remember(start: *const c_void, size: usize) {
@@ -143,8 +136,8 @@ fn remember(start: *const c_void, size: usize) {
     }
 }
 
-/// Whether the program may have altered pages of a block: of it, or of blocks around it. Its size is asked only where some
-/// were.
+/// Whether the program may have altered pages of a block. May be true for a block that merely lies between altered ones. Its size
+/// is asked for only where pages were altered.
 #[inline]
 pub fn may_be_altered(block: usize, size: impl FnOnce() -> usize) -> bool {
     let (page, [first, last]) = (page_size(), &ALTERED);
@@ -158,7 +151,6 @@ pub fn advises_huge() -> bool {
     ADVISES.load(Relaxed)
 }
 
-/// See madvise(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(address: *mut c_void, size: usize, advice: c_int) -> c_int {
     const GUARD: c_int = 102;

@@ -1,8 +1,8 @@
-//! When idle memory goes.
+//! When idle memory is given back.
 //!
-//! A thread of ours in somebody else's program is not free: `unshare(CLONE_NEWUSER)` fails, and the C library's locks
-//! cost more from then on. So there is none as long as frees can give back what is more than a little. In a program that takes
-//! it again the background purger is worth its thread.
+//! A thread of ours in somebody else's program is not free: `unshare(CLONE_NEWUSER)` fails, and the C library's locks cost more
+//! from then on. So there is none as long as frees themselves can give back all but a little. In a program that takes this memory
+//! again the background purger is worth its thread.
 
 use firsttouch::Allocator;
 use firsttouch::adaptors::Pool;
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes that stay idle without a thread, and that are taken again until there is one.
 const LITTLE: usize = 4 << 20;
-/// The part of what is in use that stays idle: giving back searches all that is in use, so a program that frees many blocks
-/// must not pay for that again and again.
+/// The part of the memory in use that stays idle: giving back searches all of that memory, so a program that frees many blocks must
+/// not pay for that again and again.
 const KEEP_PART: usize = 16;
 
 /// Bytes taken again before this process was forked.
@@ -43,8 +43,8 @@ pub fn before_allocation(pool: &Pool) {
     }
 }
 
-/// After a free: without a thread, does its work. All goes then: what is left of a sparse block would be cleared at once
-/// for the next zeroed request.
+/// After a free: where there is no thread, does its work. All idle memory goes: the rest of a sparse block would be cleared for the
+/// next zeroed request.
 pub fn after_free(pool: &Pool) {
     if !runs() {
         pool.tick_if_due();

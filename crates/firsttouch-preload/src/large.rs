@@ -1,4 +1,4 @@
-//! What the pool serves.
+//! Large blocks, which the pool serves.
 
 use crate::next::{self, keeping_errno, out_of_memory};
 use crate::{entry, idle, life, report};
@@ -62,15 +62,14 @@ pub fn allocate(size: usize, align: usize, zeroed: bool) -> Option<*mut c_void> 
     })?
 }
 
-/// malloc(3) of a large block. Like all that the common path ends with it is C's, whose calls need no frame of their own.
+/// malloc(3) of a large block. It is `extern "C"`, as all functions that the common path ends with: to jump to one needs no frame.
 #[cold]
 #[inline(never)]
 pub extern "C" fn malloc(size: usize) -> *mut c_void {
     allocate(size, 1, false).unwrap_or_else(|| next::malloc(size))
 }
 
-/// The pool and the block at an address in a slot of ours; nothing where it is the C library's. What is neither ends the
-/// program.
+/// The pool and the block at an address in a slot of ours; nothing if it is the C library's. Any other address ends the program.
 fn block(address: *mut c_void) -> Option<(&'static Pool, NonNull<u8>)> {
     let pool = any_pool()?;
     let block = NonNull::new(address.cast::<u8>())?;
@@ -101,7 +100,7 @@ pub unsafe extern "C" fn free(address: *mut c_void) {
     }
 }
 
-/// Takes back what the program did to the pages of a block; false if that cannot be.
+/// Undoes the program's changes to the pages of a block; false if that is not possible.
 ///
 /// # Safety
 /// The block is the pool's, and used no more.
@@ -203,7 +202,7 @@ pub unsafe fn take_over(address: *mut c_void, size: usize) -> *mut c_void {
     }
 }
 
-/// Gives back all that is idle; bytes given back.
+/// Gives back all idle memory; returns the bytes.
 pub fn trim() -> usize {
     pool().map_or(0, |pool| in_pool(|| pool.trim() + pool.trim_parts()).unwrap_or(0))
 }

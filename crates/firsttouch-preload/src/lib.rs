@@ -1,9 +1,8 @@
 //! `libfirsttouch_preload.so`: serves the large blocks of any program from a pool, loaded by `LD_PRELOAD`.
 //!
-//! Requests of at least a threshold go to the pool of the core, all others to the C library. A free looks its address up
-//! in the core's map, one load for what is not ours. Until the constructor has run, and wherever something is in the way
-//! (a program with more rights than its caller, or with an allocator of its own, as sanitizers are), all goes to whoever
-//! is next.
+//! Requests of at least a threshold go to the pool of the core, all others to the C library. A free looks its address up in the
+//! core's map, one load for what is not ours. Until the constructor has run, and wherever something is in the way (a program with
+//! more rights than its caller, or with an allocator of its own, as sanitizers are), all requests go to the next library.
 //!
 //! The library needs glibc, whose allocator has names of its own (`__libc_malloc`). For any other C library it is empty.
 

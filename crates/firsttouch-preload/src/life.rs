@@ -1,14 +1,13 @@
 //! The library in its process: the constructor, forks, and threads that are interrupted in a request.
 //!
 //! **Around a fork** the thread that forks may not wait for a lock: it holds them all. Our handlers are registered first, so
-//! whatever the program's own do before the fork and after it, our locks are free then. Handlers of somebody who was
-//! earlier still run while the locks are held. Meanwhile the C library serves their thread, and what it frees waits in a
-//! list that runs through the freed blocks.
+//! whatever the program's own do before the fork and after it, our locks are free then. Handlers that were registered even earlier
+//! run while the locks are held. Meanwhile the C library serves their thread, and blocks that it frees wait in a list that runs
+//! through them.
 //!
-//! **A signal handler** may interrupt a thread within a request, and may fork, or call exit, which frees, as it may under
-//! the C library in a program with one thread. Nothing then waits for a lock, which this thread may hold: the C library
-//! serves, and what is freed waits. A forked child leaves the pool alone, since other threads of its parent may have held
-//! locks, too.
+//! **A signal handler** may interrupt a thread within a request, and may fork, or call exit, which frees, as it may under the C
+//! library in a program with one thread. Nothing then waits for a lock, which this thread may hold: the C library serves, and freed
+//! blocks wait. A forked child leaves the pool alone, since other threads of its parent may have held locks, too.
 
 use crate::settings::Settings;
 use crate::{idle, large, next, report};

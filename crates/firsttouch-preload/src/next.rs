@@ -18,11 +18,11 @@ unsafe extern "C" {
     fn gnu_get_libc_version() -> *const c_char;
 }
 
-/// Declares the functions that we define, of which the next definition is called for what we do not serve: a name for each,
-/// and a function that calls it.
+/// Declares the functions that we define, whose next definition serves all other requests: a name for each, and a function that
+/// calls that definition.
 ///
-/// Each is looked up by its name alone. So whoever is next gets all that it defines and nothing else, as without us: a
-/// program with an allocator of its own may leave out some of these names.
+/// Each is looked up by its name alone. So a library behind ours gets calls of all that it defines and of nothing else, as without
+/// us: a program with an allocator of its own may leave out some of these names.
 macro_rules! functions {
     ($($(unsafe $($never:block)?)? fn $name:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
         #[derive(Clone, Copy)]
@@ -77,7 +77,7 @@ functions! {
     ) -> c_int;
 }
 
-/// The program's own.
+/// The `main` of a program.
 pub type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
 /// How many of them are an allocator's.

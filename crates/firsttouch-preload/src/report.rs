@@ -29,7 +29,7 @@ struct Asked {
     output: Option<Stream>,
 }
 
-/// What was asked; null where nothing was, and in forked children of the process that reports.
+/// The report that was asked for; null without one, and in forked children of the process that reports.
 static ASKED: AtomicPtr<Asked> = AtomicPtr::new(null_mut());
 
 /// What this process has still to report.
@@ -135,7 +135,7 @@ fn compose(asked: &Asked) {
     if !entry::advises_huge() {
         plainly = plainly.on_base_pages();
     } else if let Some(pool) = &mut pool {
-        // What the program asks for after it has a block, it asks for on the pool as plainly.
+        // Advice that the program gives on its own blocks, it gives on the pool's as well.
         let all = plainly.all();
         let huge = (all.huge as f64 / (all.bytes() as f64).max(1.0) * pool.first_touched_small_bytes as f64) as u64;
         pool.first_touched_small_bytes -= huge;
@@ -215,8 +215,8 @@ fn with_due(body: impl FnOnce(&Asked)) {
     }
 }
 
-/// A standard stream that is written to at the end. Many programs close theirs before, in functions that `exit` calls; so
-/// it is copied when the end begins. Not earlier: who reads what a program writes waits until all copies are closed.
+/// A standard stream that is written to at the end. Many programs close theirs before, in functions that `exit` calls; so it is
+/// copied when the end begins. Not earlier: a reader of the program's output waits until all copies are closed.
 struct Stream {
     number: c_int,
     /// The copy, or -1.
@@ -261,7 +261,6 @@ fn begin_to_end() {
     due().iter().flat_map(|asked| asked.streams()).for_each(Stream::copy);
 }
 
-/// See exit(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn exit(status: c_int) -> ! {
     begin_to_end();
@@ -297,7 +296,6 @@ pub unsafe extern "C" fn __libc_start_main(
     unsafe { next::__libc_start_main(main, count, words, first, last, of_loader, stack) }
 }
 
-/// See _exit(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
     write_apart();
@@ -307,7 +305,6 @@ pub extern "C" fn _exit(status: c_int) -> ! {
     }
 }
 
-/// See _Exit(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn _Exit(status: c_int) -> ! {
     _exit(status)

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const VARIABLE: &str = "FIRSTTOUCH_PRELOAD=";
 
-/// Who reports, and where to.
+/// Which process reports, and where to.
 #[derive(Clone, Default)]
 pub struct Reporting {
     /// The process that reports; every process where there is none but a file with `%p`.

@@ -191,9 +191,9 @@ pub unsafe trait Allocator: Any + Send + Sync {
         false
     }
 
-    /// Whether the background purger's thread must not call it: a deallocation may run code that is neither this library's
-    /// nor the C library's, which may wait for other threads; or it uses thread-local data, which glibc allocates when a
-    /// thread first uses them, and ends the process where there is no memory.
+    /// Whether the background purger's thread must not call it: because a deallocation may run foreign code, which may wait for
+    /// other threads, or because it uses thread-local data: glibc allocates these at a thread's first use, and ends the process if
+    /// there is no memory.
     fn calls_out(&self) -> bool {
         self.upstream().is_some_and(|upstream| upstream.calls_out())
     }

@@ -100,7 +100,7 @@ impl Description {
         self.arguments.as_deref().unwrap_or_default()
     }
 
-    /// The arguments that a call needs to make the same: those that are not the default, and positional ones before them.
+    /// The arguments that a call needs to make an equal one: those that are not the default, and positional ones before them.
     pub(crate) fn needed(&self) -> Vec<&Argument> {
         let spec = Spec::find(&self.name);
         let is_default = |(at, argument): (usize, &Argument)| {

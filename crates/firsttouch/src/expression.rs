@@ -1,8 +1,8 @@
 //! Allocator expressions: `limited(pool(pages(huge="2M")), "4 GiB")`.
 //!
-//! The grammar is the same on the command line and in every language. An expression is parsed, never evaluated: a
-//! name, and in parentheses arguments that are numbers, strings, `None`, `True`, `False` or other expressions. A bare name
-//! is a call without arguments; it may be preceded by `ft.` or `firsttouch.`. Where an option takes a text, the name is that.
+//! The grammar is the same on the command line and in every language. An expression is parsed, never evaluated: a name, and in
+//! parentheses arguments that are numbers, strings, `None`, `True`, `False` or other expressions. A bare name is a call without
+//! arguments; it may be preceded by `ft.` or `firsttouch.`. Where an option takes a text, a bare name is that text.
 //!
 //! [`parse`] converts text to the [`Description`] that an allocator would return for itself, which is rendered as such an
 //! expression. Which names there are, and what they mean, is up to `factory.rs`.

@@ -1,16 +1,16 @@
-//! What happens at a fork, in order. Nothing else in this crate registers fork handlers. A lock that another thread held would
-//! never be released in a child (law 6), so a new one that is held while memory is requested or freed belongs here: what is made
-//! and dropped registers with the purger ([`Purgeable`]), what exists once stands in `LOCKS`; both have [`AtFork`].
+//! What happens at a fork, in order. Nothing else in this crate registers fork handlers. A lock that another thread holds at a fork
+//! is never released in the child (law 6). So each lock under which memory is requested or freed belongs here: a static one in
+//! `LOCKS`; those of an object through the purger, with which the object registers ([`Purgeable`]). Both implement [`AtFork`].
 //!
 //! 1. Python's hook, in the main thread, keeps the purger from starting again (`process.rs` in firsttouch-python).
-//! 2. `before`: takes `FORKING`, ends the purger's thread, trims what is registered with it, locks that, `LOCKS` and jemalloc.
-//! 3. The fork. In a preloaded program the C library serves the thread meanwhile, and what it frees waits (`life.rs` there).
-//! 4. `after`, on both sides: `LOCKS` are released, then the locks of what is registered; a child takes an account of a shared
+//! 2. `before`: takes `FORKING`, ends the purger's thread, trims the registered objects, takes their locks, `LOCKS` and jemalloc's.
+//! 3. The fork. In a preloaded program the C library serves the thread meanwhile; blocks that it frees wait (`life.rs` there).
+//! 4. `after`, on both sides: `LOCKS` are released, then the locks of registered objects; a child takes an account of a shared
 //!    budget (`accounts.rs`); the purger's lock and `FORKING` are released.
-//! 5. Preloaded: what waited is given back; a child leaves the report to its parent, and starts no purger for now (`idle.rs`).
-//! 6. Python's hooks: the purger resumes with the function that forked; in a child begin anew the report (`ending.py`), the table
-//!    of live blocks (`_firsttouch_start`), the wait for handles (`sharing.py`). Without Python the next free or fresh
-//!    memory of a pool restarts the purger.
+//! 5. Preloaded: the waiting blocks are freed; a child leaves the report to its parent, and starts no purger for now (`idle.rs`).
+//! 6. Python's hooks: the purger resumes with the function that forked; in a child, the report (`ending.py`), the table of live
+//!    blocks (`_firsttouch_start`) and the wait for handles (`sharing.py`) begin anew. Without Python the next free or fresh memory
+//!    of a pool restarts the purger.
 
 #![allow(unsafe_code)] // Safety: `after` runs only after `before`, in the thread that forked or in its copy.
 
@@ -27,7 +27,7 @@ pub(crate) static FORKING: Lock<()> = Lock::new(());
 /// The forks between the first process and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static IS_INTERRUPTED: OnceBox<fn() -> bool> = OnceBox::new();
-/// The locks that exist once, in the order in which they are taken, after those of what is registered.
+/// Static locks, in the order in which they are taken, after those of registered objects.
 static LOCKS: &[&dyn AtFork] = &[
     &owners::KEEPERS,
     #[cfg(feature = "mimalloc")]

@@ -1,8 +1,9 @@
 //! The owner of the block at an address.
 //!
-//! A segment names its allocator. Blocks of adaptors and of scratch buffers lie in the memory of another allocator, and those of
-//! C libraries in no segment; these keepers list their blocks themselves, and are registered here as long as their blocks may be
-//! freed through a handler. What a keeper lists in a segment is marked there, so that others are found without asking anybody.
+//! A segment names its allocator. Blocks of adaptors and of scratch buffers lie in the memory of another allocator, and those of C
+//! libraries in no segment; these keepers list their blocks themselves, and are registered here as long as their blocks may be
+//! freed through a handler. Their blocks in a segment are marked there, so that the owners of others are found without asking a
+//! keeper.
 
 #![allow(unsafe_code)] // Safety: callers keep the owner of a block until they are done with it.
 
@@ -33,7 +34,7 @@ pub fn find(address: NonNull<u8>) -> Owner {
     keeper.map_or_else(|| of_segment(address), Owner::Keeper)
 }
 
-/// The same, where one keeper of many is likely: each that is asked takes its time.
+/// The same, where one of many keepers is likely: asking each takes time.
 #[inline]
 pub fn find_likely(address: NonNull<u8>, likely: &Arc<dyn Allocator>) -> Owner {
     if is_highest(&**likely) && likely.list().is_some_and(|list| list.contains(address)) {
@@ -91,7 +92,7 @@ pub fn is_lent(address: NonNull<u8>) -> bool {
     find_keeper(address).is_some_and(|keeper| height(&*keeper) >= ON_ANYTHING)
 }
 
-/// The bytes that were asked for a live block in a segment; 0 if none begins at `address`, which may be any.
+/// The requested bytes of a live block in a segment; 0 if none begins at `address`, which may be any.
 pub fn asked(address: NonNull<u8>) -> usize {
     heap::block_at(address.as_ptr() as usize).map_or(0, |(_, occupant)| occupant.asked())
 }
@@ -110,8 +111,8 @@ fn height(allocator: &dyn Allocator) -> usize {
     }
 }
 
-/// The order in which keepers are asked: the highest first, and of one height the one that was registered first. The second
-/// number is never used again, so that a walk from rank to rank misses none while others come and go.
+/// The order in which keepers are asked: the highest first, at one height in the order of registration. The second number is never
+/// used again, so that a walk from rank to rank misses none while others come and go.
 type Rank = (Reverse<usize>, u64);
 
 pub(crate) struct Keepers {

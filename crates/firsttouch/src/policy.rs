@@ -82,7 +82,7 @@ const SLACK: usize = 2 << 20;
 const PURGED_PART: usize = 32;
 /// A search for victims is worth while once this many bytes more are idle than the last one could not purge.
 pub(crate) const WORTH_A_SEARCH: usize = SLACK / 8;
-/// For how many epochs the memory was idle that goes first, next and last.
+/// Epochs of idleness after which memory goes first, next and last.
 pub(crate) const PURGE_ORDER: [u8; 3] = [5, 1, 0];
 
 /// How long memory stays idle by default: longer than most pauses between two steps of a computation.
@@ -135,7 +135,7 @@ pub(crate) fn unmap_min() -> usize {
 
 /// Bytes that are worth a trim, or a line in a report.
 pub const WORTH_A_TRIM: usize = 8 << 20;
-/// What was free at every look for this long is idle.
+/// Memory that was free at every look for this long is idle.
 pub const TRIM_AFTER: Duration = Duration::from_millis(500);
 /// Looking and trimming take at most a hundredth of the time.
 pub const TRIM_SHARE: u32 = 100;
@@ -149,7 +149,7 @@ pub(crate) const SHARD_SPANS: usize = 8;
 /// The largest span that a shard remembers: that of a block of 512 KiB, with the unit more in which it begins at different
 /// places. If larger ones were missing in the heap, that would take more memory (a sixth for random sizes up to 16 MiB).
 pub(crate) const SHARD_MAX: usize = (512 + 64) << 10;
-/// A span of a shard is not split, so it may be larger than a request by so small a part of that, and a unit.
+/// A span of a shard is not split, so it may exceed a request by at most this part of it, and a unit.
 pub(crate) const SHARD_WASTE: usize = 16;
 /// Free spans of a class that are examined for the best fit.
 pub(crate) const BEST_FIT: usize = 64;
@@ -157,7 +157,7 @@ pub(crate) const BEST_FIT: usize = 64;
 pub(crate) const FIRST_DIRTY: u32 = 64;
 /// Idle blocks of a pool over an upstream that a request tries. To try this many costs less than a page fault.
 pub(crate) const UPSTREAM_TRIES: usize = 256;
-/// Such a block may be larger than the request by so small a part of that.
+/// Such a block may exceed the request by at most this part of it.
 pub(crate) const UPSTREAM_WASTE: usize = 8;
 /// Changes of this size are reported to the meter.
 pub(crate) const METER_STEP: usize = 1 << 20;
@@ -173,13 +173,13 @@ pub(crate) const MAX_SEGMENTS: usize = 256;
 
 // ---- Blocks that change their size
 
-/// A block that has to move as it grows gets room for so small a part more, or it would move at every step.
+/// A block that moves as it grows gets room for this part more, or it would move at every step.
 const GROWTH_PART: usize = 8;
-/// A shrinking block returns its end if that is at least this large, and such a part of it.
+/// A shrinking block returns its end if that is at least this large, and at least this part of it.
 const CUT_MIN: usize = 64 << 10;
 const CUT_PART: usize = 8;
 
-/// The size with which a block moves that is to have `size` bytes.
+/// The size for which a block moves that is to grow to `size` bytes.
 pub(crate) fn with_growth(size: usize) -> usize {
     size.saturating_add(size / GROWTH_PART)
 }

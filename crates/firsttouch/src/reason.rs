@@ -31,7 +31,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The reason that an error of the kernel stands for.
+    /// The reason behind an error of the kernel.
     pub fn of(error: Errno) -> Self {
         match error {
             Errno::NOT_PERMITTED => Self::NotPermitted,

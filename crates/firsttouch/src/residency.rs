@@ -1,9 +1,8 @@
 //! Residency: the states of the pages of a range. No query touches a page or needs privileges.
 //!
-//! [`query`] reads the states from the page table of the process: by a scan (`PAGEMAP_SCAN`, Linux 6.7), else entry by entry.
-//! What the page table leaves open, others tell: `move_pages` the shared zero page, which has no node; `smaps` the sizes of
-//! pages, where those of the mappings are alike. What none tells is reported as unknown, never guessed. [`summarize`] adds
-//! the states up.
+//! [`query`] reads the states from the page table of the process: by a scan (`PAGEMAP_SCAN`, Linux 6.7), else entry by entry. Two
+//! things it leaves open: `move_pages` tells the shared zero page, which has no node, and `smaps` the sizes of pages where they are
+//! alike in a mapping. A state that no source tells is reported as unknown, never guessed. [`summarize`] adds the states up.
 //!
 //! Other threads keep running: each state is exact for one moment, but not all for the same.
 
@@ -82,7 +81,7 @@ pub fn query(range: &Range<usize>) -> PageRuns {
     with_sizes(with_zero_pages(read(table.as_ref(), range), table.as_ref()), range)
 }
 
-/// What the page table of another process tells of a range of whole pages.
+/// The states of a range of whole pages of another process, from its page table alone.
 ///
 /// # Errors
 /// If there is no such process, or it belongs to another user or is not dumpable.
@@ -180,7 +179,7 @@ fn with_zero_pages(runs: PageRuns, table: Option<&PageTable>) -> PageRuns {
     told
 }
 
-/// Tells the sizes of pages, which entries do not, where all that is resident in the mappings is of one.
+/// Tells the sizes of pages, which entries do not, where all resident pages of the mappings have one size.
 fn with_sizes(mut runs: PageRuns, range: &Range<usize>) -> PageRuns {
     let state = match (runs.bytes()[Real as usize] > 0).then(|| sizes_of_pages(range)).flatten() {
         Some([0, ..]) => Small,

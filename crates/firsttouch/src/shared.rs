@@ -170,7 +170,7 @@ impl Drop for Shared {
 /// Where the memory begins in its file, behind the count: Windows maps parts of a file from multiples of this on only.
 const START: usize = 64 << 10;
 
-/// The number of handles that were made, less that of openings, mapped.
+/// The count of handles made, less openings, mapped.
 struct Unopened(usize);
 
 impl Unopened {
@@ -203,13 +203,13 @@ const MOST_FILES: usize = 1024;
 const PART_OF_MEMORY: usize = 4;
 const FREE_BYTES: usize = 64 << 20;
 
-/// Memory of which this process made handles.
+/// Memory for which this process made handles.
 struct Sent {
     /// The number of its file.
     number: i32,
     unopened: Unopened,
     bytes: usize,
-    /// When the last handle was made or, since its owner was dropped, when that was.
+    /// When the last handle was made or, later, the owner was dropped.
     at: Instant,
     /// The file, since its owner was dropped.
     file: Option<File>,
@@ -222,7 +222,7 @@ impl Sent {
     }
 }
 
-/// What was dropped last stands first.
+/// The memory that was dropped last stands first.
 struct State {
     process: u32,
     sent: Vec<Sent>,
@@ -230,13 +230,13 @@ struct State {
 
 static STATE: Lock<State> = Lock::new(State { process: 0, sent: Vec::new() });
 
-/// Lets forks hold the state's lock from now on. Whoever makes or opens shared memory will drop it, which allocates nothing.
+/// Lets forks hold the state's lock from now on. Called before shared memory is made or opened: dropping it must not allocate.
 fn enter() {
     static ENTERED: AtomicBool = AtomicBool::new(false);
     purger::enter_once(&InFlight, &ENTERED);
 }
 
-/// Calls `body` with the state of this process. What its parent has in flight is the parent's to keep.
+/// Calls `body` with the state of this process. Memory that its parent has in flight is the parent's to keep.
 fn with_state<T>(body: impl FnOnce(&mut State) -> T) -> T {
     let mut state = STATE.lock();
     if state.process != std::process::id() {
@@ -255,7 +255,7 @@ impl State {
         self.sent.iter().any(|sent| sent.file.is_some())
     }
 
-    /// Closes files of which no handle is in flight any more, or that exceed a bound. Neither allocates nor frees memory.
+    /// Closes files without handles in flight, and those beyond a bound. Neither allocates nor frees memory.
     fn close(&mut self) {
         let most_files = os::file_limit().map_or(MOST_FILES, |limit| (limit / PART_OF_FILES).clamp(1, MOST_FILES));
         let most_bytes = LazyCell::new(|| os::headroom() / PART_OF_MEMORY);

@@ -44,8 +44,8 @@ pub fn parse(text: &str) -> Result<usize, String> {
     Ok(bytes as usize)
 }
 
-/// A number of bytes, which messages give in the largest unit that is not above it: `76.29 MiB`. What is only nearly a whole
-/// number of units has two digits, so that a message cannot say that 64 MiB exceed 64 MiB, but that 64.00 MiB do.
+/// A number of bytes, which messages give in the largest unit that is not above it: `76.29 MiB`. A number of units that is not
+/// exactly whole keeps two digits: a message may say that 64.00 MiB exceed 64 MiB, but never that 64 MiB do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes(pub usize);
 

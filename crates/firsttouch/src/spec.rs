@@ -1,5 +1,5 @@
-//! How an allocator is declared: once, in its own file, with its name, what it is, and its options with their kinds, defaults
-//! and help. Beside the declaration stands how it is made from its arguments, and each folder lists its files (`declared!`).
+//! How an allocator is declared: once, in its own file, with its name, a description, and its options with their kinds, defaults
+//! and help. `make` beside the declaration creates it from its arguments, and each folder lists its files (`declared!`).
 //!
 //! All else follows: the checks of arguments and their messages, expressions on the command line, in C and in Julia, Python's
 //! functions with their signatures and docstrings, the stub, the help of commands and the reference.
@@ -21,7 +21,7 @@ pub struct Spec {
     pub options: &'static [Opt],
     /// The number of options that may be given without their names.
     pub positional: usize,
-    /// What else there is to know.
+    /// Further notes.
     pub notes: &'static str,
     /// An example for Python.
     pub example: &'static str,
@@ -34,7 +34,7 @@ pub struct Opt {
     pub name: &'static str,
     /// What it takes.
     pub kind: OptionKind,
-    /// What it is where it is not given; `None` if it must be.
+    /// Its default; `None` if it must be given.
     pub default: Option<Value>,
     /// What it does.
     pub help: &'static str,
@@ -104,7 +104,7 @@ impl Spec {
     }
 }
 
-/// What making an allocator gives.
+/// The result of making an allocator.
 pub(crate) type MakeResult = Result<Arc<dyn Allocator>, Error>;
 
 /// All allocators, folder by folder.

@@ -30,21 +30,21 @@ pub struct Stats {
     pub allocated_bytes: u64,
     /// The part of all spans served that was recycled memory: whole spans, which are larger than what was requested.
     pub recycled_bytes: u64,
-    /// The part of all spans served that was fresh, on base pages: the kernel faults in what of it is touched.
+    /// The part of all spans served that was fresh, on base pages: the kernel faults in those that are touched.
     pub first_touched_small_bytes: u64,
     /// The part of all spans served that was fresh and for which huge pages were requested.
     pub first_touched_huge_bytes: u64,
     /// Returned to the operating system.
     pub purged_bytes: u64,
-    /// Fresh bytes of a pool over pages beyond the most that it ever held: what it needed again after it had purged it,
-    /// because that had decayed or was too much. What a request gives back itself, to get fresh memory, does not count.
+    /// Fresh bytes of a pool over pages beyond the most that it ever held: memory that it purged, because it had decayed or was too
+    /// much, and needed again. Memory that a request itself returns, to get fresh memory, does not count.
     pub refaulted_bytes: u64,
     /// Number of requests that failed.
     pub failures: u64,
 }
 
 impl Stats {
-    /// These statistics, but of the counts that only grow, what was added after `before`.
+    /// These statistics, but counts that only grow as their growth since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {

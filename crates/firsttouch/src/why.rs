@@ -4,16 +4,16 @@ use crate::adaptors::Origin;
 use crate::heap;
 use crate::heap::segment::RegionKind;
 
-/// Where a block lies, and what decided that.
+/// Where a block lies, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Why {
-    /// The bytes that were asked for.
+    /// The requested bytes.
     pub asked: usize,
-    /// The first byte of its span, and the bytes of that, which are whole units.
+    /// The address of its span, and the bytes in it: whole units.
     pub span: (usize, usize),
     /// Where the memory came from, and on which pages.
     pub origin: Origin,
-    /// Whether it lies on huge pages, as far as is known: of a recycled block that may be unknown.
+    /// Whether it is known to lie on huge pages; of a recycled block that may be unknown.
     pub is_huge: bool,
 }
 

@@ -1,10 +1,10 @@
-//! What the processes of a run hold of the budget that they share, in a memory file of the process that started them.
+//! The bytes that each process of a run holds of their common budget, in a memory file of the process that started them.
 //! `firsttouch run --limit` waits for the program, and reads the file where the kernel has killed it
 //! (`python/firsttouch/tools/cli/budget.py`).
 //!
-//! The file is an array of accounts. The first has the sum; every process has one, with its number, its bytes, and a text that
-//! says what they are. A process that ends closes no account, as it may be killed: whoever comes to the end of the budget
-//! looks which processes are gone, and takes their bytes from the sum.
+//! The file is an array of accounts. The first has the sum; every process has one, with its number, its bytes, and a text that says
+//! what they are. A process that ends closes no account, as it may be killed: at the end of the budget, a process looks which
+//! others are gone, and takes their bytes from the sum.
 
 #![allow(unsafe_code)] // Safety: the mapping is never undone, holds all accounts, and is used through atomic words.
 
@@ -37,7 +37,7 @@ pub(super) struct Account {
     process: AtomicU32,
     /// Whether a thread writes the text.
     is_written: AtomicBool,
-    /// Whether it comes to its own end, so that what it holds explains nothing.
+    /// Whether the process ends by itself, so that its bytes explain no kill.
     has_ended: AtomicBool,
     used: AtomicUsize,
     /// The length of the text; 0 while it is written.
@@ -126,7 +126,7 @@ impl Accounts {
         sub(self.sum(), account.used.swap(0, Relaxed));
     }
 
-    /// Takes from the sum what processes had that are gone.
+    /// Takes the bytes of processes that are gone from the sum.
     pub fn close_gone(&self) {
         let opened = self.all().take_while(|(_, account)| account.process.load(Relaxed) != 0);
         opened
@@ -188,13 +188,13 @@ impl Accounts {
     }
 }
 
-/// What was counted in another account, by mistake, must not let a counter pass zero.
+/// Stops at zero, should bytes have been counted in another account by mistake.
 fn sub(counter: &AtomicUsize, bytes: usize) {
     let _ = counter.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(bytes)));
 }
 
-/// Whether a process has no memory any more: it has ended, whether or not its parent has asked how. If that cannot be read, as in a
-/// program that has changed its root or has no descriptor left, it has not.
+/// Whether a process has ended, and so has no memory any more; its parent need not have waited for it. False where that cannot be
+/// read, as in a program that has changed its root or has no descriptor left.
 fn is_gone(process: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{process}/statm")) {
         Ok(sizes) => sizes.starts_with("0 "),

@@ -82,13 +82,13 @@ pub fn make(arguments: &Arguments) -> MakeResult {
 /// The word that stands for [`Budget::auto`] in expressions.
 pub const AUTO: &str = "auto";
 
-/// The part of a bound that is kept in reserve, for what is no array: code and libraries loaded later, objects of the
-/// interpreter, small arrays, page tables, and what a pool holds beyond the arrays themselves.
+/// The part of a bound that is kept in reserve for other memory: code and libraries loaded later, objects of the interpreter, small
+/// arrays, page tables, and a pool's memory beyond its arrays.
 const RESERVED_PART: usize = 16;
 const LEAST_RESERVE: usize = 64 << 20;
 const MOST_RESERVE: usize = 4 << 30;
 
-/// Bytes beyond a budget for what an interpreter asks for itself. The smaller a request, the more of them it may use.
+/// Bytes beyond a budget for an interpreter's own requests. The smaller a request, the more of them it may use.
 const SPARE: usize = 8 << 20;
 const SPARE_PART: usize = 32;
 
@@ -99,14 +99,14 @@ pub struct Budget {
     given: usize,
     is_auto: bool,
     bounds: [Option<ReadBound>; 4],
-    /// What the run's other processes hold of the budget, which no bound of this process alone counts.
+    /// The bytes that the run's other processes hold of the budget. Bounds of this process alone do not count them.
     others: usize,
 }
 
 /// A bound as it was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReadBound {
-    /// What is in use of it otherwise than by the budget.
+    /// Bytes in use of it outside of the budget.
     bound: MemoryBound,
     /// The same at the start. Less is never assumed, as the budget's own blocks may not be resident yet.
     at_start: usize,
@@ -127,19 +127,19 @@ impl Budget {
         budget
     }
 
-    /// Takes limits that have changed, and what else is in use of them. Of `ours`, which the budget serves, the other
-    /// processes of the run hold `others`. Bounds that are shared count all of `ours`, those of this process not `others`.
+    /// Takes changed limits, and their use by others. Of `ours`, the bytes that the budget serves, other processes of the run hold
+    /// `others`. Shared bounds count all of `ours`; bounds of this process leave `others` out.
     fn read_again(&mut self, now: [Option<MemoryBound>; 4], ours: usize, others: usize) {
         self.others = others;
         for (bound, now) in self.bounds.iter_mut().zip(now).filter(|_| self.is_auto) {
             let Some(now) = now else {
-                // Files that tell of it may no longer be read, where the program has changed its root.
+                // Its files may be out of reach, where the program has changed its root.
                 *bound = bound.filter(|old| old.bound.is_shared());
                 continue;
             };
             let used = now.used.saturating_sub(if now.is_shared() { ours } else { ours.saturating_sub(others) });
             let at_start = bound.map_or(used, |old| old.at_start);
-            // Address space that others take is not told from what the budget's upstream keeps mapped.
+            // Others' address space cannot be told apart from that which the budget's upstream keeps mapped.
             let used = if now.is_shared() { used.max(at_start) } else { at_start };
             *bound = Some(ReadBound { bound: MemoryBound { used, ..now }, at_start });
         }
@@ -169,10 +169,10 @@ impl ReadBound {
     }
 }
 
-/// Until limits, and what others use of them, are read again. That takes a tenth of a millisecond.
+/// Until limits, and their use by others, are read again. That takes a tenth of a millisecond.
 const READ_AGAIN: Duration = Duration::from_millis(50);
 
-/// Where a budget was found, as the end of a sentence; nothing where it was given.
+/// Where a budget was found, as the end of a sentence; empty if it was given.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(read) = self.tightest().filter(|read| self.left(read) <= self.given) else { return Ok(()) };
@@ -180,21 +180,20 @@ impl fmt::Display for Budget {
     }
 }
 
-/// See the module. Requested bytes count, from before the allocation until after the free. What an upstream keeps idle
-/// does not count.
+/// See the module. Requested bytes count, from before the allocation until after the free; an upstream's idle memory does not.
 ///
-/// Processes that [`join`](Self::join) the accounts of a run share the budget. Each of their blocks counts once: what a fork
-/// copies is its parent's, and nothing is refunded where the child frees its copy.
+/// Processes that [`join`](Self::join) the accounts of a run share the budget. Each of their blocks counts once: a fork's copies
+/// are the parent's, and a child that frees one refunds nothing.
 pub struct Limited {
     upstream: Arc<dyn Allocator>,
     is_auto: bool,
-    /// The budget, and when and after how many forks its limits were read last. Locked under the lock of forks, as it is held
-    /// while the upstream is asked, which takes locks.
+    /// The budget, and when and after how many forks its limits were read last. Taken under the lock of forks, because its holder
+    /// calls the upstream, which takes locks.
     budget: Lock<(Budget, Instant, u32)>,
     allowed: AtomicUsize,
     /// The bytes in use, where they are not the sum of the accounts.
     used: AtomicUsize,
-    /// What an interpreter took beyond the budget, less what was freed, since a request last fitted.
+    /// Bytes that an interpreter took beyond the budget, less those freed, since a request last fitted.
     overdrawn: AtomicUsize,
     accounts: OnceBox<&'static Accounts>,
     ledger: Arc<Ledger<Charge>>,
@@ -248,15 +247,15 @@ impl Limited {
         self.allowed.load(Relaxed)
     }
 
-    /// Reads the limits behind a budget that was found, and what others use of them: a container's may change while it runs.
-    /// Without need, they are read once in [`READ_AGAIN`], and nobody waits to do so.
+    /// Reads the limits behind a budget that was found, and their use by others: a container's may change while it runs. Unless
+    /// that is needed, they are read once in [`READ_AGAIN`], and no thread waits to do so.
     #[cold]
     fn read_limits(&self, is_needed: bool) {
         let Some(_no_fork) = FORKING.try_lock().or_else(|| is_needed.then(|| FORKING.lock())) else { return };
         let (budget, read, forks) = &mut *self.budget.lock();
         let is_child = self.accounts.get().is_some() && std::mem::replace(forks, fork::forks()) != fork::forks();
         if is_child {
-            // What a fork copies is the parent's, but takes address space here.
+            // A fork's copies are the parent's, but take address space here.
             budget.bounds = budget.bounds.map(|read| read.filter(|read| read.bound.is_shared()));
         }
         if is_needed || is_child || read.elapsed() >= READ_AGAIN {
@@ -281,18 +280,18 @@ impl Limited {
         self.counter().load(Relaxed)
     }
 
-    /// What other processes hold of it.
+    /// The bytes of it that other processes hold.
     fn of_others(&self) -> usize {
         self.accounts().map_or(0, |accounts| self.used().saturating_sub(accounts.used()))
     }
 
-    /// These bytes, and what the upstream holds for them beyond that: idle memory, and the rest of pages.
+    /// These bytes, and those that the upstream holds besides: idle memory, and the rest of pages.
     fn ours(&self) -> usize {
         let stats = self.upstream.stats();
         self.used() + (stats.active + stats.idle).saturating_sub(stats.in_use)
     }
 
-    /// Charges `more` bytes to the budget, or fails. Who asks for nothing more is served. `request` is the whole one.
+    /// Charges `more` bytes to the budget, or fails; zero bytes always fit. `request` is the whole one.
     fn charge(&self, more: usize, request: Request) -> Result<(), AllocError> {
         if more == 0 {
             return Ok(());
@@ -313,7 +312,7 @@ impl Limited {
         Ok(())
     }
 
-    /// Whether an interpreter asks, which may have `more` bytes beyond the budget. That may be less than what is in use.
+    /// Whether an interpreter asks, and may have `more` bytes beyond the budget, which may be less than the bytes in use.
     fn overdraws(&self, more: usize, request: Request) -> bool {
         let wanted = request.size().saturating_mul(SPARE_PART);
         let next = |sum: usize| sum.checked_add(more).filter(|_| sum.saturating_add(wanted) <= SPARE);
@@ -329,7 +328,7 @@ impl Limited {
         }
     }
 
-    /// What a block counts in this process: nothing if another one has made it.
+    /// The bytes that a block counts in this process: none if another one has made it.
     fn counted(&self, note: Charge) -> usize {
         let is_inherited = self.accounts.get().is_some() && note.forks != fork::forks();
         if is_inherited { 0 } else { note.asked }
@@ -347,7 +346,7 @@ impl Limited {
         }
     }
 
-    /// Where the budget was found, and who else uses it, as the end of a sentence.
+    /// Where the budget was found, and its other users, as the end of a sentence.
     fn source(&self) -> String {
         let (_no_fork, budget) = (FORKING.lock(), self.budget.lock());
         match self.of_others() {
@@ -428,7 +427,7 @@ unsafe impl Allocator for Limited {
         }
     }
 
-    /// Those of the upstream, and what the budget refused among the failures.
+    /// The upstream's, and the budget's refusals among the failures.
     fn stats(&self) -> Stats {
         let stats = self.upstream.stats();
         Stats { failures: stats.failures + self.refused.load(Relaxed), ..stats }
@@ -446,7 +445,7 @@ unsafe impl Allocator for Limited {
 /// From this size on the line that makes a block is recorded: it costs a fraction of touching the block once. Such requests
 /// also have limits read again and accounts written, if it is time.
 pub const LINES_FROM: usize = 128 << 10;
-/// Of smaller blocks, the line of one in so many is recorded, which stands for the others.
+/// Of so many smaller blocks, the line of one is recorded, and stands for the others.
 const SAMPLED: usize = 16;
 const NOT_SAMPLED: u64 = u64::MAX;
 

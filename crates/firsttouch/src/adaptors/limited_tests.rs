@@ -1,4 +1,4 @@
-//! What a budget that is found becomes as limits and the use of others change.
+//! How a budget that is found follows changes of limits and of others' use.
 
 use super::{Budget, LEAST_RESERVE, MOST_RESERVE, ReadBound, is_sampled};
 use crate::os::{Bound, MemoryBound};

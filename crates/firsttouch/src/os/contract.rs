@@ -1,4 +1,4 @@
-//! The contract: every function that a platform implements, with what it answers where a platform does not.
+//! The contract: every function that a platform implements, with the answer where it does not.
 //!
 //! A platform is a module that has these functions, under these names and with these types, and two types: `Thread` and
 //! `PageTable`. One that lacks some begins with `pub use super::unsupported::*`, which is made from this list; what it defines
@@ -41,7 +41,7 @@ macro_rules! contract {
             [Unmap] unsafe fn unmap(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Gives the pages of a range back. It stays mapped, and reads zero afterwards.
             [Discard] unsafe fn discard(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
-            /// Maps a range anew: it reads zero, and all that was asked for it is gone (advice, protection, locks).
+            /// Maps a range anew: it reads zero, and has no advice, protection or locks any more.
             [Map] unsafe fn map_anew(address: usize, size: usize) -> Result<(), Errno> = Err(Errno::UNSUPPORTED);
             /// Moves pages to a range where nothing is mapped. The range that they leave stays mapped and reads zero. If it is
             /// refused, all pages are where they were, and nothing is mapped in the other range.
@@ -69,7 +69,7 @@ macro_rules! contract {
             /// number.
             fn move_pages(pages: &[usize], nodes: Option<&[i32]>, status: &mut [i32]) -> Result<(), Errno>
                 = Err(Errno::UNSUPPORTED);
-            /// The nodes that the policy of this thread is restricted to, if it is.
+            /// The nodes to which this thread's policy is restricted, if it is.
             fn policy_bounds() -> Option<Nodes> = None;
             /// The nodes that this thread may use.
             fn allowed_nodes() -> Result<Nodes, Errno> = Err(Errno::UNSUPPORTED);
@@ -109,7 +109,7 @@ macro_rules! contract {
             fn memory_total() -> usize = usize::MAX;
             /// The memory that is available to the process.
             fn headroom() -> usize = usize::MAX;
-            /// Everything that bounds the memory of the process, with what is in use of it.
+            /// Everything that bounds the memory of the process, with its use.
             fn memory_bounds() -> [Option<MemoryBound>; 4] = [None; 4];
             /// The limit on the address space of the process.
             fn address_space_limit() -> Option<usize> = None;
@@ -191,7 +191,7 @@ macro_rules! call {
 }
 contract!(call);
 
-/// What a platform answers that does not implement a function: callers do without, or report that nothing is known.
+/// The answers of a platform that does not implement a function: callers do without, or report that nothing is known.
 #[allow(dead_code)] // Linux implements nearly all
 #[allow(unused_variables, clippy::missing_errors_doc, clippy::missing_safety_doc)] // made from a list
 pub(super) mod unsupported {

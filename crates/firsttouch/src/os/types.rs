@@ -14,7 +14,7 @@ pub struct Fault {
     pub wrote: Option<bool>,
 }
 
-/// What the kernel counts of a process.
+/// The kernel's counts for a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// Seconds since some moment.
@@ -82,7 +82,7 @@ impl Bound {
     }
 }
 
-/// A bound, and what is in use of it, in bytes.
+/// A bound and its use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBound {
     /// What it is.
@@ -99,7 +99,7 @@ impl MemoryBound {
         self.limit.saturating_sub(self.used)
     }
 
-    /// Whether other processes use of it, too.
+    /// Whether other processes share it.
     pub fn is_shared(&self) -> bool {
         matches!(self.whose, Bound::Machine | Bound::Group)
     }
@@ -190,7 +190,7 @@ impl Errno {
     }
 }
 
-/// What Windows has more than one number for: `ERROR_OUTOFMEMORY`, `ERROR_NO_SYSTEM_RESOURCES`, `ERROR_COMMITMENT_LIMIT`.
+/// Further numbers that Windows has for it: `ERROR_OUTOFMEMORY`, `ERROR_NO_SYSTEM_RESOURCES`, `ERROR_COMMITMENT_LIMIT`.
 const NO_MEMORY_EITHER: [i32; 3] = [14, 1450, 1455];
 
 impl From<std::io::Error> for Errno {

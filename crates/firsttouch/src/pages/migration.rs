@@ -57,7 +57,7 @@ pub fn migrate(range: (usize, usize), binding: &Binding) -> Result<Migration, Er
     let has_huge = || os::sizes_of_pages(&(start..start + size)).is_some_and(|[huge, ..]| huge > 0);
     let huge = binding.mode == Mode::Interleave && has_huge();
     let unit = os::huge_page_size().filter(|_| huge).unwrap_or(page);
-    // The page at an address that is on another node than it should be, and that.
+    // The address of a page on a wrong node, and the right node.
     let astray = |(address, node): (usize, i32)| {
         let target = targets[address / unit % targets.len()] as i32;
         let wrong = if exactly { node != target } else { !binding.nodes.contains(node as usize) };

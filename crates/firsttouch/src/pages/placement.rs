@@ -123,7 +123,7 @@ pub struct Receipt {
     pub bytes: usize,
     /// The kind of its pages. Transparent huge pages are a request that the kernel grants where it can.
     pub page: Page,
-    /// The page size that was asked for, where it is not that one, and why it was not available.
+    /// The requested page size, if another was granted, and why it was not available.
     pub refused: Option<(Page, Reason)>,
     /// The policy granted.
     pub policy: Option<Policy>,

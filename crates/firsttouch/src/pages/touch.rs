@@ -104,7 +104,7 @@ pub unsafe fn prefault(
     }
 }
 
-/// What a helper does; it needs no memory (`os::spawn`).
+/// The work of a helper; it needs no memory (`os::spawn`).
 extern "C" fn help(work: *mut c_void) -> *mut c_void {
     // SAFETY: `prefault` passes this, and it outlives the helpers there.
     let work: &Work = unsafe { &*work.cast_const().cast() };

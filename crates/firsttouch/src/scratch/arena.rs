@@ -22,8 +22,8 @@
 //! # Ok::<(), AllocError>(())
 //! ```
 //!
-//! What allocates is a method of [`Arena`], where the memory lives until the next reset, and of [`Scope`], where it lives
-//! until the end of the scope. All return an error if there is no memory; none panics.
+//! [`Arena`] and [`Scope`] have the same methods that allocate: an arena's memory lives until the next reset, a scope's until its
+//! end. All return an error if there is no memory; none panics.
 //!
 //! The chunks of an arena double in size, and come from any [`Allocator`]. A fixed arena uses the memory it was given and
 //! does not grow. In a [checked](Arena::checked) one each block is the upstream's own, so that one like
@@ -47,7 +47,7 @@ use std::sync::Arc;
 const FIRST_CHUNK: usize = 4 << 10;
 /// Chunks double up to this many bytes.
 const LARGEST_CHUNK: usize = 16 << 20;
-/// What a reset keeps of chunks, in bytes.
+/// Bytes of chunks that a reset keeps.
 const KEEP: usize = 64 << 20;
 /// On a rewind into an earlier chunk, free space of at most this fraction of it is given up in favour of the next chunk:
 /// a loop that needs more than that in every iteration would change chunks twice in every iteration.
@@ -473,7 +473,7 @@ impl<'a> Arena<'a> {
         self.release(&mut self.chunks.borrow_mut(), 0);
     }
 
-    /// Returns the bytes in use: of all chunks but the current one, all.
+    /// Returns the bytes in use; chunks before the current one count as a whole.
     pub fn used(&self) -> usize {
         let chunks = &self.chunks.borrow()[..self.depth.get() as usize];
         let free = if self.checked || chunks.is_empty() { 0 } else { self.top.get().addr().get() - self.floor.get() };

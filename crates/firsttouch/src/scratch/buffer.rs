@@ -29,13 +29,13 @@ const LOOKS: usize = 16;
 /// Ticks of the background purger that a chunk may stay unused.
 const QUIET_TICKS: u8 = 10;
 
-/// What is known of a block of a chunk.
+/// The record of a block of a chunk.
 struct BlockRecord {
     /// Where it begins in the chunk.
     start: usize,
     size: usize,
     live: bool,
-    /// The number of the request among all of the buffer's.
+    /// The number of the request among all that the buffer got.
     serial: u64,
 }
 
@@ -128,7 +128,7 @@ impl Chunk {
     fn find(&self, address: usize) -> Option<usize> {
         let start = address.wrapping_sub(self.start.addr().get());
         let last = self.records.len().checked_sub(1)?;
-        // What was cut off last is freed first as a rule.
+        // As a rule, the last block is freed first.
         let at = if self.records[last].start == start {
             last
         } else {
@@ -165,12 +165,12 @@ fn block_size(request: Request) -> usize {
 struct State {
     /// In the order of their addresses.
     chunks: Vec<Chunk>,
-    /// The one that blocks are cut off.
+    /// The number of the chunk that blocks are cut off.
     current: usize,
     /// Bytes of live blocks, and the most there were.
     used: usize,
     peak: usize,
-    /// What keeps storage of a fixed size.
+    /// The owner of storage of a fixed size.
     keep: Option<Box<dyn Any + Send>>,
 }
 
@@ -232,7 +232,7 @@ impl State {
                 return Some(block);
             }
         }
-        // Before more is held of which little lives, gaps between survivors are used.
+        // Gaps between survivors are used before more memory is held.
         let is_wasteful = self.held() > WASTE * (self.used + self.chunks.last()?.size);
         let looks = if is_wasteful { count.min(LOOKS) } else { 0 };
         (0..looks).find_map(|step| self.take((self.current + step) % count, |chunk| chunk.take_in_gap(request, serial)))
@@ -260,8 +260,8 @@ impl State {
 }
 
 impl Buffer {
-    /// The size of a chunk, where nobody says another: two or three lie in a processor's second cache together, and blocks of
-    /// 16 KiB and more, which the pool serves as fast and which may escape at no cost, go to the upstream.
+    /// The default size of a chunk: two or three lie in a processor's second cache together, and blocks of 16 KiB and more, which
+    /// the pool serves as fast and which may escape at no cost, go to the upstream.
     pub const CHUNK: usize = 128 << 10;
 
     /// The largest size of a chunk.
@@ -379,7 +379,7 @@ impl Buffer {
         self.state.lock().chunks.iter().all(|chunk| chunk.live > 0)
     }
 
-    /// A scope on this buffer ended: the purger gives back what is empty after a while, or if it cannot, that goes now.
+    /// A scope on this buffer ended: the purger gives back empty chunks after a while; where it cannot, they go now.
     pub fn settle(&self) {
         if self.is_in_use() || (self.may_be_purged() && purger::ensure()) {
             return;
@@ -499,7 +499,7 @@ unsafe impl Allocator for Buffer {
         self.release(0) + self.upstream().map_or(0, |upstream| upstream.trim())
     }
 
-    /// It counts none: its upstream's would count chunks.
+    /// None are counted: the upstream's would count chunks.
     fn stats(&self) -> Stats {
         Stats::default()
     }
@@ -568,7 +568,7 @@ impl Drop for Buffer {
         if state.used > 0 {
             std::mem::forget(state.keep.take()); // law 8
         }
-        // Large blocks may live on, and of what is no keeper nobody else need keep their owner.
+        // Large blocks may live on, and if their owner is no keeper, nobody else may keep it.
         let stays = |upstream: &mut Arc<dyn Allocator>| upstream.list().is_none() && upstream.stats().in_use > 0;
         std::mem::forget(self.upstream.take_if(stays));
     }

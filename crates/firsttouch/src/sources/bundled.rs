@@ -142,8 +142,7 @@ mod mimalloc {
     /// The library's functions.
     pub struct MimallocLibrary;
 
-    /// Held by each thread that is inside: one of them for each processor, so that threads seldom wait for each other.
-    /// A fork holds all of them.
+    /// A thread that is inside holds the lock of its processor, so that threads seldom wait for each other. A fork holds all.
     pub(crate) static GATE: [Padded<Lock<()>>; 64] = [const { Padded(Lock::new(())) }; 64];
 
     /// Runs `call`, which enters mimalloc.
@@ -160,7 +159,7 @@ mod mimalloc {
 
     #[cfg(unix)]
     unsafe extern "C" {
-        /// mimalloc's key of a value of each thread that uses it, with which the C library ends that use.
+        /// mimalloc's key of thread-local values, whose destructor the C library calls when a thread ends.
         static mut _mi_heap_default_key: libc::pthread_key_t;
     }
 

@@ -122,7 +122,7 @@ impl<T> Lock<T> {
 #[repr(align(128))]
 pub struct Padded<T>(pub T);
 
-/// What has locks that the thread that forks holds meanwhile (see `fork.rs`).
+/// An owner of locks, which the forking thread holds meanwhile (see `fork.rs`).
 pub trait AtFork: Sync {
     /// Calls `each` with all of its locks, in the order in which they are taken.
     fn locks(&self, each: &mut dyn FnMut(&RawLock));

@@ -1,5 +1,5 @@
-//! The memory of the machine and of the job, and what the process has used of them; processors and threads; and the first access
-//! violation, which is reported before it takes its course.
+//! The memory of the machine and of the job, and the process's use of them; processors and threads; and the first access violation,
+//! which is reported before it takes its course.
 
 use crate::error::Limit;
 use crate::os::types::{Bound, Errno, Fault, MemoryBound, Usage};

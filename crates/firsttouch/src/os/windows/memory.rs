@@ -1,5 +1,5 @@
 //! Memory that is reserved, committed, protected and locked; NUMA nodes; and sections. Windows takes a node when memory is mapped,
-//! and then prefers it; policies of pages it has none.
+//! and then prefers it; it has no policies of pages.
 
 use crate::os::types::{Errno, Processors};
 use once_cell::race::OnceBox;

@@ -1,4 +1,4 @@
-//! Windows: memory is reserved and committed, and idle memory is decommitted, since what is discarded need not read zero.
+//! Windows: memory is reserved and committed, and idle memory is decommitted, since discarded pages need not read zero.
 //!
 //! What Windows has no counterpart for is [unsupported](super::unsupported): transparent huge pages, moving pages, policies
 //! of pages and threads, forks, the page cache of files.

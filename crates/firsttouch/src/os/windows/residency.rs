@@ -1,4 +1,4 @@
-//! What stands behind pages (`QueryWorkingSetEx`) and mappings (`VirtualQuery`). No query touches a page.
+//! The memory behind pages (`QueryWorkingSetEx`) and mappings (`VirtualQuery`). No query touches a page.
 
 use super::machine::page_size;
 use super::memory::check;
@@ -106,7 +106,7 @@ fn region(address: usize) -> Option<MEMORY_BASIC_INFORMATION> {
     }
 }
 
-/// Refuses pages that may not be accessed so, since touching them would end the process. Others it leaves to be touched.
+/// Refuses pages that may not be accessed so, since touching them would end the process. The caller touches all others.
 pub fn populate(address: usize, size: usize, write: bool) -> Result<(), Errno> {
     let (mut at, end) = (address, address + size);
     while at < end {
