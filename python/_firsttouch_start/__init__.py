@@ -103,7 +103,7 @@ def _is_trusted() -> bool:
 class _Finder:
     """Calls `_imported` within the first import of NumPy, and leaves nothing on its modules.
 
-    NumPy looks for this module of its own when all of it that is large is there.
+    NumPy looks for this module of its own once its large ones are loaded.
     """
 
     def find_spec(
@@ -192,7 +192,7 @@ def _share_budget(accounts: "list[int] | None") -> None:
 
 
 def leave() -> None:
-    """Note that this process ends by itself: what it holds is not what a kill is to be explained with."""
+    """Note that this process ends by itself, so that its bytes explain no kill."""
     if allocator is not None:
         module.leave_budget(allocator)
 

@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: What was counted when this process began, as `start` in the options: a fork and a new process count from zero.
+#: The counts when this process began, as `start` in the options: a fork and a new process count from zero.
 _start = [time.monotonic(), *[0.0] * 5]
-#: The same where a fork inherited what the pool had counted.
+#: The same where a fork inherited the pool's counts.
 _forked: "Any" = None
 _started_as = 0
 _reported_by = 0

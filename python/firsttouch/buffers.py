@@ -64,7 +64,7 @@ def using_buffer(buffer: Buffer) -> Iterator[Buffer]:
     try:
         home.insert(0, buffer)  # within: Ctrl-C may come right behind
         yield buffer
-    finally:  # of whoever entered, even where a generator ends elsewhere
+    finally:  # of the context that entered, even where a generator ends elsewhere
         if buffer in home:  # there may have been no memory to enter it
             home.remove(buffer)
 

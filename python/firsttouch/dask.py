@@ -27,10 +27,9 @@ sharing.register_with_dask()  # arrays shared before distributed was imported wo
 
 __all__ = ["ArrayMemory", "dask_setup"]
 
-#: The workers of this process that are served, of which there are several where they are threads. All of them run in
-#: one event loop.
+#: The workers of this process that are served: several where workers are threads. All run in one event loop.
 _served: set[Worker] = set()
-#: What served new arrays before them, and whether arrays alone: in a client's process, perhaps what it had installed.
+#: The allocator before them, and whether it served arrays alone: a client may have installed one in its process.
 _before: tuple[firsttouch.Allocator | None, bool] = firsttouch.numpy_default(), False
 
 

@@ -250,7 +250,7 @@ def arrive(words: Any, offset: int, shape: Any, strides: Any, dtype: Any, write:
     return array.view(SharedArray) if process == os.getpid() else array
 
 
-# Who pickles.
+# The library that pickles.
 
 
 def _is_called_by(module: str) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MIB = 1 << 20
 #: Parts below this share of all, and those beyond so many in a group, are left out of the table.
 _LITTLE, _SHOWN = 0.005, 10
-#: What is allocated but not resident is listed from this size on; of some groups it says nothing about the program.
+#: Memory that is allocated but not resident is listed from this size on; in some groups it tells nothing.
 _MUCH = 16 * _MIB
 _NEVER_FULL = (resident.IDLE, resident.POOL, resident.MALLOC, resident.OBJECTS, resident.LIBRARIES, resident.OWN)
 #: Memory that is shared with other processes has a note if it is more than this part.
@@ -219,7 +219,7 @@ class Reasons:
         return table
 
     def _absent(self) -> list[Table]:
-        """Return what is allocated or mapped and takes no memory, if that is much."""
+        """Return the memory that is allocated or mapped but not resident, if that is much."""
         parts = [part for part in self.peak.parts if part.group not in _NEVER_FULL or part.what == resident.LARGE]
         parts = sorted((part for part in parts if part.untouched >= _MUCH), key=_untouched, reverse=True)
         table = Table("", ["allocated or mapped, not resident", "never touched MiB", "zero page MiB"])

@@ -1,4 +1,4 @@
-"""What the resident memory of a process is: its mappings, their pages, and what allocators keep in them.
+"""The resident memory of a process: its mappings, their pages, and what allocators keep in them.
 
 All of it is read from outside, without stopping the process: sums come from ``/proc/PID/smaps``, in which each page
 counts once, and are split by what is known of the addresses. The lines come from the table of live blocks that a
@@ -58,7 +58,7 @@ _HEADER, _TEXT, _ROWS, _ROW = struct.Struct("=6Q"), 4 << 10, 1 << 20, 24
 _MAGIC = int.from_bytes(b"FTlive\x02\0", "little")
 _ENDING = 4
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-#: How often a process is read whose memory changed meanwhile: by so much, or by this part of what the kernel counts.
+#: How often a process is read whose memory changed meanwhile: by so much, or by this part of the kernel's count.
 _TRIES, _MUCH, _OFF = 4, 1 << 20, 0.02
 #: A heap of a thread's arena begins at a multiple of this.
 _ARENA = 64 << 20
@@ -77,7 +77,7 @@ _ALLOCATORS = {
     r"/(node|libnode.*|electron|chrome)$": "V8",
     r"libjvm\.so": "Java",
 }
-#: Those of them that take the place of the C library's malloc.
+#: Allocators among these that replace the C library's malloc.
 _REPLACEMENTS = ("jemalloc", "mimalloc", "tcmalloc")
 
 
@@ -92,7 +92,7 @@ class Part:
     untouched: int = 0
     """Allocated or mapped, but without memory behind it: never written."""
     zero_page: int = 0
-    """What of that was read, so that the kernel's zero page is there."""
+    """The part of that which was read: the kernel's zero page is there."""
 
 
 @dataclass
@@ -101,11 +101,11 @@ class Look:
 
     parts: list[Part]
     counted: int
-    """What the kernel counts as resident: the sum of the parts, but for what changed meanwhile."""
+    """The kernel's count of resident bytes: the sum of the parts, but for changes meanwhile."""
     peak: int
     """The most that was resident so far."""
     shared: int
-    """What of it other processes have in their memory, too: libraries, and what was there before a fork."""
+    """The part that other processes have in their memory, too: libraries, and pages from before a fork."""
     page_tables: int
     swapped: int
     threads: int
@@ -161,12 +161,14 @@ class Process:
 
     def table(self) -> int | None:
         """Return the table, which is among the files of the process, if it records lines."""
+        if self._table is not None:
+            return self._table
         folder = f"/proc/{self.number}/fd"
         with contextlib.suppress(OSError):
-            for name in os.listdir(folder) if self._table is None else ():
+            for name in os.listdir(folder):
                 if os.readlink(f"{folder}/{name}").startswith("/memfd:firsttouch-live"):
                     table = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CLOEXEC)
-                    # Its own: a forked process has that of its parent, too, and in a container another number.
+                    # Its own: a forked process has its parent's table, too, and in a container another number.
                     start = os.pread(table, _HEADER.size, 0).ljust(_HEADER.size, b"\0")  # it may be a moment old
                     if _HEADER.unpack(start)[:2] == (_MAGIC, self._status()["NSpid"]):
                         self._table = table
@@ -237,7 +239,7 @@ class Process:
         return [int(word) for text in texts for word in text.split()]
 
     def _mappings(self) -> tuple[list[_Mapping], int]:
-        """Return the mappings in order, and how much of what is resident other processes have, too."""
+        """Return the mappings in order, and the resident bytes that other processes have, too."""
         with open(f"/proc/{self.number}/smaps", "rb") as file:
             text = file.read()
         mappings: list[_Mapping] = []
@@ -358,7 +360,7 @@ class _Sorting:
         part.blocks += blocks
 
     def _kind(self, mapping: _Mapping, before: _Mapping | None, after: _Mapping | None) -> tuple[str, str]:
-        """Return the group of a mapping, and of what is not split further also what it is."""
+        """Return the group of a mapping, and its name where it is not split further."""
         path = mapping.path.removesuffix(" (deleted)")
         if path.startswith("/memfd:firsttouch-live"):
             return OWN, TABLE
@@ -458,7 +460,7 @@ def _rows(table: int) -> Iterator[bytes]:
 
 
 def _share_lines(rows: Addresses) -> None:
-    """Give small blocks without a line that of a sampled block of the same kind and about the same size, by turns."""
+    """Give small blocks without a line the lines of sampled ones of the same kind and about the same size, in turn."""
     sizes, has_line = rows[:, 1], rows[:, 2] % _NO_ARRAY != 0
     keys = sizes + (rows[:, 2] & _NO_ARRAY)
     sampled, others = (np.flatnonzero((sizes < _firsttouch.LINES_FROM) & which) for which in (has_line, ~has_line))

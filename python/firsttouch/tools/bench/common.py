@@ -47,7 +47,7 @@ class Settings:
     """Called with the completed fraction, from 0 to 1."""
 
     def chosen(self, full: Sequence[int], quick: Sequence[int], arrays: int) -> list[int]:
-        """Return the sizes to run: those of which so many arrays fit into memory.
+        """Return the sizes to run, of which so many arrays fit into memory.
 
         Raises :exc:`ValueError` if none fits.
         """

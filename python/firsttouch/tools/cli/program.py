@@ -118,7 +118,7 @@ def of_python(words: Sequence[str]) -> list[str]:
 
 
 def python(found: Program, of: str = "run") -> list[str]:
-    """Return the words that start a Python program; reject what is none, and a Python that would ignore firsttouch.
+    """Return the words that start a Python program; reject other programs, and a Python that would ignore firsttouch.
 
     `of` is the calling command.
     """
@@ -223,9 +223,8 @@ def wait_for(start: Callable[[], NoReturn], wait: Callable[[int], int] | None = 
 
     `wait` waits for the child in its own way, and returns the status as :func:`os.waitpid` does.
 
-    Signals that would end this process are passed on to the program, those among them that mean what a program wants,
-    and this process keeps waiting. Those of the terminal's keys reach the program anyway. If this process is killed,
-    the program is, too.
+    Signals that programs may handle, like SIGTERM and SIGUSR1, are passed on to the program, and this process keeps
+    waiting. Those of the terminal's keys reach the program anyway. If this process is killed, the program is, too.
     """
     if os.name == "nt":
         try:

@@ -152,7 +152,7 @@ def _starter(found: Program, given: dict[str, Any], settings: dict[str, Any]) ->
     return lambda: program.become(path, words, _preloaded(settings, outer))
 
 
-#: Where options for every run stand: those of the variable precede those of the file, and the command line's all.
+#: Where options for every run stand: the variable's precede the file's, and the command line's precede both.
 _VARIABLE, _FILE = "FIRSTTOUCH_OPTIONS", "~/.config/firsttouch/run"
 #: Options that other programs than Python's cannot obey.
 _OF_PYTHON = ("allocator", "limit", "lines")

@@ -44,7 +44,7 @@ where the process was started by firsttouch why or firsttouch run --lines, or of
 those that it makes after firsttouch why --lines.
 """
 
-#: What a running process is asked to do. It removes this file, or adds to it why it cannot record.
+#: The code that a running process is asked to run. It removes this file, or adds to it why it cannot record.
 _SCRIPT = """\
 import os, sys
 try:

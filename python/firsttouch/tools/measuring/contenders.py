@@ -26,7 +26,7 @@ TUNED_HUGE = {
     + ":".join(f"glibc.malloc.{name[7:-1].lower()}={size}" for name, size in TUNED.items())
 }
 
-#: What people preload, and how the file is called, of whichever version.
+#: Libraries that people preload, and the names of their files in any version.
 LIBRARIES = {
     "tcmalloc": "libtcmalloc*.so*",
     "jemalloc": "libjemalloc.so*",

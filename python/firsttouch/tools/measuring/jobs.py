@@ -106,7 +106,7 @@ def once(command: Sequence[str], environment: Mapping[str, str], files: Mapping[
 def _used(job: wintypes.HANDLE, process: wintypes.HANDLE) -> dict[str, Any]:
     """Return the seconds, faults and bytes of a process that has ended, and of its children.
 
-    The peak is that of the process alone. What wine does not count of a job is the process's.
+    The peak is the process's alone, and so is any figure that wine does not count for a job.
     """
     found, memory = _Accounting(), _memory(process.value)
     _check(_kernel.QueryInformationJobObject(job, _ACCOUNTING, ctypes.byref(found), ctypes.sizeof(found), None))
