@@ -64,7 +64,8 @@ extern "C" fn before() {
     end_and_hold();
     // SAFETY: `end_and_hold` has acquired the lock, and `after` releases it.
     let purger = unsafe { PURGER.held() };
-    purger.registered().for_each(Purgeable::trim_idle); // or the first write to it, on either side, would copy it
+    // Or the first write to it, on either side, would copy it. What was made later may give it to what was made before.
+    purger.registered().rev().for_each(Purgeable::trim_idle);
     purger.registered().for_each(|what| what.locks(&mut RawLock::hold));
     LOCKS.iter().for_each(|what| what.locks(&mut RawLock::hold));
 }

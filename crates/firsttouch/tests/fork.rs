@@ -197,26 +197,34 @@ fn idle_memory_is_cold_after_a_fork() {
 
 /// On both sides, though neither takes memory again.
 fn what_is_freed_after_a_fork_goes_back() {
-    let pool = quick();
-    let [first, second] = [1, 2].map(|seed| Held::filled(&*pool, 5 << 20, seed));
-    let child = fork(|| {
-        drop(first);
-        within("it goes back in the child", || pool.stats().idle < huge_page());
-        assert_eq!(threads_called(PURGER), 1, "for the other block");
-    });
-    drop(second);
-    within("it goes back in the parent", || pool.stats().idle < huge_page());
-    child.join();
+    let quickly = Options { decay: Some(Duration::from_millis(200)), ..Options::default() };
+    for pool in [quick() as Arc<dyn Allocator>, Pool::over(Malloc::new(), quickly)] {
+        let [first, second] = [1, 2].map(|seed| Held::filled(&*pool, 5 << 20, seed));
+        let child = fork(|| {
+            drop(first);
+            within("it goes back in the child", || pool.stats().idle < huge_page());
+            assert_eq!(threads_called(PURGER), 1, "for the other block");
+        });
+        drop(second);
+        within("it goes back in the parent", || pool.stats().idle < huge_page());
+        child.join();
+    }
 }
 
-/// Before the second one, what stands on the pool frees into it, which is to start no purger then.
+/// Before the second one, what stands on the pool frees into it, which is to start no purger then, and to stay cold.
 fn forks_between_which_only_an_outer_block_is_freed() {
-    let pool = || quick() as Arc<dyn Allocator>;
-    for outer in [Buffer::growing(pool(), 64 << 10) as Arc<dyn Allocator>, Pool::over(pool(), Options::default())] {
-        let block = Held::filled(&*outer, 5000, 1);
+    let pools @ [first, second, third] = &[quick(), quick(), quick()];
+    let outers: [Arc<dyn Allocator>; 3] = [
+        Buffer::growing(first.clone(), 8 << 20),
+        Pool::over(second.clone(), Options::default()),
+        Pool::over(Limited::new(third.clone(), 1 << 40), Options::default()),
+    ];
+    for (pool, outer) in pools.iter().zip(&outers) {
+        let block = Held::filled(&**outer, 500_000, 1);
         fork(|| ()).join();
         drop(block);
-        fork(|| use_it(&*outer, 2)).join();
+        fork(|| assert!(pool.stats().idle < huge_page())).join();
+        fork(|| use_it(&**outer, 2)).join();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The background purger: one thread that decays, bounds and purges the idle memory of all pools.
 //!
-//! It starts when a pool first takes fresh memory, and ends when no pool holds any, but where glibc's heaps are trimmed. It
+//! It starts when a pool first takes fresh memory. It ends when no pool holds memory, unless it also trims glibc's heaps. It
 //! blocks all signals and allocates nothing itself. Before a fork it is joined, and idle memory is purged, which would be
 //! copied when written again. It restarts with the next free or fresh memory, on either side, or with [`resume`].
 //!
@@ -9,7 +9,7 @@
 
 use crate::heap::malloc_trim;
 use crate::policy::{DECAY_EPOCHS, TICK};
-use crate::sync::lock::{AtFork, Lock};
+use crate::sync::lock::{AtFork, Guard, Lock};
 use crate::{fork, os};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -27,7 +27,7 @@ pub(crate) struct Purger {
 unsafe impl Send for Purger {}
 
 impl Purger {
-    pub(crate) fn registered(&self) -> impl Iterator<Item = &dyn Purgeable> {
+    pub(crate) fn registered(&self) -> impl DoubleEndedIterator<Item = &dyn Purgeable> {
         // SAFETY: whoever entered it (`enter`, `enter_once`) promised that it lives until it leaves.
         self.register.iter().map(|&what| unsafe { &*what })
     }
@@ -77,18 +77,25 @@ pub fn leave(what: *const dyn Purgeable) {
 /// its first thread, pools tick as they are used.
 #[inline]
 pub fn ensure() -> bool {
-    RUNS.load(SeqCst) != 0 || (MAY_RUN.load(Relaxed) && start())
+    // The threads of a model tick themselves.
+    RUNS.load(SeqCst) != 0 || (MAY_RUN.load(Relaxed) && (cfg!(shuttle) || start(PURGER.lock())))
+}
+
+/// The same for a free, which does not wait for the lock: the fork that holds it may be this thread's. Returns whether it got it.
+#[cold]
+pub fn ensure_at_free() -> bool {
+    let Some(purger) = PURGER.try_lock() else { return false };
+    if MAY_RUN.load(Relaxed) && !cfg!(shuttle) {
+        start(purger);
+    }
+    true
 }
 
 #[cold]
-fn start() -> bool {
-    if cfg!(shuttle) {
-        return true; // the model's threads tick themselves
-    }
+fn start(mut purger: Guard<'_, Purger>) -> bool {
     if os::first_thread_has_ended() {
         return false; // at its end the C library may take it for the last one, and call exit, even where another one has
     }
-    let mut purger = PURGER.lock();
     if RUNS.load(SeqCst) == 0 {
         drop(purger.thread.take()); // it has ended
         // SAFETY: the body uses no argument.

@@ -8,7 +8,7 @@ use crate::heap::purger;
 use crate::heap::purging::Victims;
 use crate::os;
 use crate::policy::{self, ASK_MIN, IDLE_SPACE, PURGE_ORDER, SHARD_SPANS, WORTH_A_SEARCH};
-use crate::sync::lock::{Lock, Padded};
+use crate::sync::lock::{AtFork, Lock, Padded};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// [`Pool::idle_space`] between a fork, which has ended the background purger, and the first free or fresh memory after it.
@@ -85,7 +85,9 @@ impl Pool {
     pub(super) fn after_free(&self, may: usize) {
         if may == FORKED {
             self.look_at_bound(); // first: another fork may come between
-            purger::ensure();
+            if !purger::ensure_at_free() {
+                self.after_fork(); // the next free asks again
+            }
             return;
         }
         if self.idle() > may.saturating_add(self.stuck.load(Relaxed)) {

@@ -542,7 +542,6 @@ impl Purgeable for Pool {
     }
 
     fn trim_idle(&self) {
-        self.look_at_bound(); // or what stands on this pool and is trimmed next would start the purger, whose lock is held
         self.trim();
     }
 }

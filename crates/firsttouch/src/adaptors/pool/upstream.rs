@@ -206,6 +206,10 @@ unsafe impl Allocator for UpstreamPool {
         self.meter.add(&mut state.counts, -(sizes.asked as isize), -(sizes.usable as isize));
         state.idle += sizes.usable;
         state.blocks.push_back(IdleBlock { address, sizes, epoch: self.clock.epoch() });
+        drop(state);
+        if self.is_purged && !purger::runs() {
+            purger::ensure_at_free(); // a fork ended it
+        }
     }
 
     unsafe fn usable_size(&self, address: NonNull<u8>) -> usize {
