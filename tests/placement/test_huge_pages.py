@@ -1,5 +1,7 @@
 """Real explicit huge pages: a few are reserved for each test, if that is permitted, and released afterwards."""
 
+import json
+import mmap
 import shutil
 import sys
 from collections.abc import Iterator
@@ -100,9 +102,13 @@ print(*ft.receipt(ft.pages("thp").ones(1 << 20)).why_not)
 
 def test_there_are_none_where_they_are_switched_off(tmp_path: Path) -> None:
     (tmp_path / "enabled").write_text("always madvise [never]\n")
-    mount = 'mount --bind "$0" /sys/kernel/mm/transparent_hugepage/enabled && exec "$1" -c "$2"'
+    mount = 'mount --bind "$0" /sys/kernel/mm/transparent_hugepage/enabled && exec "$@"'
     words = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount)
     if shutil.which("unshare") is None or execute(*words, tmp_path / "enabled", "true").returncode:
         pytest.skip("the file cannot be replaced here")
-    of_pool, why_not = quiet(execute(*words, tmp_path / "enabled", sys.executable, SWITCHED_OFF)).splitlines()
+    of_pool, why_not = quiet(execute(*words, tmp_path / "enabled", sys.executable, "-c", SWITCHED_OFF)).splitlines()
     assert (of_pool, "said never" in why_not) == ("0 {None}", True)
+    turns = "import numpy as np\nfor _ in range(20): np.ones(5 << 20)"  # 40 MiB, which glibc maps in each turn
+    command = (sys.executable, "-m", "firsttouch", "run", "--json", tmp_path / "report", "-c", turns)
+    execute(*words, tmp_path / "enabled", *command)
+    assert json.loads((tmp_path / "report").read_text())["gain"]["faults"] > 10 * 40 * MIB // mmap.PAGESIZE

@@ -26,7 +26,8 @@ impl FreshBytes {
     /// `fresh` bytes of a block of `size`. For a large array NumPy asks for huge pages; as the block begins anywhere, its two
     /// ends, which do not cover a huge page, have the size of one in the mean and come on base pages.
     pub fn of(fresh: usize, size: usize, is_array: bool) -> Self {
-        let ends = if is_array && size >= NUMPYS_HUGE { os::huge_page_size().unwrap_or(size).min(size) } else { size };
+        let page = os::available_huge_page_size().filter(|_| is_array && size >= NUMPYS_HUGE);
+        let ends = page.map_or(size, |page| page.min(size));
         let base = (fresh as u128 * ends as u128 / size.max(1) as u128) as u64;
         Self { base, huge: fresh as u64 - base }
     }

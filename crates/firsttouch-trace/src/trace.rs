@@ -255,7 +255,7 @@ impl Tracing {
         lines.resize(lines.len().max(site + 1), Line::default());
         let fresh = if zeroed && size >= RENEW_MIN { size } else { self.pool.take(size, made) } as u64;
         // Zeroed blocks that fill no huge page may be sparse.
-        let on_huge = !zeroed || os::huge_page_size().is_some_and(|huge| size >= huge);
+        let on_huge = os::available_huge_page_size().is_some_and(|huge| !zeroed || size >= huge);
         let line = &mut lines[site];
         (line.count, line.bytes) = (line.count + 1, line.bytes + size);
         line.taken += Taken {
