@@ -1,4 +1,4 @@
-//! What glibc's `malloc` keeps of freed memory, beside our pools, and its way back to the system.
+//! Returns freed memory that glibc's `malloc` keeps, beside our pools, to the system.
 //!
 //! By itself, glibc returns the ends of its heaps; what is free below them stays resident. `malloc_trim` returns whole pages
 //! from everywhere, but walks all free blocks under the heaps' locks, and what is used again has to be faulted in again. So
@@ -47,7 +47,7 @@ pub(super) struct Watch {
     start: Option<Instant>,
     /// The least that was free at any look since the last trim: that much cannot be returned, or is not resident.
     left: usize,
-    /// What was resident after the last trim: what was used and freed again between two looks makes it more.
+    /// Resident bytes after the last trim; memory that was used and freed again between two looks raises them.
     resident: usize,
     /// The least that was free at any look since `since`.
     least: usize,
@@ -100,7 +100,7 @@ impl Watch {
 static WATCH: Lock<Watch> = Lock::new(Watch::new());
 /// Bytes that all trims have returned.
 static RETURNED: AtomicUsize = AtomicUsize::new(0);
-/// Once the purger trims: what has other libraries asked to do so, without waiting for anything.
+/// Once the purger trims: has other libraries asked to do so, without waiting for anything.
 static ASK: OnceBox<fn()> = OnceBox::new();
 
 /// Whether the purger trims, so that its thread goes on.
@@ -132,7 +132,7 @@ pub fn begin(ask: fn()) -> bool {
     is_new
 }
 
-/// Returns now what can be returned; the bytes by which the process shrank.
+/// Has glibc return all that it can now; returns the bytes by which the process shrank.
 pub fn trim() -> usize {
     let Some((_, malloc_trim)) = functions() else { return 0 };
     let before = os::resident();

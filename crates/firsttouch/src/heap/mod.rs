@@ -464,8 +464,8 @@ impl Region {
 
 // ---- Lookups
 
-/// The live block of a heap that begins at `address`, and its span. A wrong address is told from a block by its requested
-/// size, which is zero for a freed span and for an address at which no span ever began.
+/// The live block of a heap that begins at `address`, and its span. The requested size tells a block from a wrong address: it is
+/// zero for a freed span and for an address at which no span ever began.
 #[inline]
 pub(crate) fn block_at(address: usize) -> Option<(Span, Occupant)> {
     let (segment, start) = find(address)?;

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::{Duration, Instant};
 
 pub(crate) struct Purger {
-    /// What is registered: no references, as whoever leaves may hold the only one.
+    /// The registered objects: no references, as the caller of [`leave`] may hold the only one.
     register: Vec<*const dyn Purgeable>,
     thread: Option<os::Thread>,
 }
@@ -56,8 +56,8 @@ pub unsafe fn enter(what: *const dyn Purgeable) {
     PURGER.lock().register.push(what);
 }
 
-/// Registers what never leaves at the first call; `entered` says whether that was. No fork comes between, as it takes the
-/// lock.
+/// Registers an object that never leaves, at the first call; `entered` says whether that has been. No fork comes between, as it
+/// takes the lock.
 #[inline]
 pub fn enter_once(what: &'static dyn Purgeable, entered: &AtomicBool) {
     if !entered.load(Acquire) {
@@ -219,9 +219,8 @@ impl Clock {
     }
 }
 
-/// What is registered with the purger: its idle memory is looked at with every tick, and its locks are held at a fork. By
-/// default it keeps no memory. All functions are called under the purger's lock, so they must call nothing that could wait
-/// for it.
+/// An object that registers with the purger: every tick looks at its idle memory, and forks hold its locks. By default it keeps no
+/// memory. All functions are called under the purger's lock, so they must call nothing that could wait for it.
 pub trait Purgeable: AtFork {
     /// A tick has passed.
     fn tick(&self) {}

@@ -98,7 +98,7 @@ pub(super) fn free_run(region: &mut Region, segment: &Segment, (start, len): (u3
     if age.is_some() { segment.bytes(len) } else { 0 }
 }
 
-/// What is purged: dirty memory that has been idle for at least `min_epochs`.
+/// The memory to purge: dirty, and idle for at least `min_epochs`.
 #[derive(Clone, Copy)]
 pub(crate) struct Victims {
     pub min_epochs: u8,

@@ -58,8 +58,8 @@ pub(crate) enum FreshPages {
     Base,
     /// Huge pages, in whole ones.
     Huge,
-    /// Huge pages inside the block, and base pages at its start and its end: as with NumPy's own arrays, who touches only the
-    /// first bytes or the last ones gets base pages.
+    /// Huge pages inside the block, and base pages at its start and its end: as with NumPy's own arrays, to touch only the first
+    /// bytes or the last ones takes base pages.
     Inner,
 }
 

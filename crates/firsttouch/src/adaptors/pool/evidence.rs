@@ -71,9 +71,9 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What is known of how a program fills its memory; see the module.
+/// Observations of how a program fills its memory; see the module.
 pub(super) struct Evidence {
-    /// What may still come on huge pages, if the last look found filled blocks.
+    /// Bytes that may still come on huge pages, if the last look found filled blocks.
     credit: Option<usize>,
     /// Fresh bytes that came on base pages since the last look, and how many cause the next one.
     seen: usize,

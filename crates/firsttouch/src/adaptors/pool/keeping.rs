@@ -1,4 +1,4 @@
-//! What a pool keeps, and when it flushes its shards and purges idle memory: as much and as soon as `policy.rs` decides.
+//! How much idle memory a pool keeps, and when it flushes its shards and purges: as `policy.rs` decides.
 
 use super::Pool;
 use super::shards::Shard;
@@ -79,8 +79,8 @@ impl Pool {
         self.idle_space.store(os::address_space_limit().map_or(usize::MAX, |limit| limit / IDLE_SPACE), Relaxed);
     }
 
-    /// What a free does beyond the records. After a fork it starts the background purger. If more than `may` bytes of address space
-    /// are idle, it trims the pool, because other code, which never asks us for memory, would run out.
+    /// The rest of a free, beyond the records. After a fork it starts the background purger. If more than `may` bytes of address
+    /// space are idle, it trims the pool, because other code, which never asks us for memory, would run out.
     #[cold]
     pub(super) fn after_free(&self, may: usize) {
         if may == FORKED {

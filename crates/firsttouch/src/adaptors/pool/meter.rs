@@ -1,4 +1,4 @@
-//! What a pool counts: each processor in its shard, and the sums.
+//! A pool's counts: those of each processor in its shard, and the sums.
 
 use super::Pool;
 use crate::policy::METER_STEP;

@@ -1,7 +1,7 @@
-//! What serves which processor: a shard with the spans freed last there, and the heap of its NUMA node.
+//! The parts of a pool that serve a processor: a shard with the spans freed last there, and the heap of its NUMA node.
 //!
-//! A block that is freed on another node returns to its own heap, so a node's threads recycle what they took fresh. Who
-//! writes a page first decides where that lies: mostly the thread that asked for it.
+//! A block that is freed on another node returns to its own heap, so a node's threads recycle memory that they took fresh. The
+//! first thread to write a page decides where it lies: mostly the one that asked for it.
 
 use super::meter::PoolCounts;
 use crate::heap::Span;

@@ -1,5 +1,5 @@
-//! A pool over an upstream of which it knows nothing: it keeps freed blocks whole, in the order in which they were freed, and
-//! hands out the last one that fits. It splits and joins none, and does not ask on which node they lie.
+//! A pool over any upstream: it keeps freed blocks whole, in the order in which they were freed, and hands out the last one that
+//! fits. It splits and joins none, and does not ask on which node they lie.
 //!
 //! A free only puts the block into the list. The background purger returns blocks that are too old or too many to the upstream;
 //! where that runs foreign code, the next request does. Trimming and running out of memory return all.
@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What was asked for a block by its user, what was requested of the upstream for it, and what it has.
+/// The bytes of a block: asked for by its user, requested of the upstream, and usable.
 #[derive(Clone, Copy)]
 struct Sizes {
     asked: usize,
@@ -38,7 +38,7 @@ struct IdleBlock {
 // SAFETY: an address, which only the pool uses.
 unsafe impl Send for IdleBlock {}
 
-/// What a pool keeps and counts, under one lock.
+/// The idle blocks and the counts of a pool, under one lock.
 #[derive(Default)]
 struct FreeList {
     /// Idle blocks, oldest first, with capacity for the live ones, too, so that freeing one allocates nothing.
