@@ -95,9 +95,8 @@ pub fn is_open() -> bool {
     opened != 0 && opened == fork::forks() + 1
 }
 
-/// Records from now on in a memory file of this process: blocks from [`SMALL_LIMIT`] on, and of those from
-/// [`LINES_FROM`] on the lines, of one in some of the smaller ones, too. `is_late` if it has such blocks. Does nothing in a
-/// process that records already.
+/// Records from now on in a memory file of this process: blocks from [`SMALL_LIMIT`] on, and of those from [`LINES_FROM`] on the
+/// lines, of one in some of the smaller ones, too. `is_late` if it has such blocks. Does nothing in a process that records already.
 ///
 /// # Errors
 /// If the file cannot be made or mapped.

@@ -121,8 +121,7 @@ pub unsafe trait Allocator: Any + Send + Sync {
     /// Describes this allocator: its name, its options, and its upstream.
     fn describe(&self) -> Description;
 
-    /// The expression that creates this allocator, including defaults. It is for display; no decision may depend on
-    /// it.
+    /// The expression that creates this allocator, including defaults. It is for display; no decision may depend on it.
     fn expression(&self) -> String {
         self.describe().to_string()
     }

@@ -289,8 +289,7 @@ fn number_of(program: Line, library: Option<Line>) -> u64 {
 pub struct Site {
     pub file: &'static str,
     pub line: i32,
-    /// The line of a library through which it made its first request, as `package/file.py:12`; empty where it made it
-    /// itself.
+    /// The line of a library through which it made its first request, as `package/file.py:12`; empty where it made it itself.
     pub library: String,
 }
 

@@ -17,9 +17,8 @@ use std::ffi::CStr;
 use std::mem::transmute_copy;
 use values::PyRuntimeError;
 
-/// Functions of the Python package that this module calls, registered once when the package is imported. The module imports
-/// none of them itself: an import in the middle of a call takes a lock, reads files, and runs code at a moment that nobody
-/// chose.
+/// Functions of the Python package that this module calls, registered once when the package is imported. The module imports none of
+/// them itself: an import in the middle of a call takes a lock, reads files, and runs code at a moment that nobody chose.
 static CALLBACKS: OnceBox<Py<PyDict>> = OnceBox::new();
 
 /// The function registered under this name.

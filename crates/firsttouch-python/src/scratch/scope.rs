@@ -150,9 +150,8 @@ pub fn is_open(number: u64) -> bool {
     with_scope(number, |_| ()).is_some()
 }
 
-/// Frees the block at `address` where it lies in the buffer of the scope that served last, or else of the innermost: the short
-/// way for what `owners::find` would find as well. It is this buffer's block only if no other keeper may have lent memory inside
-/// of it.
+/// Frees the block at `address` where it lies in the buffer of the scope that served last, or else of the innermost: the short way
+/// for what `owners::find` would find as well. It is this buffer's block only if no other keeper may have lent memory inside of it.
 ///
 /// # Safety
 /// A live block begins there that a keeper may list, and nobody uses it any more.

@@ -1,5 +1,4 @@
-//! Fills memory with a pattern when it is allocated and when it is freed, so that uninitialized reads and uses after
-//! free show.
+//! Fills memory with a pattern when it is allocated and when it is freed, so that uninitialized reads and uses after free show.
 
 #![allow(unsafe_code)] // Safety: only unused bytes are written: of blocks just allocated, or about to be freed.
 
@@ -51,8 +50,7 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// Fills blocks of `upstream` with `on_allocate` before they are handed out and with `on_free` before they are
-    /// freed.
+    /// Fills blocks of `upstream` with `on_allocate` before they are handed out and with `on_free` before they are freed.
     pub fn new(upstream: Arc<dyn Allocator>, on_allocate: Option<u8>, on_free: Option<u8>) -> Arc<Self> {
         Arc::new(Self { upstream, on_allocate, on_free, ledger: Ledger::new() })
     }

@@ -372,8 +372,7 @@ impl Limited {
     }
 }
 
-/// A block without the bytes that the upstream adds: they were not charged, and an adaptor that keeps blocks would use
-/// them.
+/// A block without the bytes that the upstream adds: they were not charged, and an adaptor that keeps blocks would use them.
 fn exact(block: Block, request: Request) -> Block {
     Block { size: request.size(), ..block }
 }

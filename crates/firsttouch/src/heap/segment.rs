@@ -3,9 +3,8 @@
 //! Spans of units are split when allocated, and joined with both neighbors when freed. Free ones are in lists by size class:
 //! last freed first, best fit among the first few. This is bookkeeping only: mapping is up to the region.
 //!
-//! The units themselves are never read or written. Records exist for the units below `top`; the memory for them is mapped
-//! as `top` rises. Everything except the bounds, which lookups read, is guarded by the region's lock. Each unit has an age of
-//! one byte.
+//! The units themselves are never read or written. Records exist for the units below `top`; the memory for them is mapped as `top`
+//! rises. Everything except the bounds, which lookups read, is guarded by the region's lock. Each unit has an age of one byte.
 
 use crate::allocator::Allocator;
 use crate::os;

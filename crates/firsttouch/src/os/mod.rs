@@ -1,8 +1,7 @@
 //! The operating system: the only place in the core that names a system call. (Files of the kernel are read elsewhere, too,
 //! by the standard library.)
 //!
-//! `contract.rs` lists what every platform implements, each in a module of its own. Under Miri, all of it is
-//! unsupported.
+//! `contract.rs` lists what every platform implements, each in a module of its own. Under Miri, all of it is unsupported.
 
 #![allow(unsafe_code)] // Safety: each system call states which promise it relies on.
 

@@ -1,7 +1,6 @@
 //! First touch: faults in pages before use, by the kernel's populate or by a write to each, in several threads.
 //!
-//! Mapping acquires the address space's lock for writing, page faults for reading: so one thread maps, and many may
-//! touch.
+//! Mapping acquires the address space's lock for writing, page faults for reading: so one thread maps, and many may touch.
 
 #![allow(unsafe_code)] // Safety: touching changes no byte; callers guarantee that the range is mapped.
 

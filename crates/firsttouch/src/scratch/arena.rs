@@ -270,9 +270,8 @@ fn chunk_of(upstream: &Arc<dyn Allocator>, size: usize, align: usize) -> Result<
 /// println!("{x}"); // still borrowed
 /// ```
 ///
-/// The free part of the current chunk lies between `floor` and `top`; blocks are cut off its end, which takes one comparison
-/// less than cutting them off its beginning. `firsttouch.h` declares the first three words, too, so that C programs can do
-/// that inline.
+/// The free part of the current chunk lies between `floor` and `top`; blocks are cut off its end, which takes one comparison less
+/// than cutting them off its beginning. `firsttouch.h` declares the first three words, too, so that C programs can do that inline.
 #[repr(C)]
 pub struct Arena<'a> {
     top: Cell<NonNull<u8>>,

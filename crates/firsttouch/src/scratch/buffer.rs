@@ -273,8 +273,7 @@ impl Buffer {
         Self::enter(State::default(), Some(upstream), chunk, None)
     }
 
-    /// Makes a buffer in `size` bytes of storage that `keep` keeps. If forked children share it, the buffer is closed in
-    /// them.
+    /// Makes a buffer in `size` bytes of storage that `keep` keeps. If forked children share it, the buffer is closed in them.
     ///
     /// # Safety
     /// Until `keep` is dropped, the storage is readable and writable, and used only by this buffer.
@@ -416,8 +415,7 @@ impl Buffer {
         self.serial.load(Relaxed)
     }
 
-    /// The usable size of the live block at `address` and the number of its request, where it lies in the buffer's own
-    /// memory.
+    /// The usable size of the live block at `address` and the number of its request, where it lies in the buffer's own memory.
     #[inline]
     pub fn block(&self, address: NonNull<u8>) -> Option<(usize, u64)> {
         let mut state = self.state.lock();

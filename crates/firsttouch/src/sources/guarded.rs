@@ -88,8 +88,7 @@ pub enum Side {
 pub struct GuardedOptions {
     /// Where the guard lies.
     pub side: Side,
-    /// Bytes of freed blocks that are kept inaccessible; the oldest is released first. [`Allocator::trim`] releases
-    /// all.
+    /// Bytes of freed blocks that are kept inaccessible; the oldest is released first. [`Allocator::trim`] releases all.
     pub keep: usize,
 }
 

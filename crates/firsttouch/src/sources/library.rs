@@ -252,8 +252,7 @@ unsafe impl<L: Library> Allocator for LibraryAllocator<L> {
 
 // ---- Functions of a program: addresses from ctypes, cffi, Numba or a library, called without Python ---------------------
 
-/// C functions with the signatures of NumPy's handlers (NEP 49). `free` receives the size that the block was requested
-/// with.
+/// C functions with the signatures of NumPy's handlers (NEP 49). `free` receives the size that the block was requested with.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionsTable {
     /// `malloc(context, size)`.

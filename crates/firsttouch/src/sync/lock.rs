@@ -27,9 +27,8 @@ unsafe impl<T: Send> Send for Lock<T> {}
 /// The right to use a [`Lock`]'s value until it is dropped.
 pub struct Guard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
 
-/// Under the model checker, any other thread may run before a lock is acquired and after it is released. A lock that
-/// is never released shows as a program that does not end. (The checker's own mutexes cannot outlive a run, as our
-/// statics do.)
+/// Under the model checker, any other thread may run before a lock is acquired and after it is released. A lock that is never
+/// released shows as a program that does not end. (The checker's own mutexes cannot outlive a run, as our statics do.)
 fn let_others_run() {
     #[cfg(shuttle)]
     if !std::thread::panicking() {

@@ -1,5 +1,4 @@
-//! Locks that can be held across a fork and need no allocator, values that are created on first use, and thread
-//! numbers.
+//! Locks that can be held across a fork and need no allocator, values that are created on first use, and thread numbers.
 //!
 //! Shared by the crates of this workspace; not a stable interface.
 

@@ -1,5 +1,4 @@
-//! The pool: keeps freed blocks, reuses the warmest first, splits and joins them, and returns idle memory to the
-//! system.
+//! The pool: keeps freed blocks, reuses the warmest first, splits and joins them, and returns idle memory to the system.
 //!
 //! A free only puts the span on its processor's shard; the oldest span of the shard moves to the heap, where it is
 //! joined with its neighbors. A request tries its processor's shard, then the heap, then the shards of the other
@@ -420,9 +419,8 @@ unsafe fn clear(Taken { span, dirty }: Taken, size: usize) -> usize {
     dirty.min(last - first)
 }
 
-// SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until they are freed (law 8);
-// zeroed requests are cleared below (law 2); a free acquires a shard's lock and perhaps the heap's, and calls no
-// foreign code (law 5).
+// SAFETY: spans are whole pages, so blocks are aligned and never overlap; they stay until they are freed (law 8); zeroed requests
+// are cleared below (law 2); a free acquires a shard's lock and perhaps the heap's, and calls no foreign code (law 5).
 unsafe impl Allocator for Pool {
     fn describe(&self) -> Description {
         self.options.describe(Placement::of_pages(self.options.huge).describe())

@@ -75,8 +75,7 @@ fn allocate_placed(size: usize, align: usize, node: Option<usize>, kind: u32) ->
     let mut parameters =
         [parameter(MemExtendedParameterAddressRequirements, place), parameter(MemExtendedParameterNumaNode, preferred)];
     let (count, kind) = (1 + u32::from(node.is_some()), MEM_RESERVE | MEM_COMMIT | kind);
-    // SAFETY: the parameters live until the call returns, and a mapping at an address of the system's choice replaces
-    // nothing.
+    // SAFETY: the parameters live until the call returns, and a mapping at an address of the system's choice replaces nothing.
     let at = unsafe { VirtualAlloc2(null_mut(), null(), size, kind, PAGE_READWRITE, parameters.as_mut_ptr(), count) };
     if at.is_null() { Err(Errno::last()) } else { Ok(at as usize) }
 }
