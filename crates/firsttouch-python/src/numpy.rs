@@ -83,7 +83,6 @@ pub fn handler_in(capsule: &Bound<'_, PyAny>) -> PyResult<*mut RawHandler> {
 }
 
 impl RawHandler {
-    /// The handler's own name.
     pub fn name(&self) -> String {
         let bytes: Vec<u8> = self.name.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
         String::from_utf8_lossy(&bytes).into_owned()

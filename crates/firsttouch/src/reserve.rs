@@ -84,8 +84,7 @@ pub fn is_ready() -> bool {
 #[cold]
 fn has_memory() -> bool {
     let mut some: Vec<u8> = Vec::new();
-    // More than the reserve would serve.
-    some.try_reserve_exact(A_CALL).is_ok()
+    some.try_reserve_exact(A_CALL).is_ok() // more than the reserve would serve
 }
 
 #[repr(align(4096))]

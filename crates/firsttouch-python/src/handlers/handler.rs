@@ -131,7 +131,6 @@ impl Handler {
         &raw const self.raw
     }
 
-    /// The handler, as the context of its functions.
     pub fn ctx(&self) -> *mut c_void {
         self.raw.allocator.ctx
     }
@@ -164,7 +163,6 @@ impl Handler {
         }
     }
 
-    /// The number of the scopes that may serve.
     pub fn scope(&self) -> u64 {
         self.scope.load(Relaxed)
     }
@@ -174,7 +172,6 @@ impl Handler {
         self.scope.store(scope, Relaxed);
     }
 
-    /// Of a scope's handler: the capsule of the handler that the context had before.
     pub fn behind(&self) -> Option<&Py<PyAny>> {
         self.behind.as_ref()
     }
@@ -189,13 +186,11 @@ impl Handler {
         self.small_limit.load(Acquire)
     }
 
-    /// Whether requests of so many bytes are passed on before anything else is looked at.
     #[inline(always)]
     fn passes(&self, size: usize) -> bool {
         size < self.pass_limit.load(Acquire)
     }
 
-    /// The handler before this one.
     pub fn next(&self) -> &Functions {
         &self.next
     }

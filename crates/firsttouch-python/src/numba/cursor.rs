@@ -191,13 +191,11 @@ impl Cursor {
         }
     }
 
-    /// The number of open frames.
     fn depth(&self) -> usize {
         // SAFETY: an open frame of ours, if any.
         unsafe { self.frame.as_ref() }.map_or(0, |frame| frame.depth + 1)
     }
 
-    /// Opens a frame.
     pub fn open(&mut self) -> Result<*mut MarkFrame, Failure> {
         let depth = self.depth();
         if depth == self.frames.len() {

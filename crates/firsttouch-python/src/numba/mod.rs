@@ -221,7 +221,6 @@ pub fn numba_setup(get_api: usize) -> [(&'static str, usize); 9] {
 /// gives what stands here, in the same thread.
 #[derive(Clone)]
 pub enum Failure {
-    /// There is no memory.
     Memory(String),
     /// A shape or a mark is not valid.
     Value(String),

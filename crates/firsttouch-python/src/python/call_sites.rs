@@ -28,7 +28,6 @@ enum Code {
     Program,
 }
 
-/// A line of a file.
 type Line = (&'static str, i32);
 
 /// Files and lines by name, not by code object: a program may make those without end. Names stay for ever.

@@ -11,7 +11,6 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// The version of the files.
 const VERSION: u32 = 1;
 
 /// Traces from now on the blocks that are asked of NumPy's default handler and of CPython's raw domain. Returns why it traces

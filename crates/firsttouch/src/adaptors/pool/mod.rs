@@ -1,10 +1,9 @@
 //! The pool: keeps freed blocks, reuses the warmest first, splits and joins them, and returns idle memory to the system.
 //!
-//! A free only puts the span on its processor's shard; the oldest span of the shard moves to the heap, where it is
-//! joined with its neighbors. A request tries its processor's shard, then the heap, then the shards of the other
-//! processors, and only then takes fresh memory, on the pages that `evidence.rs` decides on. The memory held stays close to
-//! the peak of what was in use. On machines with several nodes there is a heap for each, and memory that is
-//! idle there serves no other node.
+//! A free only puts the span on its processor's shard; the oldest span of the shard moves to the heap, where it is joined with its
+//! neighbors. A request tries its processor's shard, then the heap, then the shards of the other processors, and only then takes
+//! fresh memory, on the pages that `evidence.rs` decides on. The memory held stays close to the peak of what was in use. On
+//! machines with several nodes there is a heap for each, and memory that is idle there serves no other node.
 
 #![allow(unsafe_code)] // Safety: blocks are handed out whole and once, by the heap's spans.
 
