@@ -48,6 +48,18 @@ pub(super) struct Account {
     text: UnsafeCell<[u8; TEXT]>,
 }
 
+impl Account {
+    /// Makes an account that `process` has this process's, if it still has it.
+    fn passes_from(&self, process: u32) -> bool {
+        self.process.compare_exchange(process, std::process::id(), Acquire, Relaxed).is_ok()
+    }
+
+    /// The same for a process that is gone, which is returned. Of several that notice it, one has the account.
+    fn passes_from_gone(&self) -> Option<u32> {
+        Some(self.process.load(Relaxed)).filter(|&process| is_gone(process) && self.passes_from(process))
+    }
+}
+
 // SAFETY: `text` is written by the thread that has set `is_written`, and read by another process.
 unsafe impl Sync for Account {}
 
@@ -96,16 +108,9 @@ impl Accounts {
     /// Opens an account for this process, which has one thread: one that it had before an exec, or a new one, or that of a
     /// process that is gone.
     fn take(&self) {
-        let this = std::process::id();
-        let takes =
-            |account: &Account, before| account.process.compare_exchange(before, this, Relaxed, Relaxed).is_ok();
-        let is_ours = |account: &Account| account.process.load(Relaxed) == this || takes(account, 0);
-        let was_of_one_that_is_gone = |account: &Account| {
-            let other = account.process.load(Relaxed);
-            is_gone(other) && takes(account, other)
-        };
+        let is_ours = |account: &Account| account.process.load(Relaxed) == std::process::id() || account.passes_from(0);
         let found = self.all().find(|(_, account)| is_ours(account));
-        let found = found.or_else(|| self.all().find(|(_, account)| was_of_one_that_is_gone(account)));
+        let found = found.or_else(|| self.all().find(|(_, account)| account.passes_from_gone().is_some()));
         if let Some((_, account)) = found {
             self.close(account);
             account.length.store(0, Relaxed);
@@ -128,10 +133,14 @@ impl Accounts {
 
     /// Takes the bytes of processes that are gone from the sum.
     pub fn close_gone(&self) {
-        let opened = self.all().take_while(|(_, account)| account.process.load(Relaxed) != 0);
-        opened
-            .filter(|(_, account)| account.used.load(Relaxed) > 0 && is_gone(account.process.load(Relaxed)))
-            .for_each(|(_, account)| self.close(account));
+        for (_, account) in self.all().take_while(|(_, account)| account.process.load(Relaxed) != 0) {
+            if account.used.load(Relaxed) > 0
+                && let Some(gone) = account.passes_from_gone()
+            {
+                self.close(account);
+                account.process.store(gone, Release); // for who takes it next
+            }
+        }
     }
 
     /// The bytes that all processes hold.

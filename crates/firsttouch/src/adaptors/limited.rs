@@ -291,7 +291,7 @@ impl Limited {
         self.used() + (stats.active + stats.idle).saturating_sub(stats.in_use)
     }
 
-    /// Charges `more` bytes to the budget, or fails; zero bytes always fit. `request` is the whole one.
+    /// Charges `more` bytes to the budget, or fails. A request for no more bytes always succeeds. `request` is the whole one.
     fn charge(&self, more: usize, request: Request) -> Result<(), AllocError> {
         if more == 0 {
             return Ok(());
@@ -299,16 +299,23 @@ impl Limited {
         let (counter, accounts) = (self.counter(), self.accounts());
         let fits = |used: usize| used.checked_add(more).filter(|&sum| sum <= self.budget());
         let is_short = fits(self.used()).is_none();
-        accounts.filter(|_| is_short).inspect(|accounts| accounts.close_gone());
+        if let (Some(accounts), true) = (accounts, is_short) {
+            accounts.close_gone();
+        }
         if self.is_auto && (is_short || more >= LINES_FROM) {
             self.read_limits(is_short);
         }
-        match counter.fetch_update(Relaxed, Relaxed, fits) {
-            Ok(_) => self.overdrawn.store(0, Relaxed),
-            Err(_) if self.overdraws(more, request) => drop(counter.fetch_add(more, Relaxed)),
-            Err(used) => return Err(AllocError::new(request.size(), Limit::Budget { allowed: self.budget(), used })),
+        if let Err(used) = counter.fetch_update(Relaxed, Relaxed, fits) {
+            if !self.overdraws(more, request) {
+                return Err(AllocError::new(request.size(), Limit::Budget { allowed: self.budget(), used }));
+            }
+            counter.fetch_add(more, Relaxed);
+        } else {
+            self.overdrawn.store(0, Relaxed);
         }
-        accounts.inspect(|accounts| accounts.add(more));
+        if let Some(accounts) = accounts {
+            accounts.add(more);
+        }
         Ok(())
     }
 
