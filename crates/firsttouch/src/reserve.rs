@@ -33,31 +33,14 @@ pub struct WithReserve;
 unsafe impl GlobalAlloc for WithReserve {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the layout is not empty, as the trait demands.
-        or_allocate(layout, || unsafe { System.alloc(layout) })
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the layout is not empty, as the trait demands.
-        or_allocate(layout, || unsafe { System.alloc_zeroed(layout) })
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: a live block of this layout, and a size that suits its alignment, as the trait demands. `System` resizes its own;
-        // into the reserve and out of it, the content is copied between two live blocks.
-        unsafe {
-            let resized = Layout::from_size_align_unchecked(size, layout.align());
-            let was_reserve = owns(block);
-            let moved = or_allocate(resized, || match was_reserve {
-                true => System.alloc(resized),
-                false => System.realloc(block, layout, size),
-            });
-            if !moved.is_null() && (was_reserve || owns(moved)) {
-                moved.copy_from_nonoverlapping(block, size.min(layout.size()));
-                self.dealloc(block, layout);
+        if !is_injected() {
+            // SAFETY: the layout is not empty, as the trait demands.
+            let block = unsafe { System.alloc(layout) };
+            if !block.is_null() {
+                return block;
             }
-            moved
         }
+        allocate(layout)
     }
 
     #[inline]
@@ -65,13 +48,6 @@ unsafe impl GlobalAlloc for WithReserve {
         // SAFETY: the block is freed by the one that allocated it.
         unsafe { if owns(block) { free(block, layout) } else { System.dealloc(block, layout) } }
     }
-}
-
-/// What `System` gives, or else a block of the reserve.
-#[inline]
-fn or_allocate(layout: Layout, of_system: impl FnOnce() -> *mut u8) -> *mut u8 {
-    let block = if is_injected() { null_mut() } else { of_system() };
-    if block.is_null() { allocate(layout) } else { block }
 }
 
 /// Whether a call can begin: there is memory, or the reserve has enough left for a call.
@@ -117,7 +93,7 @@ pub fn owns(address: *const u8) -> bool {
     (address as usize).wrapping_sub(start() as usize) < SIZE
 }
 
-/// Allocates a block that reads zero; null if the area is full or the request is too large for it.
+/// Allocates a block; null if the area is full or the request is too large for it.
 #[cold]
 pub fn allocate(layout: Layout) -> *mut u8 {
     if layout.size() > LARGEST || layout.align() > PAGE {
@@ -128,12 +104,8 @@ pub fn allocate(layout: Layout) -> *mut u8 {
         let end = at(state) + layout.size().max(1);
         (end <= SIZE).then_some(((state >> 32) + 1) << 32 | end as u64)
     });
-    taken.map_or(null_mut(), |before| {
-        let block = start().wrapping_add(at(before));
-        // SAFETY: the block lies in the area, and is this caller's alone.
-        unsafe { block.write_bytes(0, layout.size()) };
-        block
-    })
+    // SAFETY: the block lies in the area.
+    taken.map_or(null_mut(), |before| unsafe { start().add(at(before)) })
 }
 
 /// Frees a block.
