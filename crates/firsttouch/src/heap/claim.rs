@@ -59,17 +59,16 @@ fn claim(first_slots: &mut [usize; 2], bytes: usize) -> Result<(&'static Segment
                 return Ok((closed, closed.claim.get()));
             }
             let (base, size) = (slot << SLOT_SHIFT, count << SLOT_SHIFT);
-            if os::reserve(base, size).is_ok() {
-                match os::commit(base, header_size()) {
-                    // SAFETY: it was just mapped, reads zero, as a closed segment does, and is never unmapped.
-                    Ok(_) => return Ok((unsafe { &*with_exposed_provenance(base) }, size)),
-                    Err(Errno::EXISTS) => {}
-                    Err(error) => refused = error,
-                }
+            let mapped = os::reserve(base, size).and_then(|()| {
                 // SAFETY: it was just reserved, and nothing is committed in it.
-                unsafe { os::release(base) };
+                os::commit(base, header_size()).inspect_err(|_| unsafe { os::release(base) })
+            });
+            match mapped {
+                // SAFETY: it was just mapped, reads zero, as a closed segment does, and is never unmapped.
+                Ok(_) => return Ok((unsafe { &*with_exposed_provenance(base) }, size)),
+                Err(Errno::EXISTS) => *first = slot + 1, // somebody else is there
+                Err(error) => refused = error,
             }
-            *first = slot + 1; // somebody else is there
         }
     }
     Err(refused)
