@@ -8,7 +8,7 @@
 
 use crate::address_map::{self, SLOT_SHIFT};
 use crate::allocator::Allocator;
-use crate::heap::segment::{Body, CLASSES, NO_UNIT, Number, Record, RegionKind, Segment};
+use crate::heap::segment::{Body, CLASSES, NO_UNIT, Record, RegionKind, Segment, SharedU32};
 use crate::os::{self, Errno};
 use crate::sync::lock::Lock;
 use std::cell::Cell;
@@ -104,8 +104,8 @@ pub(crate) fn segment(
         ages_open: Cell::new(0),
         records: with_exposed_provenance_mut(records),
         ages: with_exposed_provenance_mut(ages),
-        top: Number::new(0),
-        heads: [const { [const { Number::new(NO_UNIT) }; CLASSES] }; 2],
+        top: SharedU32::new(0),
+        heads: [const { [const { SharedU32::new(NO_UNIT) }; CLASSES] }; 2],
     };
     // SAFETY: it is closed, and who opens one holds the lock; the claim is its own.
     unsafe { segment.open(units, capacity << unit_shift, body) };

@@ -169,24 +169,24 @@ impl Occupant {
 
 /// The record of one unit. The length and state of a span stand in the records of its first and its last unit.
 ///
-/// The holder of a used span may change `next` and `prev` while the holder of the region's lock reads `len` and `tag`; and
+/// The holder of a used span may change the last two fields while the holder of the region's lock reads `len` and `tag`; and
 /// growth looks without the lock at blocks that others may free meanwhile (`heap::block_at`): what it reads is a guess.
 #[repr(C)]
 pub(crate) struct Record {
-    pub len: Number,
+    pub len: SharedU32,
     /// Free: 1, and above that bit how many of its units are dirty. Used: 0, and above that bit its link.
-    pub tag: Number,
+    pub tag: SharedU32,
     /// Free: the neighbors in the list. Used: the two halves of an [`Occupant`].
-    pub next: Number,
-    pub prev: Number,
+    pub next_or_low: SharedU32,
+    pub prev_or_high: SharedU32,
 }
 
 impl Record {
     pub(crate) fn set(&self, len: u32, tag: u32, next: u32, prev: u32) {
         self.len.set(len);
         self.tag.set(tag);
-        self.next.set(next);
-        self.prev.set(prev);
+        self.next_or_low.set(next);
+        self.prev_or_high.set(prev);
     }
 }
 
@@ -194,9 +194,9 @@ impl Record {
 pub(crate) const NO_UNIT: u32 = u32::MAX;
 
 /// A number that is changed under the region's lock and may be read without it.
-pub(crate) struct Number(AtomicU32);
+pub(crate) struct SharedU32(AtomicU32);
 
-impl Number {
+impl SharedU32 {
     pub(crate) const fn new(number: u32) -> Self {
         Self(AtomicU32::new(number))
     }
@@ -249,9 +249,9 @@ pub(crate) struct Body {
     pub(crate) records: *mut Record,
     pub ages: *mut u8,
     /// Number of units that have records.
-    pub top: Number,
+    pub top: SharedU32,
     /// The first free span of each size class, clean and with dirty units.
-    pub heads: [[Number; CLASSES]; 2],
+    pub heads: [[SharedU32; CLASSES]; 2],
 }
 
 // SAFETY: `open` alone writes what is neither atomic nor a cell, and no thread uses a body before (see `deref`). `claim` is used
@@ -374,14 +374,14 @@ impl Segment {
     #[inline]
     pub(crate) fn occupant(&self, unit: u32) -> Occupant {
         let record = self.record(unit);
-        Occupant::from_halves(record.next.get(), record.prev.get())
+        Occupant::from_halves(record.next_or_low.get(), record.prev_or_high.get())
     }
 
     #[inline]
     pub(crate) fn set_occupant(&self, unit: u32, occupant: Occupant) {
         let (record, (low, high)) = (self.record(unit), occupant.halves());
-        record.next.set(low);
-        record.prev.set(high);
+        record.next_or_low.set(low);
+        record.prev_or_high.set(high);
     }
 
     /// Number of dirty units among `len` units from `start`.
@@ -530,7 +530,7 @@ impl Segment {
         Some(self.record(start).tag.get() >> 1).filter(|&next| next != NO_UNIT >> 1)
     }
 
-    fn head(&self, len: u32, dirty: u32) -> &Number {
+    fn head(&self, len: u32, dirty: u32) -> &SharedU32 {
         &self.heads[usize::from(dirty > 0)][class_of(len)]
     }
 
@@ -541,7 +541,7 @@ impl Segment {
         self.record(start + len - 1).set(len, tag, NO_UNIT, NO_UNIT);
         self.record(start).set(len, tag, next, NO_UNIT);
         if next != NO_UNIT {
-            self.record(next).prev.set(start);
+            self.record(next).prev_or_high.set(start);
         }
         head.set(start);
     }
@@ -555,14 +555,14 @@ impl Segment {
     /// Removes the free span at `start` from its list. Returns the same.
     pub(crate) fn unlist(&self, start: u32) -> (u32, u32) {
         let (len, dirty) = self.free_span(start);
-        let (next, prev) = (self.record(start).next.get(), self.record(start).prev.get());
+        let (next, prev) = (self.record(start).next_or_low.get(), self.record(start).prev_or_high.get());
         if prev == NO_UNIT {
             self.head(len, dirty).set(next);
         } else {
-            self.record(prev).next.set(next);
+            self.record(prev).next_or_low.set(next);
         }
         if next != NO_UNIT {
-            self.record(next).prev.set(prev);
+            self.record(next).prev_or_high.set(prev);
         }
         (len, dirty)
     }
@@ -587,7 +587,7 @@ impl Segment {
             if its > len && best.is_none_or(|(shortest, _)| its < shortest) {
                 best = Some((its, unit));
             }
-            unit = self.record(unit).next.get();
+            unit = self.record(unit).next_or_low.get();
         }
         best.map(|(_, unit)| unit)
     }

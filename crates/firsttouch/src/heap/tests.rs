@@ -42,11 +42,11 @@ fn check_lists(segment: &Segment, free: &mut Vec<(u32, u32)>) {
             while at != NO_UNIT {
                 let record = segment.record(at);
                 let len = record.len.get();
-                assert_eq!((segment::class_of(len), record.prev.get()), (class, previous));
+                assert_eq!((segment::class_of(len), record.prev_or_high.get()), (class, previous));
                 assert_eq!(segment.free_span(at).1 > 0, is_dirty);
                 let found = free.iter().position(|&span| span == (at, len));
                 free.swap_remove(found.unwrap_or_else(|| panic!("{at} is listed and not free")));
-                (previous, at) = (at, record.next.get());
+                (previous, at) = (at, record.next_or_low.get());
             }
         }
     }
