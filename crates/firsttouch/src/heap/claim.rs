@@ -103,7 +103,7 @@ pub(crate) fn segment(
         records_open: Cell::new(0),
         ages_open: Cell::new(0),
         records: with_exposed_provenance_mut(records),
-        ages: with_exposed_provenance_mut(ages),
+        ages: with_exposed_provenance(ages),
         top: SharedU32::new(0),
         heads: [const { [const { SharedU32::new(NO_UNIT) }; CLASSES] }; 2],
     };

@@ -29,7 +29,8 @@ use crate::os::{self, Errno};
 use crate::policy::{MAX_SEGMENTS, PROBE_MIN};
 use crate::sync::lock::{Guard, Lock, RawLock};
 pub use purging::map_anew;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::Release};
 
 /// A span of used units.
 #[derive(Clone, Copy)]
@@ -177,7 +178,7 @@ impl Heap {
         REFUSES.store(true, Relaxed);
         let mut region = self.region(to.kind());
         if has_hole {
-            to.segment.ages(to.start, from.len).fill(UNMAPPED);
+            to.segment.set_ages(to.start, from.len, UNMAPPED);
             region.held.mapped -= from.bytes();
         }
         region.held.out -= to.bytes();
@@ -210,7 +211,7 @@ impl Heap {
         let alive = regions.iter().any(|region| region.held.out > 0);
         for segment in regions.iter().flat_map(|region| &region.segments) {
             if alive {
-                segment.orphan();
+                segment.is_orphan.store(true, Release);
                 continue;
             }
             // SAFETY: no block in it is live, and none will be: the heap is not used any more (drops of its owners).
@@ -282,7 +283,7 @@ impl Region {
 
     /// Frees a span; all of it is dirty now, freed in `epoch`.
     pub(crate) fn free(&mut self, span: Span, epoch: u8) {
-        span.segment.ages(span.start, span.len).fill(epoch);
+        span.segment.set_ages(span.start, span.len, epoch);
         self.held.out -= span.bytes();
         self.held.dirty += span.bytes();
         span.segment.free(span.start, span.len, span.len);
@@ -334,7 +335,7 @@ impl Region {
         // Holders of used spans change the ages without the lock, so only those of free spans are read.
         let around = (floor, segment.free_behind(end));
         let mut unit = start;
-        while let Some(mapped) = segment.ages(unit, end - unit).iter().position(|&age| age == UNMAPPED) {
+        while let Some(mapped) = segment.ages(unit, end - unit).iter().position(|age| age.get() == UNMAPPED) {
             let from = unit + mapped as u32;
             let run = (from, from + unmapped(segment.ages(from, end - from).iter()));
             let extent = match fresh {
@@ -365,7 +366,7 @@ impl Region {
     /// Maps units, those of `huge` on huge pages if it is not empty. A refusal of these only means base pages.
     fn map_units(&mut self, segment: &'static Segment, (from, to): (u32, u32), huge: (u32, u32)) -> Result<(), Errno> {
         os::commit(segment.address(from), segment.bytes(to - from))?;
-        segment.ages(from, to - from).fill(CLEAN);
+        segment.set_ages(from, to - from, CLEAN);
         self.held.mapped += segment.bytes(to - from);
         let (low, high) = (segment.huge_above(huge.0), segment.huge_below(huge.1));
         if low < high {
@@ -382,8 +383,8 @@ impl Region {
     fn advise_clean(&mut self, segment: &Segment, from: u32, to: u32) {
         let (low, high) = (segment.huge_above(from), segment.huge_below(to));
         if low < high && os::advise_huge(segment.address(low), segment.bytes(high - low)).is_ok() {
-            let clean = segment.ages(low, high - low).iter_mut().filter(|age| **age == CLEAN);
-            clean.for_each(|age| *age = CLEAN_HUGE);
+            let clean = segment.ages(low, high - low).iter().filter(|age| age.get() == CLEAN);
+            clean.for_each(|age| age.set(CLEAN_HUGE));
             self.has_huge |= self.kind == RegionKind::Base;
         }
     }
@@ -398,8 +399,8 @@ fn widen(segment: &Segment, (from, to): (u32, u32), (floor, ceiling): (u32, u32)
 }
 
 /// Number of unmapped units before the first that is mapped.
-fn unmapped<'a>(ages: impl Iterator<Item = &'a u8>) -> u32 {
-    ages.take_while(|&&age| age == UNMAPPED).count() as u32
+fn unmapped<'a>(ages: impl Iterator<Item = &'a Cell<u8>>) -> u32 {
+    ages.take_while(|age| age.get() == UNMAPPED).count() as u32
 }
 
 // ---- Growth

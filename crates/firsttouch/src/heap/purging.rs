@@ -6,6 +6,7 @@
 use crate::heap::segment::{CLASSES, CLEAN, FIRST_EPOCH, RegionKind, Segment, UNMAPPED, class_of, epochs_since};
 use crate::heap::{Heap, Region, Span};
 use crate::{heap, os, policy};
+use std::cell::Cell;
 
 impl Heap {
     /// Purges victims until `budget` bytes have gone; bytes purged. `now` is the epoch.
@@ -35,7 +36,7 @@ impl Heap {
     pub(crate) fn free_purged(&self, span: Span) {
         let _purging = self.purging.lock();
         let Span { segment, start, len } = span;
-        segment.ages(start, len).fill(FIRST_EPOCH);
+        segment.set_ages(start, len, FIRST_EPOCH);
         self.region(span.kind()).held.out -= span.bytes();
         let age = purge_run(segment, (start, len), false, true);
         free_run(&mut self.region(span.kind()), segment, (start, len), age);
@@ -84,13 +85,12 @@ fn purge_run(segment: &Segment, (start, len): (u32, u32), splits: bool, unmaps: 
 
 /// Frees a run of used units, clean ones among them. `age` is what all of them have since a purge; returns the bytes purged.
 pub(super) fn free_run(region: &mut Region, segment: &Segment, (start, len): (u32, u32), age: Option<u8>) -> usize {
-    let ages = segment.ages(start, len);
     if age == Some(UNMAPPED) {
-        let mapped = ages.iter().filter(|&&age| age != UNMAPPED).count();
+        let mapped = segment.ages(start, len).iter().filter(|age| age.get() != UNMAPPED).count();
         region.held.mapped -= segment.bytes(mapped as u32);
     }
     if let Some(age) = age {
-        ages.fill(age);
+        segment.set_ages(start, len, age);
     }
     let dirty = segment.count_dirty(start, len);
     region.held.dirty += segment.bytes(dirty);
@@ -116,8 +116,9 @@ impl Victims {
         }
         let page = if parts { 1 } else { (region.kind.page() >> segment.unit_shift) as u32 };
         let is_old = |age: u8| age < FIRST_EPOCH || epochs_since(age, now) >= min_epochs;
-        let is_victim =
-            |units: &[u8]| units.iter().all(|&age| is_old(age)) && units.iter().any(|&age| age >= FIRST_EPOCH);
+        let is_victim = |units: &[Cell<u8>]| {
+            units.iter().all(|age| is_old(age.get())) && units.iter().any(|age| age.get() >= FIRST_EPOCH)
+        };
         let (mut first, mut left) = (None, budget);
         for class in (class_of(page)..CLASSES).rev() {
             let mut listed = segment.heads[1][class].unit();
@@ -147,7 +148,7 @@ fn first_run(
     segment: &Segment,
     (from, to): (u32, u32),
     page: u32,
-    is_victim: impl Fn(&[u8]) -> bool,
+    is_victim: impl Fn(&[Cell<u8>]) -> bool,
 ) -> Option<(u32, u32)> {
     let first = from.next_multiple_of(page);
     let whole = (to - to % page).checked_sub(first).filter(|&units| units > 0)?;

@@ -247,7 +247,7 @@ pub(crate) struct Body {
     pub records_open: Cell<usize>,
     pub ages_open: Cell<usize>,
     pub(crate) records: *mut Record,
-    pub ages: *mut u8,
+    pub ages: *const Cell<u8>,
     /// Number of units that have records.
     pub top: SharedU32,
     /// The first free span of each size class, clean and with dirty units.
@@ -255,7 +255,7 @@ pub(crate) struct Body {
 }
 
 // SAFETY: `open` alone writes what is neither atomic nor a cell, and no thread uses a body before (see `deref`). `claim` is used
-// under the claims' lock, and the other two cells under the region's.
+// under the claims' lock, and the ages of a used span by whoever has it; the other cells under the region's lock.
 unsafe impl Sync for Segment {}
 
 impl std::ops::Deref for Segment {
@@ -289,11 +289,6 @@ impl Segment {
     /// Closes the segment: lookups find no unit in it.
     pub(crate) fn close(&self) {
         self.size.store(0, Release);
-    }
-
-    /// Leaves the live blocks to themselves: they stay, without an owner.
-    pub(crate) fn orphan(&self) {
-        self.is_orphan.store(true, Release);
     }
 
     /// The owner, unless it no longer exists.
@@ -352,11 +347,14 @@ impl Segment {
 
     /// The ages of `len` units from `start`.
     #[inline]
-    #[allow(clippy::mut_from_ref)] // who may have them is said below
-    pub(crate) fn ages(&self, start: u32, len: u32) -> &mut [u8] {
-        // SAFETY: they are mapped, as records are. Those of free units belong to the holder of the region's lock, and those of used
-        // ones to whoever has the span; neither keeps one slice while it asks for another of the same units.
-        unsafe { std::slice::from_raw_parts_mut(self.ages.add(start as usize), len as usize) }
+    pub(crate) fn ages(&self, start: u32, len: u32) -> &[Cell<u8>] {
+        // SAFETY: they are mapped as long as the segment is open, as records are.
+        unsafe { std::slice::from_raw_parts(self.ages.add(start as usize), len as usize) }
+    }
+
+    #[inline]
+    pub(crate) fn set_ages(&self, start: u32, len: u32, age: u8) {
+        self.ages(start, len).iter().for_each(|its| its.set(age));
     }
 
     #[inline]
@@ -388,13 +386,13 @@ impl Segment {
     #[inline]
     pub(crate) fn count_dirty(&self, start: u32, len: u32) -> u32 {
         // Summed in bytes, 255 at a time, so that the compiler can vectorize.
-        let sum = |chunk: &[u8]| chunk.iter().map(|&age| u8::from(age >= FIRST_EPOCH)).sum::<u8>();
+        let sum = |chunk: &[Cell<u8>]| chunk.iter().map(|age| u8::from(age.get() >= FIRST_EPOCH)).sum::<u8>();
         self.ages(start, len).chunks(255).map(|chunk| u32::from(sum(chunk))).sum()
     }
 
     /// Bytes of the units of a used span that came on huge pages and were not freed since.
     pub(crate) fn on_fresh_huge(&self, start: u32, len: u32) -> usize {
-        let count = self.ages(start, len).iter().filter(|&&age| age == CLEAN_HUGE).count();
+        let count = self.ages(start, len).iter().filter(|age| age.get() == CLEAN_HUGE).count();
         self.bytes(count as u32)
     }
 
@@ -402,9 +400,9 @@ impl Segment {
     pub(crate) fn each_run(&self, start: u32, len: u32, mut visit: impl FnMut(u32, u32, bool)) {
         let (mut at, end) = (start, start + len);
         while at < end {
-            let ages = self.ages(at, end - at); // not borrowed any more when `visit` looks at them
-            let is_mapped = ages[0] != UNMAPPED;
-            let run = ages.iter().take_while(|&&age| (age != UNMAPPED) == is_mapped).count() as u32;
+            let ages = self.ages(at, end - at);
+            let is_mapped = ages[0].get() != UNMAPPED;
+            let run = ages.iter().take_while(|age| (age.get() != UNMAPPED) == is_mapped).count() as u32;
             visit(at, run, is_mapped);
             at += run;
         }
@@ -434,7 +432,7 @@ impl Segment {
             let (low, high) = (self.count_dirty(found, len), self.count_dirty(found + total - len, len));
             skip = if high > low { total - len } else { 0 };
             if low.max(high) < len.min(dirty) {
-                let first = self.ages(found, total.min(FIRST_DIRTY)).iter().position(|&age| age >= FIRST_EPOCH);
+                let first = self.ages(found, total.min(FIRST_DIRTY)).iter().position(|age| age.get() >= FIRST_EPOCH);
                 let begins = first.map_or(total, |first| first as u32);
                 if begins <= total - len && self.count_dirty(found + begins, len) > low.max(high) {
                     skip = begins;

@@ -23,14 +23,14 @@ fn check_spans(segment: &Segment) -> (usize, usize, usize) {
             free.push((start, len));
             dirty += segment.count_dirty(start, len);
         } else {
-            assert!(segment.ages(start, len).iter().all(|&age| age != UNMAPPED), "used and not mapped");
+            assert!(segment.ages(start, len).iter().all(|age| age.get() != UNMAPPED), "used and not mapped");
             used += len;
         }
         (unit, was_free) = (start + len, is_free);
     }
     assert_eq!(unit, segment.top.get());
     check_lists(segment, &mut free);
-    let mapped = segment.ages(0, segment.top.get()).iter().filter(|&&age| age != UNMAPPED).count();
+    let mapped = segment.ages(0, segment.top.get()).iter().filter(|age| age.get() != UNMAPPED).count();
     (segment.bytes(used), segment.bytes(dirty), segment.bytes(mapped as u32))
 }
 

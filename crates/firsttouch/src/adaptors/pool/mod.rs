@@ -411,7 +411,7 @@ unsafe fn clear(Taken { span, dirty }: Taken, size: usize) -> usize {
             return 0;
         }
         let unit = |at: usize| ((at - start) >> segment.unit_shift) as u32;
-        segment.ages(span.start + unit(first), unit(last) - unit(first)).fill(CLEAN);
+        segment.set_ages(span.start + unit(first), unit(last) - unit(first), CLEAN);
         fill(start, first);
         fill(last, end);
     }
