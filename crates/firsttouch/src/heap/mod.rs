@@ -141,11 +141,12 @@ impl Heap {
         }
     }
 
-    /// Frees all but the first `keep` units of a used span in `epoch`.
-    pub(crate) fn shrink(&self, span: Span, keep: u32, epoch: u8) {
+    /// Frees all but the first `keep` units of a used span in `epoch`. Returns what is left of it.
+    pub(crate) fn shrink(&self, span: Span, keep: u32, epoch: u8) -> Span {
         let mut region = self.region(span.kind());
         span.segment.cut(span.start, keep);
-        region.free(Span { segment: span.segment, start: span.start + keep, len: span.len - keep }, epoch);
+        region.free(Span { start: span.start + keep, len: span.len - keep, ..span }, epoch);
+        Span { len: keep, ..span }
     }
 
     /// Moves the pages of a used span to the beginning of another one of at least `bytes`, and frees the first: nothing is copied,
@@ -289,8 +290,8 @@ impl Region {
         span.segment.free(span.start, span.len, span.len);
     }
 
-    /// Extends a used span to `bytes` in place. Returns the clean bytes of the addition.
-    pub(crate) fn extend(&mut self, span: Span, bytes: usize, fresh: FreshPages) -> Option<usize> {
+    /// Extends a used span to `bytes` in place. Returns the longer one, and the clean bytes of the addition.
+    pub(crate) fn extend(&mut self, span: Span, bytes: usize, fresh: FreshPages) -> Option<(Span, usize)> {
         let Span { segment, start, len: old, .. } = span;
         let (len, end) = (self.units(bytes)?, start + old);
         let more = len - old;
@@ -305,7 +306,7 @@ impl Region {
         }
         self.held.out += segment.bytes(more);
         self.held.dirty -= segment.bytes(dirty);
-        Some(segment.bytes(more - dirty))
+        Some((Span { len, ..span }, segment.bytes(more - dirty)))
     }
 
     /// Where a span of `bytes` with such pages may begin. If only the huge pages inside are wanted, what has base pages, half a huge

@@ -93,14 +93,13 @@ fn run(steps: &[Step]) {
             }
             (11, Some((_, span))) if span.len > 1 => {
                 let keep = 1 + b as u32 % (span.len - 1);
-                heap.shrink(span, keep, now);
-                spans[at].1.len = keep;
+                spans[at].1 = heap.shrink(span, keep, now);
             }
             (12, Some((kind, span))) => {
                 let bytes = span.bytes() + b % (4 << 20);
-                let extended = heap.region(kind).extend(span, bytes, kind.pages());
-                if extended.is_some() {
-                    spans[at].1.len = bytes.div_ceil(span.segment.unit()) as u32;
+                if let Some((longer, _)) = heap.region(kind).extend(span, bytes, kind.pages()) {
+                    assert!(longer.bytes() >= bytes);
+                    spans[at].1 = longer;
                 }
             }
             (13, _) => now = age_of((a % 1000) as u32),

@@ -345,39 +345,48 @@ impl Pool {
     /// # Safety
     /// As for [`Allocator::reallocate`], where the block suits the request.
     unsafe fn resize(&self, address: NonNull<u8>, request: Request) -> Option<NonNull<u8>> {
-        let (size, span) = (request.size(), heap::span_at(address.as_ptr() as usize)?);
-        let (old, shift) = (span.segment.occupant(span.start), span.segment.unit_shift);
-        let need = round_up(size.saturating_add(old.offset()), span.segment.unit())?;
-        let (mut to, mut block, mut fresh, mut huge) = (span, old.resized(size), 0, 0);
-        if need > span.bytes() {
-            let heap = self.heap_of(span);
+        let span = heap::span_at(address.as_ptr() as usize)?;
+        let old = span.segment.occupant(span.start);
+        let need = round_up(request.size().saturating_add(old.offset()), span.segment.unit())?;
+        let (to, fresh) = if need > span.bytes() {
             let (_, pages, _) = self.pages_for(request);
-            let extended = heap.region(span.kind()).extend(span, need, pages);
-            if let Some(clean) = extended {
-                (to.len, fresh) = ((need >> shift) as u32, clean);
-            } else if old.moves() < policy::moves(span.bytes()).min(Occupant::MOST_MOVES)
-                && old.offset().is_multiple_of(request.align())
-            {
-                // SAFETY: the block is its owner's, who resizes it.
-                let taken = unsafe { heap.relocate(span, policy::with_growth(need), request.align(), pages) }?;
-                (to, block) = (taken.span, block.moved());
-                let left = to.segment.bytes(to.segment.count_dirty(to.start + span.len, to.len - span.len));
-                self.meter.renewed(taken.dirty - left); // these gave way to the pages that came along
-                fresh = to.bytes() - span.bytes() - left;
-            } else {
-                return None;
-            }
-            huge = to.segment.on_fresh_huge(to.start + span.len, to.len - span.len);
-            self.evidence.lock().spend(huge);
+            let extended = self.heap_of(span).region(span.kind()).extend(span, need, pages);
+            // SAFETY: the block is its owner's, who resizes it.
+            extended.or_else(|| unsafe { self.relocated(span, need, request.align(), pages) })?
         } else if policy::cuts(span.bytes(), span.bytes() - need) {
-            to.len = (need >> shift).max(1) as u32;
-            self.heap_of(span).shrink(span, to.len, self.epoch());
+            let keep = (need >> span.segment.unit_shift).max(1) as u32;
+            (self.heap_of(span).shrink(span, keep, self.epoch()), 0)
+        } else {
+            (span, 0)
+        };
+        let block = if to.address() == span.address() { old } else { old.moved() };
+        to.segment.set_occupant(to.start, block.resized(request.size()));
+        let more = (request.size() as isize - old.asked() as isize, to.bytes() as isize - span.bytes() as isize);
+        self.meter.add(&mut self.shard(self.machine.here()).lock().counts, more.0, more.1);
+        if fresh > 0 {
+            let huge = to.segment.on_fresh_huge(to.start + span.len, to.len - span.len);
+            self.evidence.lock().spend(huge);
+            self.count_fresh(fresh, huge);
         }
-        to.segment.set_occupant(to.start, block);
-        let (asked, change) = (size as isize - old.asked() as isize, to.bytes() as isize - span.bytes() as isize);
-        self.meter.add(&mut self.shard(self.machine.here()).lock().counts, asked, change);
-        self.count_fresh(fresh, huge);
         NonNull::new(with_exposed_provenance_mut(to.block()))
+    }
+
+    /// The larger span of a block that moves with its pages, as it seldom did before, and how many bytes of it are fresh.
+    ///
+    /// # Safety
+    /// As for [`Heap::relocate`].
+    unsafe fn relocated(&self, span: Span, need: usize, align: usize, pages: FreshPages) -> Option<(Span, usize)> {
+        let block = span.segment.occupant(span.start);
+        let most_moves = policy::moves(span.bytes()).min(Occupant::MOST_MOVES);
+        if block.moves() >= most_moves || !block.offset().is_multiple_of(align) {
+            return None;
+        }
+        // SAFETY: nobody uses the span meanwhile, as demanded.
+        let taken = unsafe { self.heap_of(span).relocate(span, policy::with_growth(need), align, pages) }?;
+        let to = taken.span;
+        let left = to.segment.bytes(to.segment.count_dirty(to.start + span.len, to.len - span.len));
+        self.meter.renewed(taken.dirty - left); // these gave way to the pages that came along
+        Some((to, to.bytes() - span.bytes() - left))
     }
 }
 
