@@ -92,7 +92,7 @@ pub(crate) const DECAY_EPOCHS: u32 = 10;
 /// Time between two ticks of the background purger. Bounds on idle memory may be exceeded for so long (law 5).
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// With less idle memory than this, the machine is not asked what memory it has left.
+/// Fresh bytes after which the bounds on memory are queried; and with less that is idle, what the machine has left is not.
 pub(crate) const ASK_MIN: usize = 16 << 20;
 /// The fraction of a bound on address space that may be idle. A program that without a pool needs five sixths of its
 /// bound then still has room for what other code requests, and for this library (16 MiB with all bundled allocators).

@@ -42,36 +42,41 @@ impl Pool {
     /// Called when `fresh` bytes of memory were taken: purges idle memory if more is held than the peak justifies, or
     /// the machine runs short of memory. The kernel's OOM killer does not wait for the background purger.
     pub(super) fn purge_excess(&self, fresh: usize) {
-        self.look_at_bound();
-        let held = self.footprint();
-        let held = held.out + held.dirty;
+        let footprint = self.footprint();
+        let held = footprint.out + footprint.dirty;
         self.meter.hold(held);
-        let idle = || held.saturating_sub(self.meter.active());
         let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
-        let mut shortage = 0;
-        if unasked >= ASK_MIN && idle() >= ASK_MIN {
-            self.unasked.store(0, Relaxed);
-            shortage = idle().saturating_sub(policy::idle_limit(self.options.max_idle, idle()));
-        }
-        let excess = || {
-            let beyond =
-                if self.options.is_automatic() { policy::allowed(self.meter.most_active()) } else { usize::MAX };
-            held.saturating_sub(beyond).max(shortage)
-        };
-        let is_worth_it = || excess() > 0 && idle() > self.stuck.load(Relaxed) + WORTH_A_SEARCH;
-        if !is_worth_it() {
+        let asks = unasked >= ASK_MIN || self.idle_space.load(Relaxed) == FORKED;
+        let shortage = if asks { self.ask(held) } else { 0 };
+        if self.excess(held, shortage) == 0 {
             return;
         }
-        // With many shards, what these have not reported may be all of the excess: the figures above are asked again.
+        // With many shards, what these have not reported may be all of the excess: the figures are asked again.
         self.shards().for_each(|shard| self.meter.report(&mut shard.lock().counts));
-        if !is_worth_it() {
+        let excess = self.excess(held, shortage);
+        if excess == 0 {
             return;
         }
         self.flush();
-        let wanted = policy::purged_at_a_time(excess(), self.meter.most_active());
+        let wanted = policy::purged_at_a_time(excess, self.meter.most_active());
         let gone = self.purge_oldest(wanted);
         // Asked anew: another thread may have purged at the same time.
         self.stuck.store(if gone < wanted { self.idle() } else { 0 }, Relaxed);
+    }
+
+    /// Queries the bound on address space, and what of `held` bytes is too much for the machine.
+    fn ask(&self, held: usize) -> usize {
+        self.unasked.store(0, Relaxed);
+        self.look_at_bound();
+        let idle = held.saturating_sub(self.meter.active());
+        if idle < ASK_MIN { 0 } else { idle.saturating_sub(policy::idle_limit(self.options.max_idle, idle)) }
+    }
+
+    /// What of `held` bytes is beyond what the peak justifies, or the `shortage`; 0 if too little is idle to look for it.
+    fn excess(&self, held: usize, shortage: usize) -> usize {
+        let allowed = if self.options.is_automatic() { policy::allowed(self.meter.most_active()) } else { usize::MAX };
+        let is_found = held.saturating_sub(self.meter.active()) > self.stuck.load(Relaxed) + WORTH_A_SEARCH;
+        if is_found { held.saturating_sub(allowed).max(shortage) } else { 0 }
     }
 
     /// Queries whether the process has a bound on its address space.

@@ -146,7 +146,7 @@ pub struct Pool {
     evidence: Lock<Evidence>,
     /// Idle bytes that the last purge could not return.
     stuck: AtomicUsize,
-    /// The fresh bytes taken since the available memory was last queried.
+    /// The fresh bytes taken since the bounds on memory were last queried.
     unasked: AtomicUsize,
     /// Bytes of address space that may be idle; `usize::MAX` without a bound on it; or [`FORKED`].
     idle_space: AtomicUsize,
@@ -174,9 +174,9 @@ impl Pool {
             unasked: AtomicUsize::new(0),
             idle_space: AtomicUsize::new(usize::MAX),
         });
-        let address = Arc::as_ptr(&pool);
+        pool.look_at_bound();
         // SAFETY: dropping the pool unregisters it.
-        unsafe { purger::enter(address) };
+        unsafe { purger::enter(Arc::<Self>::as_ptr(&pool)) };
         pool
     }
 
@@ -307,9 +307,6 @@ impl Pool {
 
     /// Counts `fresh` bytes that were taken from the system, `huge` of them on huge pages, and purges what is too much then.
     fn count_fresh(&self, fresh: usize, huge: usize) {
-        if fresh == 0 {
-            return;
-        }
         self.meter.touched(fresh - huge, huge);
         self.purge_excess(fresh);
         if !purger::ensure() {
