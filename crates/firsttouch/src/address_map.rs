@@ -65,10 +65,10 @@ pub(crate) fn note_outside_all(range: std::ops::Range<usize>) {
     slots_of((range.start, range.len())).for_each(|slot| note_outside(slot << SLOT_SHIFT));
 }
 
-/// The allocator that owns the memory at `address`, unless that is not ours, or the allocator no longer exists.
+/// The allocator that owns the memory at `address`, if that is ours and it exists, as it does while a block lives there.
 #[inline]
-pub fn owner(address: usize) -> Option<&'static dyn Allocator> {
-    find(address)?.0.owner()
+pub fn owner(address: usize) -> Option<*const dyn Allocator> {
+    find(address)?.0.owner_pointer()
 }
 
 fn slots_of((at, size): (usize, usize)) -> std::ops::RangeInclusive<usize> {

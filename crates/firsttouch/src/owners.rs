@@ -21,8 +21,8 @@ pub enum Owner {
     Nobody,
     /// An allocator that no longer exists: the block stays (law 8).
     Gone,
-    /// The allocator that its segment names.
-    Segment(&'static dyn Allocator),
+    /// The allocator that its segment names, which lives as long as the block.
+    Segment(*const dyn Allocator),
     /// A keeper: an allocator that has a list ([`Allocator::list`]).
     Keeper(Arc<dyn Allocator>),
 }
@@ -47,7 +47,7 @@ pub fn find_likely(address: NonNull<u8>, likely: &Arc<dyn Allocator>) -> Owner {
 #[inline]
 pub fn of_segment(address: NonNull<u8>) -> Owner {
     match address_map::find(address.as_ptr() as usize) {
-        Some((segment, _)) => segment.owner().map_or(Owner::Gone, Owner::Segment),
+        Some((segment, _)) => segment.owner_pointer().map_or(Owner::Gone, Owner::Segment),
         None => Owner::Nobody,
     }
 }
@@ -61,7 +61,7 @@ pub unsafe fn shared(address: NonNull<u8>) -> Option<Arc<dyn Allocator>> {
         Owner::Keeper(owner) => Some(owner),
         // SAFETY: the owner outlives its live block, and came from an Arc.
         Owner::Segment(owner) => unsafe {
-            Arc::increment_strong_count(std::ptr::from_ref(owner));
+            Arc::increment_strong_count(owner);
             Some(Arc::from_raw(owner))
         },
         Owner::Gone | Owner::Nobody => None,

@@ -401,7 +401,7 @@ impl Handler {
             match found {
                 Owner::Segment(owner) => {
                     follow();
-                    owner.deallocate(address);
+                    (*owner).deallocate(address);
                 }
                 Owner::Keeper(owner) => {
                     if Arc::ptr_eq(&owner, self.allocator()) {
@@ -434,7 +434,7 @@ impl Handler {
                 return by_next();
             }
             match owners::find(address) {
-                Owner::Segment(owner) => self.reallocate(owner, address, size),
+                Owner::Segment(owner) => self.reallocate(&*owner, address, size),
                 Owner::Keeper(owner) => self.reallocate(&*owner, address, size),
                 Owner::Gone => null_mut(), // its allocator is gone: it stays as it is
                 Owner::Nobody if self.kind == Kind::NumPy => raw::passing(by_next),

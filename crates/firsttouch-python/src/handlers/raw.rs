@@ -195,7 +195,7 @@ unsafe fn usable(address: NonNull<u8>) -> Option<usize> {
     unsafe {
         match owners::find(address) {
             Owner::Nobody => None,
-            Owner::Segment(owner) => Some(owner.usable_size(address)),
+            Owner::Segment(owner) => Some((*owner).usable_size(address)),
             Owner::Keeper(owner) => Some(owner.usable_size(address)),
             Owner::Gone => Some(0), // never: what was installed stays
         }

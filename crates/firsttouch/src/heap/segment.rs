@@ -265,7 +265,8 @@ impl std::ops::Deref for Segment {
     fn deref(&self) -> &Body {
         // SAFETY: a heap has the segment open, or a lookup saw a size, which `open` stores last, so there is a body. A lookup that
         // goes on while the segment is closed and opened again races with that, which the language forbids. It is of an address
-        // without a live block, so its answer is not used; and every field that it reads is a word, which processors read whole.
+        // without a live block, so its answer is not used: it reads words, which processors read whole, and does not follow the
+        // two words of `owner`.
         unsafe { (*self.body.get()).assume_init_ref() }
     }
 }
@@ -291,11 +292,10 @@ impl Segment {
         self.size.store(0, Release);
     }
 
-    /// The owner, unless it no longer exists.
+    /// The owner, unless it no longer exists. Callers keep it while they follow the pointer.
     #[inline]
-    pub(crate) fn owner(&self) -> Option<&'static dyn Allocator> {
-        // SAFETY: `is_orphan` is set when the owner is dropped; callers keep the owner of a block until they are done with it.
-        (!self.is_orphan.load(Acquire)).then(|| unsafe { &*self.owner })
+    pub(crate) fn owner_pointer(&self) -> Option<*const dyn Allocator> {
+        (!self.is_orphan.load(Acquire)).then_some(self.owner)
     }
 
     /// The unit that contains `address`, if it is in the segment.
