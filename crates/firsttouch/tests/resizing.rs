@@ -182,7 +182,7 @@ fn any_block_is_explained() {
     let pool = Pool::new(Options { huge: false, ..Options::default() });
     let block = Held::filled(&*pool, 100_000, 1);
     let told = why(block.address()).unwrap();
-    assert_eq!((told.asked, told.origin, told.is_huge), (100_000, Origin::Off, false));
+    assert_eq!((told.asked, told.origin, told.is_huge), (100_000, Origin::Unfit, false));
     assert!(told.span.0 <= block.address() && block.address() + told.asked <= told.span.0 + told.span.1);
     assert!(told.origin.to_string().starts_with("fresh, on base pages"));
     assert_eq!(why(block.address() + 64), None, "no block begins there");

@@ -29,7 +29,7 @@ pub enum Origin {
     /// Another block had it before, at least half of it.
     Recycled = 1,
     /// Fresh, on base pages: huge pages are not wanted, or not to be had for such a size.
-    Off,
+    Unfit,
     /// Fresh, on base pages: it is small and zeroed, so it may be sparse.
     Sparse,
     /// Fresh, on base pages: nothing is known, or the blocks that were looked at are sparse.
@@ -44,8 +44,8 @@ pub enum Origin {
 
 impl Origin {
     const ALL: [Self; 7] = {
-        use Origin::{Credit, Exchanged, Off, Precedent, Recycled, Sparse, Unknown};
-        [Recycled, Off, Sparse, Unknown, Credit, Precedent, Exchanged]
+        use Origin::{Credit, Exchanged, Precedent, Recycled, Sparse, Unfit, Unknown};
+        [Recycled, Unfit, Sparse, Unknown, Credit, Precedent, Exchanged]
     };
 
     /// The origin that a number stands for.
@@ -61,7 +61,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Recycled => "recycled, on the pages that an earlier block had",
-            Self::Off => "fresh, on base pages, because huge pages are not wanted or larger than such a block can use",
+            Self::Unfit => "fresh, on base pages, because huge pages are unwanted or larger than such a block can use",
             Self::Sparse => "fresh, on base pages, because a small zeroed block may be used in few places",
             Self::Unknown => "fresh, on base pages, because the program was not seen to fill the blocks that it keeps",
             Self::Credit => "fresh, on huge pages, because the program filled the blocks that it kept",
@@ -99,11 +99,11 @@ impl Evidence {
         Self { credit: None, seen: 0, next: FIRST_LOOK, samples: [nowhere; SAMPLES], count: 0, skipped: 0 }
     }
 
-    /// Which pages fresh memory for a request gets, in which region, and why.
-    pub(super) fn pages(&mut self, size: usize, zeroed: bool, precedent: bool) -> (RegionKind, FreshPages, Origin) {
+    /// Chooses the pages that fresh memory for a request gets, and the region; and says why.
+    pub(super) fn choose(&mut self, size: usize, zeroed: bool, precedent: bool) -> (RegionKind, FreshPages, Origin) {
         let is_large = size >= huge_min(zeroed);
         if !is_large && (zeroed || !shares_huge_pages()) {
-            return (RegionKind::Base, FreshPages::Base, if zeroed { Origin::Sparse } else { Origin::Off });
+            return (RegionKind::Base, FreshPages::Base, if zeroed { Origin::Sparse } else { Origin::Unfit });
         }
         let needs = if precedent { huge_page() } else { size }; // only its ends need credit
         let lacks = |credit: Option<usize>| credit.is_none_or(|left| left < needs);

@@ -266,9 +266,9 @@ impl Pool {
         // If nothing stays idle, every block is fresh, and the rest of a huge page beside a small one would be wasted.
         let is_small = size < huge_min(zeroed);
         if !self.options.huge || (is_small && self.options.decay == Some(Duration::ZERO)) {
-            return (RegionKind::Base, FreshPages::Base, Origin::Off);
+            return (RegionKind::Base, FreshPages::Base, Origin::Unfit);
         }
-        self.evidence.lock().pages(size, zeroed, self.has_precedent(request))
+        self.evidence.lock().choose(size, zeroed, self.has_precedent(request))
     }
 
     /// Whether NumPy would ask for huge pages for a request. Blocks that have to begin in the middle of one may be a huge page
@@ -297,8 +297,8 @@ impl Pool {
             return;
         }
         let huge = span.segment.on_fresh_huge(span.start, span.len);
-        let counts = request.size() >= huge_min(true) || !request.is_zeroed(); // a small zeroed block may be sparse
-        if counts && origin != Origin::Exchanged {
+        let is_evidence = request.size() >= huge_min(true) || !request.is_zeroed(); // a small zeroed block may be sparse
+        if is_evidence && origin != Origin::Exchanged {
             let worth = if self.has_precedent(request) { huge.min(huge_page()) } else { huge };
             self.evidence.lock().taken(span, origin, fresh - huge, worth);
         }
@@ -322,7 +322,7 @@ impl Pool {
             let heap = &self.heaps[usize::from(self.machine.here().node)];
             let taken = heap.take_or_grow(RegionKind::Base, request.size(), request.align(), FreshPages::Base);
             let taken = taken.map_err(|_| refused)?;
-            self.record(taken, request, Origin::Off);
+            self.record(taken, request, Origin::Unfit);
             Ok(taken)
         });
         result.map_err(|error| self.refused(AllocError::new(request.size(), os::why_refused(request.size(), error))))
