@@ -154,17 +154,6 @@ impl Occupant {
     pub(crate) fn resized(self, asked: usize) -> Self {
         Self(self.0 >> Self::ASKED_BITS << Self::ASKED_BITS | asked as u64)
     }
-
-    /// The low and the high 32 bits.
-    #[inline]
-    pub(crate) fn halves(self) -> (u32, u32) {
-        (self.0 as u32, (self.0 >> 32) as u32)
-    }
-
-    #[inline]
-    pub(crate) fn from_halves(low: u32, high: u32) -> Self {
-        Self(u64::from(low) | u64::from(high) << 32)
-    }
 }
 
 /// The record of one unit. The length and state of a span stand in the records of its first and its last unit.
@@ -372,14 +361,14 @@ impl Segment {
     #[inline]
     pub(crate) fn occupant(&self, unit: u32) -> Occupant {
         let record = self.record(unit);
-        Occupant::from_halves(record.next_or_low.get(), record.prev_or_high.get())
+        Occupant(u64::from(record.next_or_low.get()) | u64::from(record.prev_or_high.get()) << 32)
     }
 
     #[inline]
     pub(crate) fn set_occupant(&self, unit: u32, occupant: Occupant) {
-        let (record, (low, high)) = (self.record(unit), occupant.halves());
-        record.next_or_low.set(low);
-        record.prev_or_high.set(high);
+        let record = self.record(unit);
+        record.next_or_low.set(occupant.0 as u32);
+        record.prev_or_high.set((occupant.0 >> 32) as u32);
     }
 
     /// Number of dirty units among `len` units from `start`.
