@@ -169,16 +169,16 @@ impl Heap {
         // Nothing that the kernel places comes to lie in it (`claim::RANGES`); others would have to ask for this very address
         // between the two calls.
         // SAFETY: both spans are mapped, and used by nobody: one was just taken, the other is the caller's.
-        let has_hole = unsafe { os::decommit(to.address(), from.bytes()) }.is_ok();
+        let hole = unsafe { os::decommit(to.address(), from.bytes()) };
         // SAFETY: as above.
-        if has_hole && unsafe { os::remap(from.address(), to.address(), from.bytes()) }.is_ok() {
+        let Err(error) = hole.and_then(|()| unsafe { os::remap(from.address(), to.address(), from.bytes()) }) else {
             from.segment.set_occupant(from.start, Occupant::NONE);
             self.free_purged(from);
             return Some(Taken { span: to, dirty });
-        }
-        REFUSES.store(true, Relaxed);
+        };
+        REFUSES.fetch_or(error != Errno::NO_MEMORY, Relaxed); // which it may have again later
         let mut region = self.region(to.kind());
-        if has_hole {
+        if hole.is_ok() {
             to.segment.set_ages(to.start, from.len, UNMAPPED);
             region.held.mapped -= from.bytes();
         }
