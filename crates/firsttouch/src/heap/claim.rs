@@ -83,12 +83,14 @@ pub(crate) fn segment(
     mapped: usize,
     owner: *const dyn Allocator,
 ) -> Result<&'static Segment, Errno> {
-    let (unit_shift, align) = (kind.unit().trailing_zeros(), kind.page().max(RECORDS_STEP));
+    let unit_shift = kind.unit().trailing_zeros();
+    let align = kind.page().max(RECORDS_STEP);
     let needed = (min_units as usize) << unit_shift;
     let needed = needed + needed / 64 + 2 * align; // records take less than a 200th
     let mut slots = FIRST_SLOTS.lock();
     let (segment, size) = claim(&mut slots, needed.max(mapped)).or_else(|_| claim(&mut slots, needed))?;
-    let (base, most) = (from_ref(segment).expose_provenance(), size >> unit_shift);
+    let base = from_ref(segment).expose_provenance();
+    let most = size >> unit_shift;
     let records = base + header_size();
     let ages = (records + most * size_of::<Record>()).next_multiple_of(RECORDS_STEP);
     let units = (ages + most).next_multiple_of(align);

@@ -473,7 +473,8 @@ impl Segment {
 
     /// Splits the used span at `start` after `keep` units into two used spans.
     pub(crate) fn cut(&self, start: u32, keep: u32) {
-        let (len, occupant) = (self.span_len(start), self.occupant(start));
+        let len = self.span_len(start);
+        let occupant = self.occupant(start);
         self.mark_used(start + keep, len - keep);
         self.mark_used(start, keep);
         self.set_occupant(start, occupant);
@@ -524,7 +525,8 @@ impl Segment {
     /// Marks a span as free, with `dirty` dirty units, and puts it at the head of its list.
     pub(crate) fn list(&self, start: u32, len: u32, dirty: u32) {
         let head = self.head(len, dirty);
-        let (next, tag) = (head.get(), 1 | dirty << 1);
+        let next = head.get();
+        let tag = 1 | dirty << 1;
         self.record(start + len - 1).set(len, tag, NO_UNIT, NO_UNIT);
         self.record(start).set(len, tag, next, NO_UNIT);
         if next != NO_UNIT {

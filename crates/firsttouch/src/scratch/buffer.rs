@@ -286,8 +286,8 @@ impl Buffer {
 
     fn enter(state: State, upstream: Option<Arc<dyn Allocator>>, chunk: usize, shared: Option<u32>) -> Arc<Self> {
         let large = if upstream.is_some() { chunk / LARGE_PART } else { usize::MAX };
-        let (state, serial) = (Lock::new(state), AtomicU64::new(0));
-        let buffer = Arc::new(Self { state, serial, upstream, chunk, large, shared });
+        let serial = AtomicU64::new(0);
+        let buffer = Arc::new(Self { state: Lock::new(state), serial, upstream, chunk, large, shared });
         let address: *const Self = Arc::as_ptr(&buffer);
         // SAFETY: the buffer is not moved before it is dropped, which unregisters it.
         unsafe { purger::enter(address) };

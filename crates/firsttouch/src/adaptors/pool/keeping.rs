@@ -130,7 +130,8 @@ impl Pool {
 
     /// Purges dirty memory of all heaps until `budget` bytes have gone; bytes purged.
     pub(super) fn purge(&self, victims: Victims, budget: usize) -> usize {
-        let (now, mut gone) = (self.epoch(), 0);
+        let now = self.epoch();
+        let mut gone = 0;
         for heap in &self.heaps {
             gone += heap.purge(victims, now, budget - budget.min(gone));
         }
