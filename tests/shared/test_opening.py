@@ -72,17 +72,11 @@ def test_a_process_waits_its_grace_period_once() -> None:
     assert len(printed.split()) == 2
 
 
-def test_objects_would_be_addresses() -> None:
-    a = ft.shared(1000)
-    reduced: Any = a.__reduce_ex__(5)
-    remake, (words, offset, shape, strides, _, write) = reduced
-    with pytest.raises(ValueError, match="would hold addresses"):
-        remake(words, offset, shape, strides, np.dtype(object), write)
-    remake(*reduced[1])
-
-
-def test_a_forged_offset_reads_nothing_before_the_memory() -> None:
-    reduced: Any = ft.shared(5000, np.uint8).__reduce_ex__(5)
-    remake, (words, _, shape, _, dtype, write) = reduced
-    with pytest.raises(ValueError, match="offset -1 lies before"):
-        remake(words, -1, shape, None, dtype, write)
+@pytest.mark.parametrize(
+    ("forged", "words"), [({4: np.dtype(object)}, "would hold addresses"), ({1: -1}, "offset -1 lies before")]
+)
+def test_a_forged_part_of_a_handle_is_refused(forged: dict[int, Any], words: str) -> None:
+    reduced: Any = ft.shared(1000).__reduce_ex__(5)
+    with pytest.raises(ValueError, match=words):
+        reduced[0](*(forged.get(at, part) for at, part in enumerate(reduced[1])))
+    reduced[0](*reduced[1])

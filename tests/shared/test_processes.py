@@ -3,10 +3,8 @@
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing.context import BaseContext
 from typing import Any
 
-import numpy as np
 import pytest
 
 import firsttouch as ft
@@ -48,37 +46,17 @@ def test_a_pool_of_processes(context: Any) -> None:
         del handed
 
 
-def test_an_executor(context: BaseContext) -> None:
-    a = ft.sharing.share(np.arange(10.0))
-    with ProcessPoolExecutor(2, mp_context=context) as executor:
-        assert executor.submit(work.write, a, 42.0).result() == ("ndarray", True, 9)
-        assert a[0] == 42
-        assert executor.submit(work.total, ft.sharing.share(np.ones(100))).result() == 100
-        assert executor.submit(work.made, 1000).result().sum() == 499_500
-        assert list(executor.map(work.total, [a[i:] for i in range(3)])) == [87, 45, 44]
-
-
-def test_a_child_that_ends_as_soon_as_it_has_sent(context: Any) -> None:
+@pytest.mark.parametrize("before", [(), (work.Slow(),)], ids=["sent", "pickled meanwhile"])
+def test_a_child_that_ends_as_soon_as_it_has_sent(context: Any, before: tuple[work.Slow, ...]) -> None:
     """It waits at its end until what it sent has arrived."""
     queue = context.Queue()
-    child = context.Process(target=work.put, args=(queue, 1000))
+    child = context.Process(target=work.put, args=(queue, 1000, *before))
     child.start()
-    arrived = work.take(queue)
+    *others, arrived = (work.take(queue) for _ in range(1 + len(before)))
     child.join(60)
-    assert child.exitcode == 0
-    assert arrived.sum() == 499_500
-    with context.Pool(1) as pool:  # the one that made it has ended: who holds it hands it on
-        assert pool.apply(work.total, (ft.sharing.share(arrived),)) == 499_500
-
-
-def test_what_is_pickled_while_its_process_ends(context: Any) -> None:
-    queue = context.Queue()
-    child = context.Process(target=work.put_behind, args=(queue, 1000))
-    child.start()
-    assert isinstance(work.take(queue), work.Slow)
-    arrived = work.take(queue)
-    child.join(60)
-    assert (child.exitcode, arrived.sum()) == (0, 499_500)
+    assert (child.exitcode, arrived.sum(), len(others)) == (0, 499_500, len(before))
+    with ProcessPoolExecutor(1, mp_context=context) as executor:  # its maker has ended: who holds it hands it on
+        assert executor.submit(work.total, ft.sharing.share(arrived)).result() == 499_500
 
 
 def test_joblib() -> None:

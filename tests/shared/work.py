@@ -27,10 +27,6 @@ def memory_files() -> int:
     return sum(link.startswith("/memfd:firsttouch:") for link in links())
 
 
-def nothing(*_args: object) -> None:
-    pass
-
-
 def write(a: np.ndarray, value: float) -> tuple[str, bool, float]:
     """Writes to the first element; what arrived, whether it may be written, and the last element."""
     a.flat[0] = value
@@ -52,10 +48,6 @@ def passed_on(a: np.ndarray) -> np.ndarray:
     return ft.sharing.share(a)
 
 
-def put(into: Any, n: int) -> None:
-    into.put(made(n))
-
-
 class Slow:
     """Takes its time to be pickled."""
 
@@ -64,9 +56,10 @@ class Slow:
         return Slow, ()
 
 
-def put_behind(into: Any, n: int) -> None:
-    """The same behind something that holds up the thread which pickles; the process ends meanwhile."""
-    into.put(Slow())
+def put(into: Any, n: int, *before: object) -> None:
+    """An array behind other things; `Slow` holds up the thread which pickles, and the process ends meanwhile."""
+    for thing in before:
+        into.put(thing)
     into.put(made(n))
 
 
