@@ -41,17 +41,22 @@ def same(python: Start, firsttouch: Start, *words: object, before: tuple[str, ..
         ["-c", LOOK, "a", "-b"],
         ["package"],
         ["archive.zip", "x"],
+        # What cannot start.
+        *(["folder"], ["syntax.py"], ["-c", "1 +"], ["-m", "missing"], ["empty.zip"], ["-m"]),
     ],
     ids=lambda words: " ".join(words)[:24],
 )
 def test_program_sees_what_python_shows(python: Start, firsttouch: Start, write: Write, words: list[str]) -> None:
     write("look.py", LOOK)
+    write("folder/other.py", "")
+    write("syntax.py", "def f(:\n")
     write("package/__init__.py", "")
     write("package/__main__.py", LOOK)
     write("package/inner/__init__.py", "import numpy")
-    inner = write("package/inner/look.py", LOOK)
-    with zipfile.ZipFile(inner.parents[2] / "archive.zip", "w") as archive:
-        archive.writestr("__main__.py", LOOK)
+    folder = write("package/inner/look.py", LOOK).parents[2]
+    for name, file in (("archive", "__main__.py"), ("empty", "other.py")):
+        with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
+            archive.writestr(file, LOOK)
     same(python, firsttouch, *words)
 
 
@@ -95,17 +100,6 @@ def test_ends_as_python_ends(python: Start, firsttouch: Start, write: Write, cod
 def _without_addresses(text: str) -> str:
     lines = [line for line in text.splitlines() if "0x" not in line]
     return "\n".join(lines)
-
-
-@pytest.mark.parametrize("words", [["folder"], ["syntax.py"], ["-c", "1 +"], ["-m", "missing"], ["empty.zip"], ["-m"]])
-def test_program_that_cannot_start_gets_python_s_line(
-    python: Start, firsttouch: Start, write: Write, words: list[str]
-) -> None:
-    write("folder/other.py", "")
-    archive = write("syntax.py", "def f(:\n").with_name("empty.zip")
-    with zipfile.ZipFile(archive, "w") as empty:
-        empty.writestr("other.py", "")
-    same(python, firsttouch, *words)
 
 
 def test_standard_input_is_the_program_s_or_the_program(python: Start, firsttouch: Start, write: Write) -> None:
