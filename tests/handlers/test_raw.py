@@ -137,24 +137,17 @@ def test_blocks_cross_the_border_with_their_content() -> None:
     )
 
 
-MEMRAY = (
-    "import memray; target = memray.FileDestination('/dev/null', overwrite=True); "
-    "tracker = memray.Tracker(destination=target, trace_python_allocators=True); tracker.__enter__()"
-)
 #: What stands before CPython's own functions when an allocator is installed, and how it ends.
 FIRST = {
     "tracemalloc": ("import tracemalloc; tracemalloc.start()", "tracemalloc.stop()"),
     "a context": ("other[0] = 1 << 30; put(other)", "put(own)"),
     "a function": ("other[4] = ctypes.cast(libc.free, ctypes.c_void_p).value; put(other)", "put(own)"),
-    "memray": (MEMRAY, "tracker.__exit__(None, None, None)"),
 }
 
 
 @pytest.mark.parametrize("first", FIRST)
 def test_who_came_first_may_go(first: str) -> None:
     """It puts CPython's functions back, which could not free blocks of ours: there are none."""
-    if first == "memray":
-        pytest.importorskip("memray")
     begin, end = FIRST[first]
     reason, after = ask(
         f"""
