@@ -80,22 +80,21 @@ def test_a_program_that_knows_us_before_numpy(firsttouch: Start, first: str) -> 
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
-#: One element behind an array of 800,000 bytes, which meets the guard; one byte behind one whose size leaves a gap.
-BEYOND = (
-    "import ctypes\nimport numpy as np\na = np.zeros({shape})\nctypes.memset(a.ctypes.data, 1, a.nbytes + {more})\n"
+BEYOND = "import ctypes\nimport numpy as np\na = np.zeros({})\nctypes.memset(a.ctypes.data, 1, a.nbytes + 8)\n"
+
+
+@pytest.mark.parametrize(
+    ("size", "status", "said"),
+    [
+        ("100_000", -signal.SIGSEGV, "wrote right behind an array of 800000 bytes (SIGSEGV)\n"),  # it met the guard
+        ("20_001, 'u1'", 0, "something wrote right behind an array of 20001 bytes\n"),  # it met none; at the end
+    ],
 )
-
-
-def test_guarded_names_the_line_and_the_array(firsttouch: Start, write: Write) -> None:
-    script = write("over.py", BEYOND.format(shape="100_000", more=8))
+def test_guarded_names_the_array_and_the_line(
+    firsttouch: Start, write: Write, size: str, status: int, said: str
+) -> None:
+    script = write("over.py", BEYOND.format(size))
     done = firsttouch("run", "-q", "--allocator", "guarded()", script)
-    assert done.returncode == -signal.SIGSEGV
-    assert "firsttouch: out of bounds: wrote right behind an array of 800000 bytes (SIGSEGV)\n" in done.stderr
-    assert f'File "{script}", line 4 in <module>' in done.stderr
-
-
-def test_guarded_names_at_the_end_what_met_no_guard(firsttouch: Start, write: Write) -> None:
-    script = write("over.py", BEYOND.format(shape="20_001, np.uint8", more=1))
-    done = firsttouch("run", "-q", "--allocator", "guarded()", script)
-    assert done.returncode == 0
-    assert done.stderr == "firsttouch: out of bounds: something wrote right behind an array of 20001 bytes\n"
+    assert done.returncode == status
+    assert f"firsttouch: out of bounds: {said}" in done.stderr
+    assert (f'File "{script}", line 4 in <module>' in done.stderr) == bool(status)

@@ -40,6 +40,7 @@ ft: Any = firsttouch  # what types forbid is tried here
         (lambda: ft.ScratchBuffer(chunksize=1), TypeError, "chunksize"),
         (lambda: ft.scratch()(1, 2), TypeError, "positional argument"),
         (lambda: ft.scratch(lambda: 1).__enter__(), AttributeError, "__enter__"),
+        *((kind, TypeError, f"{kind.__name__}") for kind in (ft.buffers.Scope, ft.buffers.Buffer)),
     ],
 )
 def test_what_can_not_be_made(make: Callable[[], Any], error: Any, words: str) -> None:
@@ -67,12 +68,6 @@ def test_what_a_scope_can_not_give(place: Any, ask: Callable[[Any], Any], error:
         assert kept.intact()
     kept.clear()
     assert buffer.used == 0
-
-
-def test_classes_that_are_only_given_out() -> None:
-    for kind in (ft.buffers.Scope, ft.buffers.Buffer):
-        with pytest.raises(TypeError):
-            kind()
 
 
 @pytest.mark.linux("RLIMIT_AS")
