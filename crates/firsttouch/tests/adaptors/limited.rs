@@ -97,21 +97,7 @@ fn resizes_keep_it_exact() {
     }
 }
 
-/// What the upstream refuses costs nothing of the budget.
-#[test]
-fn the_upstream_refuses() {
-    let inner = Limited::new(Malloc::new(), 1000);
-    let outer = Limited::new(inner.clone(), 5000);
-    let mut block = Held::filled(&*outer, 800, 1);
-    let error = refused(&*outer, 201);
-    assert_eq!(error.limit, Limit::Budget { allowed: 1000, used: 800 });
-    assert_eq!(block.resize(1001).unwrap_err().limit, Limit::Budget { allowed: 1000, used: 800 });
-    assert_eq!((outer.used(), inner.used()), (800, 800));
-    block.resize(1000).unwrap();
-    assert_eq!((outer.used(), inner.used()), (1000, 1000));
-}
-
-/// Two budgets on one: each holds, and so does the one they share.
+/// Two budgets on one: each holds, and so does the one they share. What that refuses costs nothing of theirs.
 #[test]
 fn budgets_nest() {
     let shared = Limited::new(Pool::new(Options::default()), 1_000_000);
@@ -120,7 +106,10 @@ fn budgets_nest() {
     assert_eq!(refused(&*left, 100_001).limit, Limit::Budget { allowed: 700_000, used: 600_000 });
     assert_eq!(refused(&*right, 500_000).limit, Limit::Budget { allowed: 1_000_000, used: 600_000 });
     assert_eq!(right.used(), 0);
-    let other = Held::filled(&*right, 400_000, 2);
+    let mut other = Held::filled(&*right, 300_000, 2);
+    assert_eq!(other.resize(400_001).unwrap_err().limit, Limit::Budget { allowed: 1_000_000, used: 900_000 });
+    assert_eq!((right.used(), shared.used()), (300_000, 900_000));
+    other.resize(400_000).unwrap();
     assert_eq!((left.used(), right.used(), shared.used()), (600_000, 400_000, 1_000_000));
     drop((block, other));
     assert_eq!((left.used(), right.used(), shared.used()), (0, 0, 0));

@@ -3,7 +3,6 @@
 use crate::common::alone::alone;
 use crate::common::counted;
 use crate::common::held::Held;
-use crate::common::pattern::check;
 use crate::common::process::within;
 use crate::common::reentrant::Reentrant;
 use crate::fixed;
@@ -39,18 +38,6 @@ fn the_top_comes_down() {
     assert_eq!(Held::filled(&*buffer, 64, 6).address(), at_second);
     first.check();
     first.give_back();
-}
-
-/// A chunk without live blocks starts again, in whichever order they went.
-#[test]
-fn a_chunk_starts_again() {
-    let (buffer, tracked) = growing(64 * KIB);
-    for round in 0..1000 {
-        let mut pieces: Vec<_> = (0..40).map(|n| Held::filled(&*buffer, 1 + n * 64, n as u64)).collect();
-        pieces.rotate_left(round % 40);
-        pieces.into_iter().for_each(Held::give_back);
-    }
-    assert_eq!((buffer.capacity(), tracked.stats().allocations), (64 * KIB, 1));
 }
 
 /// `x = x * 0.5 + 1`, ten thousand times.
@@ -183,16 +170,4 @@ fn idle_chunks_are_given_back_without_a_thread() {
         assert_eq!(tracked.stats().blocks, 0);
         fail_after(&[], 0, 0);
     });
-}
-
-/// Law 8: a buffer that is dropped while blocks live leaves them alone.
-#[test]
-fn dropped_while_blocks_live() {
-    let (buffer, tracked) = growing(64 * KIB);
-    let (piece, storage) = (Held::filled(&*buffer, 1000, 1), fixed(10_000, false));
-    let (piece, lent) = (piece.leak(), Held::filled(&*storage, 1000, 2).leak());
-    drop((buffer, storage));
-    check(piece, 1);
-    check(lent, 2);
-    assert_eq!(tracked.stats().blocks, 1);
 }
