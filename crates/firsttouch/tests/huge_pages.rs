@@ -25,8 +25,8 @@ each_alone! {
     large_arrays_have_huge_pages_inside filled_temporaries_say_nothing_of_kept_blocks
     a_filled_program_may_become_sparse a_program_may_fill_and_be_sparse_in_turns a_sparse_program_may_become_filled
     what_comes_in_a_cycle_is_not_taken_for_filled zeroed_blocks_stay_sparse a_table_that_is_scanned_gets_no_huge_pages
-    a_block_that_was_used_in_part_serves_a_sparse_one a_large_block_on_a_small_idle_one_is_fresh
-    a_block_that_comes_back_filled_is_exchanged_for_huge_pages
+    what_an_earlier_block_filled_says_nothing a_block_that_was_used_in_part_serves_a_sparse_one
+    a_large_block_on_a_small_idle_one_is_fresh a_block_that_comes_back_filled_is_exchanged_for_huge_pages
     idle_huge_pages_serve_smaller_blocks_before_fresh_memory_does holes_in_huge_pages_are_given_back
     split_huge_pages_get_no_advice_until_a_block_has_them_whole parts_of_huge_pages_can_be_given_back
     who_asks_for_none_gets_none
@@ -184,6 +184,18 @@ fn what_comes_in_a_cycle_is_not_taken_for_filled() {
         let grown = resident() - before;
         assert!(grown < 24 * MIB, "{grown} bytes for 12 MiB, with an offset of {offset}");
     }
+}
+
+/// Blocks that are mostly recycled, with a little fresh memory behind what an earlier block wrote.
+fn what_an_earlier_block_filled_says_nothing() {
+    let pool = Pool::new(Options { decay: None, ..Options::default() });
+    let three = |seed| (Held::filled(&*pool, 256 << 10, seed), begun(&pool, 128 << 10, 1), begun(&pool, 16 << 10, 1));
+    let (full, behind, _between): (Vec<_>, Vec<_>, Vec<_>) = (0..100).map(three).collect();
+    drop(behind);
+    pool.trim();
+    drop(full);
+    let _sparse = (begun_all(&pool, 100, 288 << 10), begun_all(&pool, 20, MIB));
+    assert_eq!(huge(&pool), 0);
 }
 
 /// Small zeroed blocks may be sparse, and should not lie where a neighbour makes their pages real.

@@ -123,7 +123,8 @@ impl Evidence {
 
     /// Records that the block in a span took `base` fresh bytes on base pages, and on huge ones what is worth so much credit.
     pub(super) fn taken(&mut self, span: Span, origin: Origin, base: usize, worth: usize) {
-        if origin == Origin::Credit || (worth > 0 && origin != Origin::Precedent) {
+        // A recycled block has what an earlier one wrote.
+        if matches!(origin, Origin::Credit | Origin::Recycled) || (worth > 0 && origin != Origin::Precedent) {
             return self.spend(worth);
         }
         self.seen += base;
