@@ -10,7 +10,7 @@
 //! - *By the block itself.* If a large request is about to recycle a block on base pages, and that was filled, it gets fresh
 //!   huge pages instead, and the base pages go back to the system.
 //! - *By precedent.* NumPy asks for huge pages for the inner part of each array of 4 MiB and more, so a pool for arrays
-//!   does as well, even where nothing is known. Its ends come on base pages, or on huge ones for a huge page's credit.
+//!   does as well, even where nothing is known. Its ends come on base pages or, if there is credit for one huge page, on huge ones.
 //!
 //! After a look that finds sparse blocks where the one before found filled ones, [`CREDIT`] comes on base pages before the
 //! next. At most 32 MiB lie unfilled on huge pages, not counting precedents, or as much as an alternating program fills.
@@ -121,16 +121,19 @@ impl Evidence {
         (RegionKind::Base, FreshPages::Base, Origin::Unknown)
     }
 
-    /// Records that the block in a span took `base` fresh bytes on base pages, and on huge ones what is worth so much credit.
-    pub(super) fn taken(&mut self, span: Span, origin: Origin, base: usize, worth: usize) {
-        // A recycled block has what an earlier one wrote.
-        if matches!(origin, Origin::Credit | Origin::Recycled) || (worth > 0 && origin != Origin::Precedent) {
-            return self.spend(worth);
-        }
-        self.seen += base;
-        // All of a huge page is there once a byte of it is used, so of a precedent only its start says anything.
+    /// Records that the block in a span took `fresh` bytes, `huge` of them on huge pages; `precedent` as in [`Self::choose`].
+    pub(super) fn taken(&mut self, span: Span, origin: Origin, precedent: bool, fresh: usize, huge: usize) {
+        let price = if precedent { huge.min(huge_page()) } else { huge };
         let (start, end) = (span.address(), span.address() + span.bytes());
-        let end = if worth > 0 { end.min((start + 1).next_multiple_of(huge_page())) } else { end };
+        let end = match origin {
+            Origin::Exchanged => return,
+            Origin::Credit | Origin::Recycled => return self.spend(price), // an earlier block wrote what is recycled
+            // All of a huge page is there once a byte of it is used, so only the start says anything.
+            Origin::Precedent if huge > 0 => end.min((start + 1).next_multiple_of(huge_page())),
+            _ if huge > 0 => return self.spend(price), // they were mapped before
+            _ => end,
+        };
+        self.seen += fresh - huge;
         // Each of n blocks is remembered with the same likelihood, as if by chance.
         let golden = (self.count as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let at = if self.count < SAMPLES { self.count } else { (golden >> 32) as usize % (self.count + 1) };

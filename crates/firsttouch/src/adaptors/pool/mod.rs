@@ -21,7 +21,7 @@ use crate::factory::Arguments;
 use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
 use crate::heap::purging::Victims;
-use crate::heap::segment::{CLEAN, FreshPages, Occupant, RegionKind, age_of, huge_page};
+use crate::heap::segment::{CLEAN, FreshPages, Occupant, RegionKind, age_of};
 use crate::heap::{self, Heap, Span, Supply, Taken};
 use crate::layout::{SMALL_LIMIT, round_down, round_up};
 use crate::os::{self, Errno};
@@ -271,8 +271,8 @@ impl Pool {
         self.evidence.lock().choose(size, zeroed, self.has_precedent(request))
     }
 
-    /// Whether NumPy would ask for huge pages for a request. Blocks that have to begin in the middle of one may be a huge page
-    /// further apart: where the process has a bound on address space, that is worth more.
+    /// Whether NumPy would ask for huge pages for a request. Beginning inside a huge page costs up to one more; too much
+    /// where address space is bounded.
     fn has_precedent(&self, request: Request) -> bool {
         let is_scarce = self.idle_space.load(Relaxed) < FORKED;
         let is_array = self.options.arrays && !request.is_of_interpreter();
@@ -298,9 +298,8 @@ impl Pool {
         }
         let huge = span.segment.on_fresh_huge(span.start, span.len);
         let is_evidence = request.size() >= huge_min(true) || !request.is_zeroed(); // a small zeroed block may be sparse
-        if is_evidence && origin != Origin::Exchanged {
-            let worth = if self.has_precedent(request) { huge.min(huge_page()) } else { huge };
-            self.evidence.lock().taken(span, origin, fresh - huge, worth);
+        if is_evidence {
+            self.evidence.lock().taken(span, origin, self.has_precedent(request), fresh, huge);
         }
         self.count_fresh(fresh, huge);
     }
