@@ -166,8 +166,8 @@ impl Heap {
         let align = if from.address().is_multiple_of(huge_page()) { align.max(huge_page()) } else { align };
         let Taken { span: to, dirty } = self.take_or_grow(from.kind(), bytes, align, fresh).ok()?;
         // The kernel unmaps the target before it refuses, and moves some pages only: in a hole, what is mapped then was moved.
-        // Nothing that the kernel places comes to lie in it (`claim::RANGES`); others would have to ask for this very address
-        // between the two calls.
+        // The kernel places nothing in this range by itself (`claim::RANGES`); only a request for this very address between the
+        // two calls could take the hole.
         // SAFETY: both spans are mapped, and used by nobody: one was just taken, the other is the caller's.
         let hole = unsafe { os::decommit(to.address(), from.bytes()) };
         // SAFETY: as above.
