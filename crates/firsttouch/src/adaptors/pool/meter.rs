@@ -70,14 +70,19 @@ impl Meter {
     }
 
     /// Counts bytes that go back to the system because the request that finds them is better served by fresh ones.
-    pub(super) fn renewed(&self, bytes: usize) {
+    pub(super) fn purged_for_fresh(&self, bytes: usize) {
         self.purged.fetch_add(bytes as u64, Relaxed);
         self.renewed.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Counts that `held` bytes are held; returns the peak.
-    pub(super) fn hold(&self, held: usize) -> usize {
-        held.max(self.peak_held.fetch_max(held as isize, Relaxed) as usize)
+    /// Counts that `held` bytes are held.
+    pub(super) fn hold(&self, held: usize) {
+        self.peak_held.fetch_max(held as isize, Relaxed);
+    }
+
+    /// The most bytes that were ever held.
+    pub(super) fn most_held(&self) -> usize {
+        self.peak_held.load(Relaxed).max(0) as usize
     }
 
     /// The statistics of all shards with these counts, without what is idle and mapped.
@@ -149,7 +154,7 @@ impl Pool {
 
     /// Bytes taken fresh beyond the most that was ever held and what was renewed: they had been purged too early.
     pub fn taken_again(&self) -> usize {
-        let once = self.meter.peak_held.load(Relaxed).max(0) as usize + self.meter.renewed.load(Relaxed) as usize;
+        let once = self.meter.most_held() + self.meter.renewed.load(Relaxed) as usize;
         self.taken_fresh().saturating_sub(once)
     }
 
@@ -165,8 +170,9 @@ impl Pool {
         let heaps = self.footprint();
         let idle = (heaps.out + heaps.dirty).saturating_sub(stats.active);
         let held = stats.active + idle;
-        let peak_held = self.meter.hold(held.max(stats.peak_active));
+        self.meter.hold(held.max(stats.peak_active));
         let (mapped, retained) = (heaps.mapped.max(held), heaps.mapped.saturating_sub(held));
-        Stats { idle, mapped, retained, peak_held, refaulted_bytes: self.taken_again() as u64, ..stats }
+        let (peak_held, refaulted_bytes) = (self.meter.most_held(), self.taken_again() as u64);
+        Stats { idle, mapped, retained, peak_held, refaulted_bytes, ..stats }
     }
 }

@@ -255,7 +255,7 @@ impl Pool {
             return None;
         }
         let taken = heap.take_or_grow(kind, span_size(kind, request), request.align(), FreshPages::Huge).ok()?;
-        self.meter.renewed(idle.bytes());
+        self.meter.purged_for_fresh(idle.bytes());
         heap.free_purged(idle);
         Some(taken)
     }
@@ -381,7 +381,7 @@ impl Pool {
         let taken = unsafe { self.heap_of(span).relocate(span, policy::with_growth(need), align, pages) }?;
         let to = taken.span;
         let left = to.segment.bytes(to.segment.count_dirty(to.start + span.len, to.len - span.len));
-        self.meter.renewed(taken.dirty - left); // these gave way to the pages that came along
+        self.meter.purged_for_fresh(taken.dirty - left); // these gave way to the pages that came along
         Some((to, to.bytes() - span.bytes() - left))
     }
 }
@@ -447,7 +447,7 @@ unsafe impl Allocator for Pool {
             if again > 0 {
                 let huge = if span.kind() == RegionKind::Huge { again } else { 0 };
                 self.meter.touched(again - huge, huge);
-                self.meter.renewed(again);
+                self.meter.purged_for_fresh(again);
             }
         }
         let zeroed = request.is_zeroed() || dirty == 0;

@@ -227,9 +227,9 @@ unsafe impl Allocator for UpstreamPool {
         let stats = self.meter.stats(std::iter::once(&mut state.counts));
         let idle = state.idle + upstream.idle; // what was returned may be idle in the upstream still
         let held = stats.active + idle;
-        let peak_held = self.meter.hold(held.max(stats.peak_active));
+        self.meter.hold(held.max(stats.peak_active));
         let mapped = upstream.mapped.max(held + upstream.retained);
-        Stats { idle, mapped, retained: upstream.retained, peak_held, ..stats }
+        Stats { idle, mapped, retained: upstream.retained, peak_held: self.meter.most_held(), ..stats }
     }
 
     fn list(&self) -> Option<&dyn BlockList> {
