@@ -121,11 +121,11 @@ pub(crate) fn segment(
 /// Nothing in the segment is in use, and its heap is about to be dropped.
 pub(crate) unsafe fn close(segment: &'static Segment) {
     let _claims = FIRST_SLOTS.lock();
-    segment.close(); // first: foreign memory can be mapped where ours is unmapped
+    let top = segment.close(); // first: foreign memory can be mapped where ours is unmapped
     // SAFETY: nothing in the segment is in use (`Heap::close`); units with an age, records and ages were mapped by us.
     let unmap = |at: usize, size: usize| size == 0 || unsafe { os::decommit(at, size) }.is_ok();
     let mut is_empty = true;
-    segment.each_run(0, segment.top.get(), |start, len, is_mapped| {
+    segment.each_run(0, top, |start, len, is_mapped| {
         is_empty &= !is_mapped || unmap(segment.address(start), segment.bytes(len));
     });
     is_empty &= unmap(segment.ages as usize, segment.ages_open.get());

@@ -123,7 +123,7 @@ impl Victims {
         for class in (class_of(page)..CLASSES).rev() {
             let mut listed = segment.heads[1][class].unit();
             while let Some(span) = listed.filter(|_| left > 0) {
-                listed = segment.record(span).next_or_low.unit(); // first: what is left of the span is listed anew
+                listed = segment.next_listed(span); // first: what is left of the span is listed anew
                 let (mut at, end) = (span, span + segment.span_len(span));
                 while left > 0
                     && let Some((start, len)) = first_run(segment, (at, end), page, is_victim)

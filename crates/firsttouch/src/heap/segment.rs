@@ -3,8 +3,16 @@
 //! Spans of units are split when allocated, and joined with both neighbors when freed. Free ones are in lists by size class:
 //! last freed first, best fit among the first few. This is bookkeeping only: mapping is up to the region.
 //!
-//! The units themselves are never read or written. Records exist for the units below `top`; the memory for them is mapped as `top`
-//! rises. Everything except the bounds, which lookups read, is guarded by the region's lock. Each unit has an age of one byte.
+//! The units themselves are never read or written. Each has an age of one byte, and a record if it is below `top`; the memory for
+//! these is mapped as `top` rises. Who may touch what:
+//!
+//! | what | is written | is read |
+//! |---|---|---|
+//! | `base`, `size`, `claim` | under the claims' lock | under the same; the first two also without a lock |
+//! | `top`, `len`, `tag` | under the region's lock | under the same; also without it, by lookups and by the span's holder |
+//! | `heads`, `records_open`, `ages_open`; a free span's other fields and ages | under the region's lock | under the same |
+//! | a used span's other fields and ages | by its holder | by the same; fields by lookups, who guess if another may free it |
+//! | all else | when opened; `is_orphan` when the owner goes | without a lock |
 
 use crate::allocator::Allocator;
 use crate::os;
@@ -157,9 +165,6 @@ impl Occupant {
 }
 
 /// The record of one unit. The length and state of a span stand in the records of its first and its last unit.
-///
-/// The holder of a used span may change the last two fields while the holder of the region's lock reads `len` and `tag`; and
-/// growth looks without the lock at blocks that others may free meanwhile (`heap::block_at`): what it reads is a guess.
 #[repr(C)]
 pub(crate) struct Record {
     pub len: SharedU32,
@@ -182,7 +187,7 @@ impl Record {
 /// No unit.
 pub(crate) const NO_UNIT: u32 = u32::MAX;
 
-/// A number that is changed under the region's lock and may be read without it.
+/// A number that may be read while another thread changes it.
 pub(crate) struct SharedU32(AtomicU32);
 
 impl SharedU32 {
@@ -207,9 +212,8 @@ impl SharedU32 {
     }
 }
 
-/// The header of a segment: its bounds, and what only its heap and the holders of its blocks use. Headers are never unmapped, so
-/// that lookups may read the bounds without a lock, also while the segment is closed and opened again: they ask for an address
-/// at which no block of ours is live then, so any mix of old and new bounds is correct.
+/// The header of a segment. Headers are never unmapped, so that lookups may read the bounds at any time, also while the segment is
+/// closed and opened again: no block at their address is live then, so any mix of old and new bounds is correct.
 #[repr(C)]
 pub(crate) struct Segment {
     /// The address of unit 0.
@@ -243,8 +247,8 @@ pub(crate) struct Body {
     pub heads: [[SharedU32; CLASSES]; 2],
 }
 
-// SAFETY: `open` alone writes what is neither atomic nor a cell, and no thread uses a body before (see `deref`). `claim` is used
-// under the claims' lock, and the ages of a used span by whoever has it; the other cells under the region's lock.
+// SAFETY: what is neither atomic nor a cell is written by `open` alone, before any thread uses the body (see `deref`), and two threads
+// never use a cell at once: see the table above.
 unsafe impl Sync for Segment {}
 
 impl std::ops::Deref for Segment {
@@ -252,10 +256,9 @@ impl std::ops::Deref for Segment {
 
     #[inline]
     fn deref(&self) -> &Body {
-        // SAFETY: a heap has the segment open, or a lookup saw a size, which `open` stores last, so there is a body. A lookup that
-        // goes on while the segment is closed and opened again races with that, which the language forbids. It is of an address
-        // without a live block, so its answer is not used: it reads words, which processors read whole, and does not follow the
-        // two words of `owner`.
+        // SAFETY: a heap has the segment open, or a lookup saw a size, which `open` stores last, so there is a body. What remains: a
+        // lookup of an address without a live block that is overtaken by `claim::close` is a data race with the next `open`, and
+        // may fault at a record that is unmapped by then.
         unsafe { (*self.body.get()).assume_init_ref() }
     }
 }
@@ -276,9 +279,10 @@ impl Segment {
         self.size.store(size, Release);
     }
 
-    /// Closes the segment: lookups find no unit in it.
-    pub(crate) fn close(&self) {
+    /// Closes the segment: lookups find no unit in it, and no record. Returns how many units had one.
+    pub(crate) fn close(&self) -> u32 {
         self.size.store(0, Release);
+        self.top.0.swap(0, Relaxed)
     }
 
     /// The owner, unless it no longer exists. Callers keep it while they follow the pointer.
@@ -351,7 +355,7 @@ impl Segment {
         self.record(unit).tag.get() & 1 != 0
     }
 
-    /// Number of units of the used span that starts at `unit`.
+    /// Number of units of the span that starts at `unit`.
     #[inline]
     pub(crate) fn span_len(&self, unit: u32) -> u32 {
         self.record(unit).len.get()
@@ -541,7 +545,12 @@ impl Segment {
         (record.len.get(), record.tag.get() >> 1)
     }
 
-    /// Removes the free span at `start` from its list. Returns the same.
+    /// The free span that is listed behind the one at `start`.
+    pub(crate) fn next_listed(&self, start: u32) -> Option<u32> {
+        self.record(start).next_or_low.unit()
+    }
+
+    /// Removes the free span at `start` from its list. Returns its length, and its number of dirty units.
     pub(crate) fn unlist(&self, start: u32) -> (u32, u32) {
         let (len, dirty) = self.free_span(start);
         let (next, prev) = (self.record(start).next_or_low.get(), self.record(start).prev_or_high.get());
@@ -564,19 +573,14 @@ impl Segment {
 
     fn best_in_list(&self, head: u32, len: u32) -> Option<u32> {
         let mut best: Option<(u32, u32)> = None;
-        let mut unit = head;
-        for _ in 0..BEST_FIT {
-            if unit == NO_UNIT {
-                break;
-            }
-            let its = self.record(unit).len.get();
+        for unit in std::iter::successors(Some(head), |&unit| self.next_listed(unit)).take(BEST_FIT) {
+            let its = self.span_len(unit);
             if its == len {
                 return Some(unit);
             }
             if its > len && best.is_none_or(|(shortest, _)| its < shortest) {
                 best = Some((its, unit));
             }
-            unit = self.record(unit).next_or_low.get();
         }
         best.map(|(_, unit)| unit)
     }
