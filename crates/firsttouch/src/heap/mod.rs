@@ -9,7 +9,7 @@
 //! clean, is *fresh*. To *take* a span makes it used, to *free* it makes it free. A *flush* frees the spans of the shards. A
 //! *purge* returns idle memory to the system; *decay* purges what was idle for long, and a *trim* all that is idle.
 
-#![allow(unsafe_code)] // Safety: records lie outside the memory they describe, and each field names the lock it needs.
+#![allow(unsafe_code)] // Safety: records lie outside the memory they describe; `segment.rs` tells the lock of each field.
 
 pub mod claim;
 pub mod malloc_trim;
@@ -335,41 +335,36 @@ impl Region {
     ) -> Result<(), Errno> {
         // Holders of used spans change the ages without the lock, so only those of free spans are read.
         let around = (floor, segment.free_behind(end));
+        let huge = match fresh {
+            FreshPages::Base => (end, end),
+            FreshPages::Huge => (0, NO_UNIT),
+            FreshPages::Inner => (start + 1, end),
+        };
         let mut unit = start;
         while let Some(mapped) = segment.ages(unit, end - unit).iter().position(|age| age.get() == UNMAPPED) {
             let from = unit + mapped as u32;
             let run = (from, from + unmapped(segment.ages(from, end - from).iter()));
-            let extent = match fresh {
-                FreshPages::Huge => (segment.huge_below(run.0), segment.huge_above(run.1)),
-                _ => self.multiples(run, self.kind.extent()),
-            };
-            let huge = |(low, high): (u32, u32)| match fresh {
-                FreshPages::Base => (low, low),
-                FreshPages::Huge => (segment.huge_above(low), segment.huge_below(high)),
-                FreshPages::Inner => (segment.huge_above(start + 1).max(low), segment.huge_below(end).min(high)),
-            };
-            let wide = widen(segment, run, around, extent);
-            if self.map_units(segment, wide, huge(wide)).is_err() {
-                let pages = widen(segment, run, around, self.multiples(run, self.kind.page()));
-                self.map_units(segment, pages, huge(pages))?;
-            }
+            let [extent, pages] = self.steps(segment, run, fresh);
+            let mut map = |within| self.map_units(segment, widen(segment, run, around, within), huge);
+            map(extent).or_else(|_| map(pages))?;
             unit = run.1;
         }
         Ok(())
     }
 
-    /// The units from `from` to `to`, widened to multiples of `step` bytes from the segment's first unit.
-    fn multiples(&self, (from, to): (u32, u32), step: usize) -> (u32, u32) {
-        let step = (step / self.kind.unit()) as u32;
-        (from - from % step, to.next_multiple_of(step))
+    /// What is mapped with the units from `from` to `to` if it is free: the extent around them, or else what completes their pages.
+    fn steps(&self, segment: &Segment, (from, to): (u32, u32), fresh: FreshPages) -> [(u32, u32); 2] {
+        let steps = [self.kind.extent(), self.kind.page()].map(|step| (step / self.kind.unit()) as u32);
+        let [extent, pages] = steps.map(|step| (from - from % step, to.next_multiple_of(step)));
+        [if fresh == FreshPages::Huge { (segment.huge_below(from), segment.huge_above(to)) } else { extent }, pages]
     }
 
-    /// Maps units, those of `huge` on huge pages if it is not empty. A refusal of these only means base pages.
+    /// Maps units; whole huge pages that lie in `huge`, too, come as such. A refusal of these only means base pages.
     fn map_units(&mut self, segment: &'static Segment, (from, to): (u32, u32), huge: (u32, u32)) -> Result<(), Errno> {
         os::commit(segment.address(from), segment.bytes(to - from))?;
         segment.set_ages(from, to - from, CLEAN);
         self.held.mapped += segment.bytes(to - from);
-        let (low, high) = (segment.huge_above(huge.0), segment.huge_below(huge.1));
+        let (low, high) = (segment.huge_above(huge.0.max(from)), segment.huge_below(huge.1.min(to)));
         if low < high {
             // Where all memory gets huge pages, one would be filled for the little that is used around them.
             for (from, to) in [(from, low), (high, to)].into_iter().filter(|&(from, to)| from < to) {
