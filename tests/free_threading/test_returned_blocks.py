@@ -1,4 +1,4 @@
-"""Blocks that come back to an allocator written in Python, from any thread."""
+"""Blocks that come back from any thread, most to an allocator written in Python."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -56,14 +56,21 @@ def test_every_thread_delivers() -> None:
     assert own.kept == {}
 
 
-#: The next large block takes its time, once one says so: the queue of those that came back grows under its lock.
+#: Once one says so, the next large block takes its time, as the queue of those that came back grows under its lock; and
+#: a larger one that goes back to the system, until one says so again.
 SLOW = """
+#include <sys/syscall.h>
 #include <unistd.h>
 void *__libc_malloc(size_t size);
 volatile int waits;
 void *malloc(size_t size) {
     if (size > 100000 && waits) usleep(300000 + (waits = 0));
     return __libc_malloc(size);
+}
+int munmap(void *at, size_t size) {
+    if (size > 250 << 20 && waits)
+        for (int tries = waits = 0; tries < 1000 && !waits; tries++) usleep(1000);
+    return syscall(SYS_munmap, at, size);
 }
 """
 
@@ -94,3 +101,30 @@ def test_a_child_delivers_though_it_was_forked_while_a_block_came_back(tmp_path:
     """
     slow = {"LD_PRELOAD": str(shim(SLOW, tmp_path / "slow.so"))}
     assert run(program, "-W", "ignore::DeprecationWarning", env=slow) == ""
+
+
+@pytest.mark.linux("munmap")
+def test_a_pool_stays_until_the_free_of_its_last_block_is_done(tmp_path: Path) -> None:
+    program = """
+        import ctypes, resource, threading
+
+        def use():
+            with ft.scratch(buffers[0]):
+                array = np.empty(300 << 20, "u1")
+            waits.value = 1
+            is_made.set()
+
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))  # so that a free returns what is idle
+        waits = ctypes.c_int.in_dll(ctypes.CDLL(None), "waits")
+        is_made, buffers = threading.Event(), [ft.ScratchBuffer(upstream=ft.pool())]
+        with ft.scratch(buffers[0]):
+            pass  # what it makes goes at once where it was made
+        user = threading.Thread(target=use)
+        user.start()
+        is_made.wait()
+        assert probe.wait_until(lambda: not waits.value)
+        buffers.clear()
+        waits.value = 1
+        user.join()
+    """
+    assert run(program, env={"LD_PRELOAD": str(shim(SLOW, tmp_path / "slow.so"))}) == ""

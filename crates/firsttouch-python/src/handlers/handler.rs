@@ -401,7 +401,12 @@ impl Handler {
             match found {
                 Owner::Segment(owner) => {
                     follow();
-                    (*owner).deallocate(address);
+                    if std::ptr::addr_eq(owner, Arc::as_ptr(self.allocator())) {
+                        return (*owner).deallocate(address);
+                    }
+                    // Perhaps only the block keeps it (`Buffer`'s drop): without a reference, another thread may drop it meanwhile.
+                    Arc::increment_strong_count(owner);
+                    Arc::from_raw(owner).deallocate(address);
                 }
                 Owner::Keeper(owner) => {
                     if Arc::ptr_eq(&owner, self.allocator()) {
