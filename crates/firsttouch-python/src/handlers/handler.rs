@@ -263,10 +263,9 @@ impl Handler {
         on_resize(address.as_ptr() as usize, size, self.kind != Kind::Raw, || {
             let followed = matches!(self.kind, Kind::Front | Kind::Raw).then(|| owners::asked(address));
             // SAFETY: a live block of `owner`, as demanded; NumPy does not use the old address after success.
-            let moved = no_panic(|| match self.attached(|| unsafe { owner.reallocate(address, request) }) {
-                Ok(block) => block.address.as_ptr().cast(),
-                Err(_) => null_mut(),
-            });
+            let resize = || unsafe { owner.reallocate(address, request) };
+            let moved =
+                self.attached(|| no_panic(|| resize().map_or(null_mut(), |block| block.address.as_ptr().cast())));
             if let Some(asked) = followed.filter(|_| !moved.is_null()) {
                 glibc::resized(asked, size);
             }
