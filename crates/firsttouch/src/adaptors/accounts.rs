@@ -18,7 +18,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::ptr::with_exposed_provenance;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
 use std::time::Instant;
 
 /// The name of the memory file.
@@ -187,7 +187,8 @@ impl Accounts {
         }
         let text = text();
         let length = text.len().min(TEXT);
-        account.length.store(0, Release);
+        account.length.store(0, Relaxed);
+        fence(Release); // a store alone would not keep the writes of the text behind it
         // SAFETY: only the thread that has set `is_written` writes, and nobody reads in this process.
         unsafe { account.text.get().cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), length) };
         account.length.store(length, Release);
