@@ -119,12 +119,10 @@ def test_a_pool_stays_until_the_free_of_its_last_block_is_done(tmp_path: Path) -
         is_made, buffers = threading.Event(), [ft.ScratchBuffer(upstream=ft.pool())]
         with ft.scratch(buffers[0]):
             pass  # what it makes goes at once where it was made
-        user = threading.Thread(target=use)
-        user.start()
+        threading.Thread(target=use).start()
         is_made.wait()
         assert probe.wait_until(lambda: not waits.value)
         buffers.clear()
         waits.value = 1
-        user.join()
     """
     assert run(program, env={"LD_PRELOAD": str(shim(SLOW, tmp_path / "slow.so"))}) == ""

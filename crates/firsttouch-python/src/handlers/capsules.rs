@@ -25,7 +25,7 @@ unsafe extern "C" fn drop_handler(capsule: *mut ffi::PyObject) {
         Box::from_raw(pointer.cast::<Handler>())
     };
     // A scope's handler holds another capsule. PyO3 drops that at once only in a thread that is attached.
-    let may_be_last = handler.behind().is_none() && Arc::strong_count(handler.allocator()) <= 2;
+    let may_be_last = handler.behind.is_none() && Arc::strong_count(handler.allocator()) <= 2;
     let held = &mut Some(handler);
     Python::try_attach(|_| drop(held.take()));
     drop(held.take());
@@ -83,7 +83,7 @@ pub fn serving_handler<'a>(capsule: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a
 
 /// The capsule that serves a context where no scope does.
 pub fn behind_scopes(capsule: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    let behind = handler_of(&capsule)?.and_then(|handler| Some(handler.behind()?.bind(capsule.py()).clone()));
+    let behind = handler_of(&capsule)?.and_then(|handler| Some(handler.behind.as_ref()?.bind(capsule.py()).clone()));
     Ok(behind.unwrap_or(capsule))
 }
 

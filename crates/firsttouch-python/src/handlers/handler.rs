@@ -59,11 +59,11 @@ pub struct Handler {
     /// The number of the scopes that may serve: each thread lists its open ones by such numbers.
     scope: AtomicU64,
     /// The handler before this one, which gets small requests and foreign addresses.
-    next: Functions,
+    pub next: Functions,
     /// The allocator that serves, boxed. One that was replaced is kept, as blocks of it may be live.
     serving: AtomicPtr<Arc<dyn Allocator>>,
     /// Of a scope's handler: the capsule of the handler that the context had before, whose functions are `next`.
-    behind: Option<Py<PyAny>>,
+    pub behind: Option<Py<PyAny>>,
     pub kind: Kind,
     /// Whether profiles and traces are told of every call, and not only of what the allocator serves.
     observed: AtomicBool,
@@ -172,10 +172,6 @@ impl Handler {
         self.scope.store(scope, Relaxed);
     }
 
-    pub fn behind(&self) -> Option<&Py<PyAny>> {
-        self.behind.as_ref()
-    }
-
     /// Whether `next` is a handler of ours, which then finds the owners of blocks and tells profiles and traces.
     fn relays(&self) -> bool {
         let own: unsafe extern "C" fn(_, _) -> _ = malloc;
@@ -189,10 +185,6 @@ impl Handler {
     #[inline(always)]
     fn passes(&self, size: usize) -> bool {
         size < self.pass_limit.load(Acquire)
-    }
-
-    pub fn next(&self) -> &Functions {
-        &self.next
     }
 
     #[inline]

@@ -232,7 +232,7 @@ unsafe extern "C" fn realloc(_: *mut c_void, pointer: *mut c_void, size: usize) 
 unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: a live block, as demanded, goes to who owns it. One that is copied has `used` bytes, and is freed afterwards.
     unsafe {
-        let (ctx, next) = (ctx(), handler::handler(ctx()).next());
+        let (ctx, next) = (ctx(), &handler::handler(ctx()).next);
         let Some(address) = NonNull::new(pointer.cast::<u8>()) else { return handler::malloc(ctx, size) };
         if address_map::is_foreign(pointer as usize) && size < SMALL_LIMIT {
             return (next.realloc)(next.ctx, pointer, size);
@@ -258,7 +258,7 @@ unsafe fn grow(address: NonNull<u8>, size: usize) -> *mut c_void {
     // SAFETY: a live block, as demanded; the new one does not overlap it, and it is freed after the copy.
     unsafe {
         let (front, pointer) = (handler::handler(ctx()), address.as_ptr().cast());
-        let next = front.next();
+        let next = &front.next;
         let moves = size >= front.small_limit() && !passes();
         let Some(used) = used_behind(pointer).filter(|&used| moves && used < MOVED) else {
             return (next.realloc)(next.ctx, pointer, size);

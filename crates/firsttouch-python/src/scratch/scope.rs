@@ -216,7 +216,7 @@ impl Entered {
         let handler = capsules::handler_of(&before)?;
         // The buffer's large blocks are its upstream's: they need not come by the buffer where that serves anyway.
         let is_same = |server: &&Handler| buffer.upstream().is_some_and(|up| Arc::ptr_eq(up, server.allocator()));
-        let server = match handler.and_then(Handler::behind) {
+        let server = match handler.and_then(|handler| handler.behind.as_ref()) {
             Some(behind) => capsules::handler_of(behind.bind(py))?,
             None => handler,
         };
