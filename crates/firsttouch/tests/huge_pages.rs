@@ -8,7 +8,7 @@ use common::held::Held;
 use common::mapped::is_advised_huge;
 use common::process::resident;
 use firsttouch::adaptors::{Options, Origin, Pool};
-use firsttouch::os::{huge_page_size, nodes_of};
+use firsttouch::os::{huge_page_size, nodes_of, sizes_of_pages};
 use firsttouch::why::why;
 use firsttouch::{Allocator, Request};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const CREDIT: usize = 32 * MIB;
 each_alone! {
     crate::can_tell();
     blocks_that_are_filled_and_kept_lie_on_huge_pages blocks_that_are_hardly_used_stay_sparse
-    large_arrays_have_huge_pages_inside filled_temporaries_say_nothing_of_kept_blocks
+    large_arrays_have_huge_pages_inside huge_pages_move_whole filled_temporaries_say_nothing_of_kept_blocks
     a_filled_program_may_become_sparse a_program_may_fill_and_be_sparse_in_turns a_sparse_program_may_become_filled
     what_comes_in_a_cycle_is_not_taken_for_filled zeroed_blocks_stay_sparse a_table_that_is_scanned_gets_no_huge_pages
     what_an_earlier_block_filled_says_nothing a_block_that_was_used_in_part_serves_a_sparse_one
@@ -122,6 +122,18 @@ fn large_arrays_have_huge_pages_inside() {
     }
     let others = any_blocks();
     assert!(!is_advised_huge(begun(&others, 8 * MIB, 1).address() + 4 * MIB));
+}
+
+/// From 5.7 on. Elsewhere in a huge page, all of them would be split.
+fn huge_pages_move_whole() {
+    let pool = arrays();
+    let mut block = Held::filled(&*pool, 32 * MIB, 1);
+    let _behind = begun(&pool, 32 * MIB, 1);
+    let left = block.address();
+    block.resize(41 * MIB).unwrap();
+    let range = block.address()..block.address() + block.asked;
+    assert_ne!(range.start, left);
+    assert!(sizes_of_pages(&range).unwrap()[0] >= 36 * MIB, "{:?}", sizes_of_pages(&range));
 }
 
 /// Evidence from the temporaries alone would let every second block have huge pages.

@@ -129,15 +129,15 @@ impl Heap {
         &self,
         kind: RegionKind,
         bytes: usize,
-        align: usize,
+        place: Place,
         fresh: FreshPages,
     ) -> Result<Taken, Errno> {
         let mut region = self.region(kind);
         loop {
-            if let Some(taken) = region.take(bytes, align, Supply::Any(fresh))? {
+            if let Some(taken) = region.take(bytes, place, Supply::Any(fresh))? {
                 return Ok(taken);
             }
-            region.grow(bytes, align, fresh, self.owner)?;
+            region.grow(bytes, place, fresh, self.owner)?;
         }
     }
 
@@ -163,8 +163,10 @@ impl Heap {
             return None;
         }
         // Huge pages stay whole where they come to lie as before.
-        let align = if from.address().is_multiple_of(huge_page()) { align.max(huge_page()) } else { align };
-        let Taken { span: to, dirty } = self.take_or_grow(from.kind(), bytes, align, fresh).ok()?;
+        let before = from.address().wrapping_neg() % huge_page();
+        let keeps_huge = before == 0 || from.kind() == RegionKind::Huge;
+        let place = if keeps_huge { Place { align: align.max(huge_page()), before } } else { align.into() };
+        let Taken { span: to, dirty } = self.take_or_grow(from.kind(), bytes, place, fresh).ok()?;
         // The kernel unmaps the target before it refuses, and moves some pages only: in a hole, what is mapped then was moved.
         // The kernel places nothing in this range by itself (`claim::RANGES`); only a request for this very address between the
         // two calls could take the hole.
@@ -241,14 +243,14 @@ impl Region {
     }
 
     /// Takes a span of at least `bytes` from free memory. To map what is not mapped may fail.
-    pub(crate) fn take(&mut self, bytes: usize, align: usize, supply: Supply) -> Result<Option<Taken>, Errno> {
+    pub(crate) fn take(&mut self, bytes: usize, place: Place, supply: Supply) -> Result<Option<Taken>, Errno> {
         let Some(len) = self.units(bytes) else { return Ok(None) };
         let (fewest, fresh) = match supply {
             Supply::Dirty => (len, FreshPages::Base),
             Supply::MostlyDirty(fresh) => (len.div_ceil(2), fresh),
             Supply::Any(fresh) => (0, fresh),
         };
-        let place = self.place(bytes, align, fresh);
+        let place = self.place(bytes, place, fresh);
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
             while let Some((start, dirty)) = segment.take(len, place, fewest == 0) {
@@ -310,14 +312,14 @@ impl Region {
     }
 
     /// Where a span of `bytes` with such pages may begin. If only the huge pages inside are wanted, what has base pages, half a huge
-    /// page to one and a half, is shared out between its ends.
-    fn place(&self, bytes: usize, align: usize, fresh: FreshPages) -> Place {
-        if fresh != FreshPages::Inner || self.kind == RegionKind::Base {
-            return Place { align, before: 0 };
+    /// page to one and a half, is shared out between its ends, unless where it begins is said.
+    fn place(&self, bytes: usize, place: Place, fresh: FreshPages) -> Place {
+        if fresh != FreshPages::Inner || self.kind == RegionKind::Base || place.before > 0 {
+            return place;
         }
         let (huge, rest) = (huge_page(), bytes % huge_page());
         let ends = if rest < huge / 2 { rest + huge } else { rest };
-        Place { align: align.max(huge), before: round_down(ends / 2, align.max(self.kind.unit())) }
+        Place { align: place.align.max(huge), before: round_down(ends / 2, place.align.max(self.kind.unit())) }
     }
 }
 
@@ -406,7 +408,7 @@ impl Region {
     pub(crate) fn grow(
         &mut self,
         bytes: usize,
-        align: usize,
+        place: Place,
         fresh: FreshPages,
         owner: *const dyn Allocator,
     ) -> Result<(), Errno> {
@@ -415,7 +417,7 @@ impl Region {
             // SAFETY: it was just mapped and is not in use.
             unsafe { os::unmap(at, bytes)? };
         }
-        let align = self.place(bytes, align, fresh).align;
+        let align = self.place(bytes, place, fresh).align;
         let units = bytes.checked_add(align).and_then(|bytes| self.units(bytes)).ok_or(Errno::NO_MEMORY)?;
         let mut refused = None;
         for &segment in &self.segments {

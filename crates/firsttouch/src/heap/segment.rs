@@ -77,6 +77,12 @@ pub(crate) struct Place {
     pub before: usize,
 }
 
+impl From<usize> for Place {
+    fn from(align: usize) -> Self {
+        Self { align, before: 0 }
+    }
+}
+
 /// The unit is not mapped.
 pub(crate) const UNMAPPED: u8 = 0;
 /// The unit is mapped and reads zero.

@@ -82,7 +82,7 @@ fn run(steps: &[Step]) {
                 let kind = if step % 2 == 0 { RegionKind::Base } else { RegionKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let fresh = [FreshPages::Base, FreshPages::Huge, FreshPages::Inner][b % 3];
-                let Taken { span, dirty } = heap.take_or_grow(kind, bytes, align, fresh).unwrap();
+                let Taken { span, dirty } = heap.take_or_grow(kind, bytes, align.into(), fresh).unwrap();
                 assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                 assert_eq!(dirty, span.segment.bytes(span.segment.count_dirty(span.start, span.len)));
                 spans.push((kind, span));
@@ -121,7 +121,7 @@ fn run(steps: &[Step]) {
                 let kind = if b % 2 == 0 { RegionKind::Base } else { RegionKind::Huge };
                 let (bytes, align) = (1 + a % (3 << (12 + b % 11)), 1 << (6 + b % 17));
                 let supply = if b % 4 < 2 { Supply::Dirty } else { Supply::MostlyDirty(kind.pages()) };
-                if let Some(Taken { span, dirty }) = heap.region(kind).take(bytes, align, supply).unwrap() {
+                if let Some(Taken { span, dirty }) = heap.region(kind).take(bytes, align.into(), supply).unwrap() {
                     assert!(span.bytes() >= bytes && span.address().is_multiple_of(align));
                     assert_eq!(dirty, span.segment.bytes(span.segment.count_dirty(span.start, span.len)));
                     assert!(dirty >= if b % 4 < 2 { span.bytes() } else { span.bytes() / 2 });

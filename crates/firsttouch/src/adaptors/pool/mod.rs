@@ -225,7 +225,7 @@ impl Pool {
     /// Takes a span from the local heap: mostly dirty, if need be from the other processors' shards, else mostly fresh.
     #[cold]
     fn take_from_heap(&self, kind: RegionKind, request: Request) -> Result<Taken, Errno> {
-        let (size, align) = (span_size(kind, request), request.align());
+        let (size, align) = (span_size(kind, request), request.align().into());
         let heap = &self.heaps[usize::from(self.machine.here().node)];
         let take_dirty = || heap.region(kind).take(size, align, Supply::MostlyDirty(kind.pages()));
         let idle = match take_dirty()? {
@@ -253,7 +253,7 @@ impl Pool {
         if kind == RegionKind::Base || idle.kind() == RegionKind::Huge || !self.evidence.lock().is_filled(idle) {
             return None;
         }
-        let taken = heap.take_or_grow(kind, span_size(kind, request), request.align(), FreshPages::Huge).ok()?;
+        let taken = heap.take_or_grow(kind, span_size(kind, request), request.align().into(), FreshPages::Huge).ok()?;
         self.meter.purged_for_fresh(idle.bytes());
         heap.free_purged(idle);
         Some(taken)
@@ -285,7 +285,7 @@ impl Pool {
             RegionKind::Base => RegionKind::Huge,
             RegionKind::Huge => RegionKind::Base,
         };
-        heap.region(other).take(span_size(other, request), request.align(), Supply::Dirty)
+        heap.region(other).take(span_size(other, request), request.align().into(), Supply::Dirty)
     }
 
     /// Records the block of a request in a span that was taken from a heap, and what of it is fresh.
@@ -318,7 +318,7 @@ impl Pool {
         self.trim();
         let result = self.take_from_heap(kind, request).or_else(|refused| {
             let heap = &self.heaps[usize::from(self.machine.here().node)];
-            let taken = heap.take_or_grow(RegionKind::Base, request.size(), request.align(), FreshPages::Base);
+            let taken = heap.take_or_grow(RegionKind::Base, request.size(), request.align().into(), FreshPages::Base);
             let taken = taken.map_err(|_| refused)?;
             self.record(taken, request, Origin::Unfit);
             Ok(taken)
