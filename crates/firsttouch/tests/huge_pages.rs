@@ -22,7 +22,8 @@ const CREDIT: usize = 32 * MIB;
 each_alone! {
     crate::can_tell();
     blocks_that_are_filled_and_kept_lie_on_huge_pages blocks_that_are_hardly_used_stay_sparse
-    large_arrays_have_huge_pages_inside huge_pages_move_whole filled_temporaries_say_nothing_of_kept_blocks
+    large_arrays_have_huge_pages_inside arrays_that_are_filled_in_part_have_base_pages_at_their_ends
+    huge_pages_move_whole filled_temporaries_say_nothing_of_kept_blocks
     a_filled_program_may_become_sparse a_program_may_fill_and_be_sparse_in_turns a_sparse_program_may_become_filled
     what_comes_in_a_cycle_is_not_taken_for_filled zeroed_blocks_stay_sparse a_table_that_is_scanned_gets_no_huge_pages
     what_an_earlier_block_filled_says_nothing a_block_that_was_used_in_part_serves_a_sparse_one
@@ -122,6 +123,17 @@ fn large_arrays_have_huge_pages_inside() {
     }
     let others = any_blocks();
     assert!(!is_advised_huge(begun(&others, 8 * MIB, 1).address() + 4 * MIB));
+}
+
+/// As buffers are that have room for more.
+fn arrays_that_are_filled_in_part_have_base_pages_at_their_ends() {
+    for size in [4 * MIB, 6 * MIB, 16 * MIB] {
+        let pool = arrays();
+        let before = resident();
+        let _blocks: Vec<_> = (0..50).map(|_| begun(&pool, size, 1_000_000)).collect();
+        let grown = resident() - before;
+        assert!(grown < 60 * MIB, "{grown} bytes for 50 MiB, in blocks of {size}");
+    }
 }
 
 /// From 5.7 on. Elsewhere in a huge page, all of them would be split.

@@ -125,13 +125,14 @@ impl Evidence {
     pub(super) fn taken(&mut self, span: Span, origin: Origin, precedent: bool, fresh: usize, huge: usize) {
         let price = if precedent { huge.min(huge_page()) } else { huge };
         let (start, end) = (span.address(), span.address() + span.bytes());
-        let end = match origin {
+        let start = match origin {
             Origin::Exchanged => return,
             Origin::Credit | Origin::Recycled => return self.spend(price), // an earlier block wrote what is recycled
-            // All of a huge page is there once a byte of it is used, so only the start says anything.
-            Origin::Precedent if huge > 0 => end.min((start + 1).next_multiple_of(huge_page())),
+            // All of a huge page is there once a byte of it is used, so only the ends say anything: the last one, as buffers are
+            // filled from the start, and many never as a whole.
+            Origin::Precedent if huge > 0 => end - end % huge_page(),
             _ if huge > 0 => return self.spend(price), // they were mapped before
-            _ => end,
+            _ => start,
         };
         self.seen += fresh - huge;
         // Each of n blocks is remembered with the same likelihood, as if by chance.
