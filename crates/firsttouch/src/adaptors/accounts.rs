@@ -14,8 +14,6 @@ use crate::os::{self, Errno};
 use crate::sync::lock::{AtFork, RawLock};
 use std::cell::UnsafeCell;
 use std::fs::File;
-use std::io::ErrorKind;
-use std::path::Path;
 use std::ptr::with_exposed_provenance;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
@@ -56,7 +54,7 @@ impl Account {
 
     /// The same for a process that is gone, which is returned. Of several that notice it, one has the account.
     fn passes_from_gone(&self) -> Option<u32> {
-        Some(self.process.load(Relaxed)).filter(|&process| is_gone(process) && self.passes_from(process))
+        Some(self.process.load(Relaxed)).filter(|&process| os::has_ended(process) && self.passes_from(process))
     }
 }
 
@@ -201,15 +199,6 @@ impl Accounts {
 /// Stops at zero, should bytes have been counted in another account by mistake.
 fn sub(counter: &AtomicUsize, bytes: usize) {
     let _ = counter.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(bytes)));
-}
-
-/// Whether a process has ended, and so has no memory any more; its parent need not have waited for it. False where that cannot be
-/// read, as in a program that has changed its root or has no descriptor left.
-fn is_gone(process: u32) -> bool {
-    match std::fs::read_to_string(format!("/proc/{process}/statm")) {
-        Ok(sizes) => sizes.starts_with("0 "),
-        Err(error) => error.kind() == ErrorKind::NotFound && Path::new("/proc/self").exists(),
-    }
 }
 
 impl AtFork for Accounts {

@@ -148,6 +148,8 @@ macro_rules! contract {
             fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> () = ();
             /// Whether the process's first thread has ended before others.
             fn first_thread_has_ended() -> bool = false;
+            /// Whether a process has ended, waited for or not, and has no memory any more; `false` where that is not known.
+            fn has_ended(process: u32) -> bool = false;
             /// Lets the kernel kill this process when the thread of `parent` ends that started it.
             fn end_with(parent: u32) -> () = ();
             /// Reports the first memory fault, in a signal handler, before it ends the process.

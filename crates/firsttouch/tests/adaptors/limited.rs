@@ -216,6 +216,33 @@ fn processes_share_it() {
     });
 }
 
+/// A process of another user may be hidden from this one, and lives.
+#[test]
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)] // see below
+fn what_hidden_processes_hold_is_not_free() {
+    alone("limited::what_hidden_processes_hold_is_not_free", || {
+        let file = Accounts::create().unwrap();
+        let limited = of_a_run(&file, BUDGET);
+        let held = Held::filled(&*limited, 400_000, 1);
+        let child = fork(|| {
+            let (none, proc, private) = (std::ptr::null(), c"proc".as_ptr(), libc::MS_REC | libc::MS_PRIVATE);
+            // SAFETY: the paths are C strings. Only this child sees the mount, and is another user from then on.
+            let hides = unsafe {
+                libc::unshare(libc::CLONE_NEWNS) == 0
+                    && libc::mount(none, c"/".as_ptr(), none, private, none.cast()) == 0
+                    && libc::mount(proc, c"/proc".as_ptr(), proc, 0, c"hidepid=2,gid=65534".as_ptr().cast()) == 0
+                    && libc::setresuid(65534, 65534, 65534) == 0
+            };
+            if hides {
+                refused(&*limited, BUDGET - 399_999);
+            }
+        });
+        child.join();
+        drop(held);
+    });
+}
+
 /// What a fork copies is no part of the child's account, but of its address space.
 #[test]
 #[cfg(target_os = "linux")]

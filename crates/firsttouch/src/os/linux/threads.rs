@@ -126,6 +126,15 @@ pub(super) fn uncancelled<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
+/// A process that is not found in /proc may live, and be hidden from this one: `hidepid` in proc(5).
+pub fn has_ended(process: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{process}/statm")) {
+        Ok(sizes) => sizes.starts_with("0 "),
+        // SAFETY: signal 0 is sent to nobody; for a process that lives, that may be refused.
+        Err(_) => unsafe { libc::kill(process as libc::pid_t, 0) < 0 && Errno::last().0 == libc::ESRCH },
+    }
+}
+
 pub fn end_with(parent: u32) {
     // SAFETY: these calls have no preconditions.
     unsafe {
