@@ -25,9 +25,10 @@ const NAME: &str = "firsttouch-budget";
 const COUNT: usize = 1024;
 /// The longest text.
 const TEXT: usize = (8 << 10) - 40;
-/// Milliseconds until a text is written again, and the part of the budget that is taken until then.
-const AGAIN: u64 = 1000;
-const STEP: usize = 32;
+/// A text is written again where the process has taken this part of the budget since: a divisor.
+const GROWTH_PART: usize = 32;
+/// The milliseconds after which it is written again in any case, at the next large request.
+const WRITE_EVERY_MS: u64 = 1000;
 
 #[repr(C)]
 pub(super) struct Account {
@@ -178,8 +179,8 @@ impl Accounts {
     pub fn write(&self, budget: usize, large: bool, text: impl FnOnce() -> String) {
         let Some(account) = self.own() else { return };
         let (used, then) = (account.used.load(Relaxed), account.used_then.load(Relaxed));
-        let (grows, now) = (used.saturating_sub(then) > budget / STEP, self.start.elapsed().as_millis() as u64);
-        let is_due = grows || (large && now >= account.written.load(Relaxed) + AGAIN);
+        let (grows, now) = (used.saturating_sub(then) > budget / GROWTH_PART, self.start.elapsed().as_millis() as u64);
+        let is_due = grows || (large && now >= account.written.load(Relaxed) + WRITE_EVERY_MS);
         if !is_due || account.is_written.swap(true, Acquire) {
             return;
         }
