@@ -4,21 +4,21 @@
 #![allow(unsafe_code)] // Safety: every block is the upstream's, and goes back to it.
 
 use super::accounts::Accounts;
+use super::budget::Budget;
+use super::lines::{self, LINES_FROM, listed};
 use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
 use crate::fork::{self, FORKING};
 use crate::ledger::Ledger;
-use crate::os::{self, MemoryBound};
+use crate::os;
 use crate::size::Bytes;
 use crate::spec::{MakeResult, NONE, ON_A_POOL, OptionKind, Spec, opt};
 use crate::stats::Stats;
+use crate::sync::OnceBox;
 use crate::sync::lock::Lock;
-use crate::sync::{OnceBox, thread};
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::fmt::{self, Write};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -61,14 +61,6 @@ limited(malloc(), '4 GiB')
 limited(malloc(), at_most='1 MiB')",
 }];
 
-/// How the front finds the source line that makes a request.
-static CALL_SITES: OnceBox<CallSites> = OnceBox::new();
-
-/// Registers how source lines are found, for the messages of `limited`. The first is kept.
-pub fn set_call_sites(call_sites: CallSites) {
-    let _ = CALL_SITES.set(Box::new(call_sites));
-}
-
 pub fn make(arguments: &Arguments) -> MakeResult {
     let at_most = arguments.number("at_most").unwrap_or(usize::MAX);
     let upstream = arguments.upstream()?; // before the budget is read, as it may take memory
@@ -82,103 +74,12 @@ pub fn make(arguments: &Arguments) -> MakeResult {
 /// The word that stands for [`Budget::auto`] in expressions.
 pub const AUTO: &str = "auto";
 
-/// The part of a bound that is kept in reserve for other memory: code and libraries loaded later, objects of the interpreter, small
-/// arrays, page tables, and a pool's memory beyond its arrays.
-const RESERVED_PART: usize = 16;
-const LEAST_RESERVE: usize = 64 << 20;
-const MOST_RESERVE: usize = 4 << 30;
-
 /// Bytes beyond a budget for an interpreter's own requests. The smaller a request, the more of them it may use.
 const SPARE: usize = 8 << 20;
 const SPARE_PART: usize = 32;
 
-/// A budget in bytes, given as a number or found on the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// The number that was given, or the most that may be found.
-    given: usize,
-    is_auto: bool,
-    bounds: [Option<ReadBound>; 4],
-    /// The bytes that the run's other processes hold of the budget. Bounds of this process alone do not count them.
-    others: usize,
-}
-
-/// A bound as it was read last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ReadBound {
-    /// Bytes in use of it outside of the budget.
-    bound: MemoryBound,
-    /// The same at the start. Less is never assumed, as the budget's own blocks may not be resident yet.
-    at_start: usize,
-}
-
-impl From<usize> for Budget {
-    fn from(bytes: usize) -> Self {
-        Self { given: bytes, is_auto: false, bounds: [None; 4], others: 0 }
-    }
-}
-
-impl Budget {
-    /// What the machine, the memory cgroup with all its ancestors, `RLIMIT_AS` and `RLIMIT_DATA` leave now, less a
-    /// reserve, and at most `at_most`.
-    pub fn auto(at_most: usize) -> Self {
-        let mut budget = Self { is_auto: true, ..Self::from(at_most) };
-        budget.read_again(os::memory_bounds(), 0, 0);
-        budget
-    }
-
-    /// Takes changed limits, and their use by others. Of `ours`, the bytes that the budget serves, other processes of the run hold
-    /// `others`. Shared bounds count all of `ours`; bounds of this process leave `others` out.
-    fn read_again(&mut self, now: [Option<MemoryBound>; 4], ours: usize, others: usize) {
-        self.others = others;
-        for (bound, now) in self.bounds.iter_mut().zip(now).filter(|_| self.is_auto) {
-            let Some(now) = now else {
-                // Its files may be out of reach, where the program has changed its root.
-                *bound = bound.filter(|old| old.bound.is_shared());
-                continue;
-            };
-            let used = now.used.saturating_sub(if now.is_shared() { ours } else { ours.saturating_sub(others) });
-            let at_start = bound.map_or(used, |old| old.at_start);
-            // Others' address space cannot be told apart from that which the budget's upstream keeps mapped.
-            let used = if now.is_shared() { used.max(at_start) } else { at_start };
-            *bound = Some(ReadBound { bound: MemoryBound { used, ..now }, at_start });
-        }
-    }
-
-    /// What a bound leaves for all processes that share the budget.
-    fn left(&self, read: &ReadBound) -> usize {
-        let others = if read.bound.is_shared() { 0 } else { self.others };
-        read.bound.left().saturating_sub(read.reserve()).saturating_add(others)
-    }
-
-    fn tightest(&self) -> Option<ReadBound> {
-        self.bounds.into_iter().flatten().min_by_key(|read| self.left(read))
-    }
-
-    /// The bytes that may be in use at a time.
-    pub fn bytes(&self) -> usize {
-        self.tightest().map_or(usize::MAX, |read| self.left(&read)).min(self.given).max(self.is_auto.into())
-    }
-}
-
-impl ReadBound {
-    /// At most half of what was left, so that the smallest container has a budget.
-    fn reserve(&self) -> usize {
-        let part = (self.bound.limit / RESERVED_PART).clamp(LEAST_RESERVE, MOST_RESERVE);
-        part.min(self.bound.limit.saturating_sub(self.at_start) / 2)
-    }
-}
-
 /// Until limits, and their use by others, are read again. That takes a tenth of a millisecond.
 const READ_AGAIN: Duration = Duration::from_millis(50);
-
-/// Where a budget was found, as the end of a sentence; empty if it was given.
-impl fmt::Display for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(read) = self.tightest().filter(|read| self.left(read) <= self.given) else { return Ok(()) };
-        write!(f, "; {} otherwise, and {} are kept in reserve", read.bound, Bytes(read.reserve()))
-    }
-}
 
 /// See the module. Requested bytes count, from before the allocation until after the free; an upstream's idle memory does not.
 ///
@@ -201,10 +102,10 @@ pub struct Limited {
 }
 
 #[derive(Clone, Copy)]
-struct Charge {
-    asked: usize,
-    /// The line that made the block, or [`NOT_SAMPLED`].
-    site: u64,
+pub(super) struct Charge {
+    pub(super) asked: usize,
+    /// The line that made the block: see [`lines::site`].
+    pub(super) site: u64,
     /// The forks before the process that made it.
     forks: u32,
 }
@@ -371,11 +272,7 @@ impl Limited {
     }
 
     fn note(&self, asked: usize) -> Charge {
-        let site = match asked >= LINES_FROM || is_sampled() {
-            true => CALL_SITES.get().map_or(0, |sites| (sites.site)()),
-            false => NOT_SAMPLED,
-        };
-        Charge { asked, site, forks: fork::forks() }
+        Charge { asked, site: lines::site(asked), forks: fork::forks() }
     }
 }
 
@@ -447,86 +344,3 @@ unsafe impl Allocator for Limited {
         Some(&*self.ledger)
     }
 }
-
-/// From this size on the line that makes a block is recorded: it costs a fraction of touching the block once. Such requests
-/// also have limits read again and accounts written, if it is time.
-pub const LINES_FROM: usize = 128 << 10;
-/// Of so many smaller blocks, the line of one is recorded, and stands for the others.
-const SAMPLED: usize = 16;
-const NOT_SAMPLED: u64 = u64::MAX;
-
-/// Whether the line of a small block is recorded: at random, as programs make blocks in turns, and threads the same ones.
-pub fn is_sampled() -> bool {
-    thread_local!(static LAST: Cell<u32> = Cell::new(thread() as u32));
-    let next = LAST.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-    LAST.set(next);
-    ((next >> 16) as usize).is_multiple_of(SAMPLED)
-}
-
-/// Lines that are listed.
-const SHOWN: usize = 10;
-
-/// How a front finds the line of its program that makes a request.
-#[derive(Clone, Copy)]
-pub struct CallSites {
-    /// A number for the line; 0 where there is none.
-    pub site: fn() -> u64,
-    /// The file and the line of such a number, as in `model.py:41`.
-    pub place: fn(u64) -> Option<String>,
-}
-
-/// The blocks of one line.
-#[derive(Clone, Copy, Default)]
-struct Line {
-    site: u64,
-    blocks: usize,
-    bytes: usize,
-}
-
-impl Line {
-    fn add(&mut self, other: Self) {
-        self.blocks += other.blocks;
-        self.bytes += other.bytes;
-    }
-}
-
-/// The lines whose blocks hold the most bytes, one in a row; nothing where there is no block, or no memory for the list.
-fn listed(ledger: &Ledger<Charge>) -> String {
-    let (mut lines, mut is_complete) = (Vec::<Line>::new(), true);
-    ledger.each(|_, Charge { asked, site, .. }| {
-        let blocks = if asked < LINES_FROM { SAMPLED } else { 1 };
-        let block = Line { site, blocks, bytes: blocks * asked };
-        match lines.binary_search_by_key(&site, |line| line.site) {
-            _ if site == NOT_SAMPLED => {}
-            Ok(at) => lines[at].add(block),
-            Err(at) if lines.try_reserve(1).is_ok() => lines.insert(at, block),
-            Err(_) => is_complete = false,
-        }
-    });
-    if !is_complete || lines.is_empty() {
-        return String::new();
-    }
-    lines.sort_unstable_by_key(|line| std::cmp::Reverse(line.bytes));
-    let mut text = String::from("\n  the largest living blocks:");
-    for line in lines.iter().take(SHOWN) {
-        let place = CALL_SITES.get().and_then(|sites| (sites.place)(line.site));
-        row(&mut text, *line, place.as_deref().unwrap_or("an unknown line"));
-    }
-    let mut others = Line::default();
-    lines.iter().skip(SHOWN).for_each(|line| others.add(*line));
-    row(&mut text, others, "other lines");
-    text
-}
-
-fn row(text: &mut String, Line { blocks, bytes, .. }: Line, place: &str) {
-    let mib = bytes as f64 / (1 << 20) as f64;
-    let _ = match blocks {
-        0 => Ok(()),
-        1 => write!(text, "\n    {mib:>10.1} MiB  {place}"),
-        _ => write!(text, "\n    {mib:>10.1} MiB  {place} ({blocks} blocks)"),
-    };
-}
-
-#[cfg(test)]
-#[path = "limited_tests.rs"]
-mod tests;

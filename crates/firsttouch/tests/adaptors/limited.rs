@@ -8,7 +8,7 @@ use super::common::held::Held;
 use super::common::{limits, process::address_space};
 #[cfg(target_os = "linux")]
 use firsttouch::adaptors::{Accounts, Budget};
-use firsttouch::adaptors::{Filled, Limited, Options, Pool};
+use firsttouch::adaptors::{Filled, Limited, Options, Pool, is_sampled};
 use firsttouch::allocator::Limit;
 #[cfg(target_os = "linux")]
 use firsttouch::os;
@@ -346,4 +346,11 @@ fn an_account_outlives_its_process() {
         let wanted = "48 MiB, of 64 MiB that limited() allows\n  the largest living blocks:\n          48.0 MiB  an unknown line (3 blocks";
         assert!(text.contains(wanted), "{text}");
     });
+}
+
+#[test]
+fn of_threads_that_make_few_blocks_a_sixteenth_is_sampled_too() {
+    let sampled = || (0..3).filter(|_| is_sampled()).count();
+    let all: usize = (0..800).map(|_| std::thread::spawn(sampled).join().unwrap()).sum();
+    assert!((100..200).contains(&all), "{all} of 2,400");
 }
