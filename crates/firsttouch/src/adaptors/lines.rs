@@ -48,18 +48,10 @@ pub fn is_sampled() -> bool {
 const SHOWN: usize = 10;
 
 /// The blocks of one line.
-#[derive(Clone, Copy, Default)]
 struct Line {
     site: u64,
     blocks: usize,
     bytes: usize,
-}
-
-impl Line {
-    fn add(&mut self, other: Self) {
-        self.blocks += other.blocks;
-        self.bytes += other.bytes;
-    }
 }
 
 /// The lines whose blocks hold the most bytes, one in a row; nothing where there is no block, or no memory for the list.
@@ -67,11 +59,14 @@ pub(super) fn listed(ledger: &Ledger<Charge>) -> String {
     let (mut lines, mut is_complete) = (Vec::<Line>::new(), true);
     ledger.each(|_, Charge { asked, site, .. }| {
         let blocks = if asked < LINES_FROM { SAMPLED } else { 1 };
-        let block = Line { site, blocks, bytes: blocks * asked };
+        let bytes = blocks * asked;
         match lines.binary_search_by_key(&site, |line| line.site) {
             _ if site == NOT_SAMPLED => {}
-            Ok(at) => lines[at].add(block),
-            Err(at) if lines.try_reserve(1).is_ok() => lines.insert(at, block),
+            Ok(at) => {
+                lines[at].blocks += blocks;
+                lines[at].bytes += bytes;
+            }
+            Err(at) if lines.try_reserve(1).is_ok() => lines.insert(at, Line { site, blocks, bytes }),
             Err(_) => is_complete = false,
         }
     });
@@ -82,15 +77,15 @@ pub(super) fn listed(ledger: &Ledger<Charge>) -> String {
     let mut text = String::from("\n  the largest living blocks:");
     for line in lines.iter().take(SHOWN) {
         let place = CALL_SITES.get().and_then(|sites| (sites.place)(line.site));
-        row(&mut text, *line, place.as_deref().unwrap_or("an unknown line"));
+        row(&mut text, line.blocks, line.bytes, place.as_deref().unwrap_or("an unknown line"));
     }
-    let mut others = Line::default();
-    lines.iter().skip(SHOWN).for_each(|line| others.add(*line));
-    row(&mut text, others, "other lines");
+    let others = &lines[lines.len().min(SHOWN)..];
+    let sum = |of: fn(&Line) -> usize| others.iter().map(of).sum();
+    row(&mut text, sum(|line| line.blocks), sum(|line| line.bytes), "other lines");
     text
 }
 
-fn row(text: &mut String, Line { blocks, bytes, .. }: Line, place: &str) {
+fn row(text: &mut String, blocks: usize, bytes: usize, place: &str) {
     let mib = bytes as f64 / (1 << 20) as f64;
     let _ = match blocks {
         0 => Ok(()),
