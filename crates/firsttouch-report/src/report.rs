@@ -74,15 +74,15 @@ impl Report {
             return Gain::default();
         }
         let Some(price) = Price::measure() else { return Gain::default() };
-        // What glibc clears, a pool takes fresh, of which only that costs which is used: no more than the time in the kernel.
+        // Where glibc clears memory it has, a pool takes fresh pages. These cost nothing until they are touched, and the kernel's
+        // time bounds how many were.
         let used = self.used.kernel / price.of(pooled).max(f64::MIN_POSITIVE);
         let unused = part(cleared, pooled.bytes()) * (1.0 - used).max(0.0);
         let most = Taken { pooled: most.pooled.times(1.0 - unused), cleared: -(cleared as f64), ..most };
         // Only what is used again is certain: huge pages, on which a pool serves more, may cost as much where memory is scattered.
         let least = Taken { plainly: self.plainly.mapped_again, ..Taken::default() };
         let saved = Range { low: price.saved(&least).low, high: price.saved(&most).high };
-        let pooled = self.used.processor();
-        Gain::of(most.saved_faults(), saved, |seconds| pooled + seconds.max(0.0))
+        Gain::of(most.saved_faults(), saved, |seconds| self.used.processor() + seconds.max(0.0))
     }
 
     /// What was taken, if all of it was used, as far as the page faults that the process took allow it.
