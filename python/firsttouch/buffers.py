@@ -121,28 +121,32 @@ def _items(value: Any) -> list[tuple[Any, Any]]:
 def _copied(value: Any, mark: _firsttouch.CallMark) -> Any:
     """Return a result with copies of the arrays that a call made in chunks of its buffer, which they would keep.
 
-    That is an array, or what stands in a tuple, a list or a dict: the latter two stay the same objects.
+    An array is copied if it pins a chunk, no other array in the result shares its memory, and its copy is no larger
+    than that. It is the result, or stands in a tuple, a list or a dict: the latter two stay the same objects.
     """
-    kind = type(value)
-    items = [(0, value)] if kind is np.ndarray else _items(value)
+    items = [(0, value)] if type(value) is np.ndarray else _items(value)
     inner = [part for _, item in items if item is not value for _, part in _items(item)]
     if [part for part in inner if _items(part)]:
         return value  # views of the arrays may lie deeper than is looked
-    arrays = {id(item): item for _, item in items if type(item) is np.ndarray}
-    owners = {number: mark.pinned(array) for number, array in arrays.items()}
-    # Those that share memory with one another stay, as they would not in their copies, and so do views that are larger
-    # than their memory. (No generator: CPython 3.13.0 crashes if it has no memory for one.)
-    others = [mark.pinned(part) for part in inner if type(part) is np.ndarray]
-    sharing = Counter([id(owner) for owner in (*owners.values(), *others)])
+    candidates = {id(item): (item, mark.pinned(item)) for _, item in items if type(item) is np.ndarray}
+    pinned = [owner for _, owner in candidates.values()]
+    pinned += [mark.pinned(part) for part in inner if type(part) is np.ndarray]
+    # No generator: CPython 3.13.0 crashes if it has no memory for one.
+    sharing = Counter([id(owner) for owner in pinned])
     copies: dict[int, np.ndarray] = {}
-    for number, owner in owners.items():
-        if owner is not None and sharing[id(owner)] == 1 and arrays[number].nbytes <= owner.nbytes:
-            copies[number] = _copy(arrays[number])
-    if kind is tuple:
-        return tuple([copies.get(id(item), item) for _, item in items]) if copies else value
-    if kind is np.ndarray:
+    for number, (array, owner) in candidates.items():
+        if owner is not None and sharing[id(owner)] == 1 and array.nbytes <= owner.nbytes:
+            copies[number] = _copy(array)
+    return _replaced(value, copies)
+
+
+def _replaced(value: Any, copies: dict[int, np.ndarray]) -> Any:
+    """Return a result with copies instead of the arrays with these identities."""
+    if type(value) is np.ndarray:
         return copies.get(id(value), value)
-    for at, item in items:
+    if type(value) is tuple:
+        return tuple([copies.get(id(item), item) for item in value]) if copies else value
+    for at, item in _items(value):
         if id(item) in copies:
             value[at] = copies[id(item)]
     return value
