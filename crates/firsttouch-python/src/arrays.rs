@@ -70,7 +70,7 @@ fn short<'py>(
     let (Some(handler), Some(bytes)) = (capsules::serving_handler(capsule)?, bytes(&shape, item_size)) else {
         return Ok(None);
     };
-    let ctx = handler.ctx();
+    let ctx = handler.raw.allocator.ctx;
     drop(custom::take_error(py)); // of an earlier allocation whose caller did not take it
     // SAFETY: the functions are the handler's own, and the block is owned by the array or freed by them.
     unsafe {

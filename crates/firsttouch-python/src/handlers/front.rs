@@ -58,7 +58,7 @@ fn put(py: Python<'_>) -> PyResult<&'static Handler> {
     }
     let front: &'static Handler = Box::leak(Handler::new(Kind::Front, process_pool().clone(), usize::MAX, behind));
     // SAFETY: the handler was leaked, passes on what it does not serve, and finds the owner of each block by its address.
-    unsafe { numpy.put_front(py, front.raw())? };
+    unsafe { numpy.put_front(py, &raw const front.raw)? };
     let _ = FRONT.set(Box::new(front));
     Ok(front)
 }
@@ -102,7 +102,7 @@ fn for_ever(ever: &mut Vec<&'static Arc<dyn Allocator>>, allocator: Arc<dyn Allo
 fn serve(py: Python<'_>, allocator: Arc<dyn Allocator>, arrays_only: bool) -> PyResult<()> {
     let (front, small) = (put(py)?, allocator.small_limit());
     let installation = &mut *INSTALLATION.lock();
-    NumPy::get(py)?.default_handler(py, front.raw())?; // another library may have replaced it since
+    NumPy::get(py)?.default_handler(py, &raw const front.raw)?; // another library may have replaced it since
     let raw = match small {
         _ if arrays_only => Err("install(arrays_only=True) asked for it"),
         0 => Err("the installed allocator serves requests of every size, of which CPython makes too many"),

@@ -49,7 +49,7 @@ pub enum Kind {
 /// A handler and the data of its functions. NumPy sees only `raw`.
 #[repr(C)]
 pub struct Handler {
-    raw: RawHandler,
+    pub raw: RawHandler,
     /// Requests below this many bytes are passed on to `next`.
     small_limit: AtomicUsize,
     /// Requests below this many bytes are passed on before anything else is looked at. This is `small_limit`, but at most
@@ -125,14 +125,6 @@ impl Handler {
         let own: unsafe extern "C" fn(_, _) -> _ = malloc;
         // SAFETY: a living handler has an address of a function; where that is this module's `malloc`, it begins a `Handler`.
         unsafe { std::ptr::fn_addr_eq((*raw).allocator.malloc, own).then(|| &*raw.cast::<Self>()) }
-    }
-
-    pub fn raw(&self) -> *const RawHandler {
-        &raw const self.raw
-    }
-
-    pub fn ctx(&self) -> *mut c_void {
-        self.raw.allocator.ctx
     }
 
     /// Lets another allocator serve from now on. The one before is kept for its blocks.
@@ -491,7 +483,7 @@ fn address(block: *mut c_void) -> Option<usize> {
 #[inline]
 pub fn traced(block: *mut c_void, size: usize, zeroed: bool, is_array: bool) -> *mut c_void {
     if size >= SMALL_LIMIT && trace::is_on() && !block.is_null() && (is_array || !raw::passes()) {
-        trace::on_alloc(block as usize, Traced { size, zeroed, is_array, site: line() });
+        trace::on_alloc(block as usize, Traced { size, zeroed, is_array, site: call_sites::site() as usize });
     }
     block
 }
@@ -509,13 +501,8 @@ pub fn traced_resize(
     }
     let before = trace::on_resize_begin(pointer as usize);
     let moved = resize();
-    let site = if before.is_none() && size >= SMALL_LIMIT { line() } else { 0 };
+    let site = if before.is_none() && size >= SMALL_LIMIT { call_sites::site() as usize } else { 0 };
     let request = Traced { size, zeroed: false, is_array, site };
     trace::on_resize_end(before, pointer as usize, address(moved), request);
     moved
-}
-
-/// The number of the requesting line; zero where [`call_sites::site`] knows none.
-fn line() -> usize {
-    call_sites::site() as usize
 }

@@ -15,7 +15,6 @@ pub struct CallSites {
     pub place: fn(u64) -> Option<String>,
 }
 
-/// Those of the front.
 static CALL_SITES: OnceBox<CallSites> = OnceBox::new();
 
 /// Registers how source lines are found, for the messages of `limited`. The first is kept.
