@@ -6,7 +6,7 @@
 
 use firsttouch::Allocator;
 use firsttouch::adaptors::Pool;
-use firsttouch::heap::purger::{MAY_RUN, runs};
+use firsttouch::heap::purger::{FREES_START, MAY_RUN, runs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes that stay idle without a thread, and that are taken again until there is one.
@@ -21,6 +21,7 @@ static BEFORE: AtomicUsize = AtomicUsize::new(0);
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 pub fn begin() {
+    FREES_START.store(false, Relaxed);
     MAY_RUN.store(false, Relaxed);
 }
 
@@ -36,7 +37,7 @@ pub fn restart(pool: &Pool) {
     BEFORE.store(pool.taken_again(), Relaxed);
 }
 
-/// Before an allocation, because a free must not start a thread: allows one if it is wanted.
+/// Before an allocation: allows a thread if one is wanted.
 pub fn before_allocation(pool: &Pool) {
     if !MAY_RUN.load(Relaxed) && pool.taken_again() > BEFORE.load(Relaxed) + LITTLE {
         MAY_RUN.store(!NEVER.load(Relaxed), Relaxed);

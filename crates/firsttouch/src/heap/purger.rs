@@ -44,6 +44,10 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 pub static MAY_RUN: AtomicBool = AtomicBool::new(true);
 /// Whether it has to end; it sleeps on this word.
 static STOP: AtomicU32 = AtomicU32::new(0);
+/// Whether a fork has ended it, and the next free starts it again.
+static ENDED_BY_FORK: AtomicBool = AtomicBool::new(false);
+/// Whether frees start it. Not those of a program's `malloc`: the C library may free under a lock that the start of a thread needs.
+pub static FREES_START: AtomicBool = AtomicBool::new(true);
 /// The thread's number at the kernel.
 static TASK: AtomicU32 = AtomicU32::new(0);
 
@@ -77,22 +81,27 @@ pub fn leave(what: *const dyn Purgeable) {
 /// its first thread, pools tick as they are used.
 #[inline]
 pub fn ensure() -> bool {
-    // The threads of a model tick themselves.
-    RUNS.load(SeqCst) != 0 || (MAY_RUN.load(Relaxed) && (cfg!(shuttle) || start(PURGER.lock())))
+    RUNS.load(SeqCst) != 0 || (MAY_RUN.load(Relaxed) && start(PURGER.lock()))
 }
 
-/// The same for a free, which does not wait for the lock: the fork that holds it may be this thread's. Returns whether it got it.
-#[cold]
-pub fn ensure_at_free() -> bool {
-    let Some(purger) = PURGER.try_lock() else { return false };
-    if MAY_RUN.load(Relaxed) && !cfg!(shuttle) {
+/// Starts the thread again if a fork has ended it. For frees, which do not wait for the lock: the fork that holds it may be this
+/// thread's.
+#[inline]
+pub fn restart_after_fork() {
+    if ENDED_BY_FORK.load(Relaxed)
+        && MAY_RUN.load(Relaxed)
+        && let Some(purger) = PURGER.try_lock()
+    {
         start(purger);
     }
-    true
 }
 
 #[cold]
 fn start(mut purger: Guard<'_, Purger>) -> bool {
+    ENDED_BY_FORK.store(false, Relaxed); // if it cannot be started, other frees need not try
+    if cfg!(shuttle) {
+        return true; // the threads of a model tick themselves
+    }
     if os::first_thread_has_ended() {
         return false; // at its end the C library may take it for the last one, and call exit, even where another one has
     }
@@ -166,6 +175,7 @@ pub(crate) fn end_and_hold() {
         let Some(thread) = purger.thread.take() else {
             STOP.store(0, SeqCst);
             RUNS.store(0, SeqCst);
+            ENDED_BY_FORK.store(FREES_START.load(Relaxed), Relaxed);
             return;
         };
         STOP.store(1, SeqCst);

@@ -4,15 +4,11 @@ use super::Pool;
 use super::shards::Shard;
 use crate::allocator::Allocator;
 use crate::heap::Footprint;
-use crate::heap::purger;
 use crate::heap::purging::Victims;
 use crate::os;
 use crate::policy::{self, ASK_MIN, IDLE_SPACE, PURGE_ORDER, SHARD_SPANS, WORTH_A_SEARCH};
-use crate::sync::lock::{AtFork, Lock, Padded};
+use crate::sync::lock::{Lock, Padded};
 use std::sync::atomic::Ordering::Relaxed;
-
-/// [`Pool::idle_space`] between a fork, which has ended the background purger, and the first free or fresh memory after it.
-pub(super) const FORKED: usize = usize::MAX - 1;
 
 impl Pool {
     pub(super) fn shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
@@ -46,8 +42,7 @@ impl Pool {
         let held = footprint.out + footprint.dirty;
         self.meter.hold(held);
         let unasked = self.unasked.fetch_add(fresh, Relaxed) + fresh;
-        let asks = unasked >= ASK_MIN || self.idle_space.load(Relaxed) == FORKED;
-        let shortage = if asks { self.ask(held) } else { 0 };
+        let shortage = if unasked >= ASK_MIN { self.ask(held) } else { 0 };
         if self.excess(held, shortage) == 0 {
             return;
         }
@@ -84,18 +79,11 @@ impl Pool {
         self.idle_space.store(os::address_space_limit().map_or(usize::MAX, |limit| limit / IDLE_SPACE), Relaxed);
     }
 
-    /// The rest of a free, beyond the records. After a fork it starts the background purger. If more than `may` bytes of address
-    /// space are idle, it trims the pool, because other code, which never asks us for memory, would run out.
+    /// After a free, where address space is bounded: trims the pool if more of it is idle than may be, because other code, which
+    /// never asks us for memory, would run out.
     #[cold]
-    pub(super) fn after_free(&self, may: usize) {
-        if may == FORKED {
-            self.look_at_bound(); // first: another fork may come between
-            if !purger::ensure_at_free() {
-                self.after_fork(); // the next free asks again
-            }
-            return;
-        }
-        if self.idle() > may.saturating_add(self.stuck.load(Relaxed)) {
+    pub(super) fn keep_to_bound(&self) {
+        if self.idle() > self.idle_space.load(Relaxed).saturating_add(self.stuck.load(Relaxed)) {
             self.trim();
             self.stuck.store(self.idle(), Relaxed); // or it would be searched for at every free
         }

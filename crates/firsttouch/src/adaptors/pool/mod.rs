@@ -35,7 +35,6 @@ use crate::stats::Stats;
 use crate::sync::lock::{AtFork, Lock, Padded, RawLock};
 use evidence::Evidence;
 pub use evidence::{Origin, written_bytes};
-use keeping::FORKED;
 use meter::{Meter, PoolCounts};
 pub use shards::Machine;
 use shards::{Processor, Shard};
@@ -147,7 +146,7 @@ pub struct Pool {
     stuck: AtomicUsize,
     /// The fresh bytes taken since the bounds on memory were last queried.
     unasked: AtomicUsize,
-    /// Bytes of address space that may be idle; `usize::MAX` without a bound on it; or [`FORKED`].
+    /// Bytes of address space that may be idle; `usize::MAX` without a bound on it.
     idle_space: AtomicUsize,
 }
 
@@ -273,7 +272,7 @@ impl Pool {
     /// Whether NumPy would ask for huge pages for a request. Beginning inside a huge page costs up to one more; too much
     /// where address space is bounded.
     fn has_precedent(&self, request: Request) -> bool {
-        let is_scarce = self.idle_space.load(Relaxed) < FORKED;
+        let is_scarce = self.idle_space.load(Relaxed) != usize::MAX;
         let is_array = self.options.arrays && !request.is_of_interpreter();
         is_array && !is_scarce && request.size() >= NUMPYS_HUGE.max(huge_min(request.is_zeroed()))
     }
@@ -470,9 +469,9 @@ unsafe impl Allocator for Pool {
         if let Some(span) = oldest {
             self.heap_of(span).region(span.kind()).free(span, self.epoch());
         }
-        let idle_space = self.idle_space.load(Relaxed);
-        if idle_space != usize::MAX {
-            self.after_free(idle_space);
+        purger::restart_after_fork();
+        if self.idle_space.load(Relaxed) != usize::MAX {
+            self.keep_to_bound();
         }
     }
 
@@ -522,13 +521,6 @@ impl AtFork for Pool {
         each(self.evidence.raw());
         self.heaps.iter().for_each(|heap| heap.locks(each));
         self.shards().for_each(|shard| each(shard.raw()));
-    }
-
-    /// Not where it serves a program's `malloc`: the C library may free under a lock that the start of a thread needs.
-    fn after_fork(&self) {
-        if self.options.arrays {
-            self.idle_space.store(FORKED, Relaxed);
-        }
     }
 }
 

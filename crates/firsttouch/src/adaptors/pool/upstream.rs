@@ -207,8 +207,8 @@ unsafe impl Allocator for UpstreamPool {
         state.idle += sizes.usable;
         state.blocks.push_back(IdleBlock { address, sizes, epoch: self.clock.epoch() });
         drop(state);
-        if self.is_purged && !purger::runs() {
-            purger::ensure_at_free(); // a fork ended it
+        if self.is_purged {
+            purger::restart_after_fork();
         }
     }
 
