@@ -3,7 +3,7 @@
 //! `LOCKS`; those of an object through the purger, with which the object registers ([`Purgeable`]). Both implement [`AtFork`].
 //!
 //! 1. Python's hook, in the main thread, keeps the purger from starting again (`process.rs` in firsttouch-python).
-//! 2. `before`: takes `FORKING`, ends the purger's thread, trims the registered objects, takes their locks, `LOCKS` and jemalloc's.
+//! 2. `before`: takes `FORKING`, ends the purger's thread, purges what is registered, takes their locks, `LOCKS` and jemalloc's.
 //! 3. The fork. In a preloaded program the C library serves the thread meanwhile; blocks that it frees wait (`life.rs` there).
 //! 4. `after`, on both sides: `LOCKS` are released, then the locks of registered objects; a child takes an account of a shared
 //!    budget (`accounts.rs`); the purger's lock and `FORKING` are released.

@@ -4,6 +4,7 @@
 mod common;
 
 use common::alone::each_alone;
+use common::forked::fork;
 use common::held::Held;
 use common::mapped::is_advised_huge;
 use common::process::resident;
@@ -168,7 +169,7 @@ fn filled_temporaries_say_nothing_of_kept_blocks() {
 
 fn a_filled_program_may_become_sparse() {
     let pool = arrays();
-    let _full = filled(&pool, BLOCK, 40 * MIB);
+    let _full: Vec<_> = (0..40).map(|_| (fork(|| ()).join(), filled(&pool, BLOCK, MIB))).collect();
     assert!(huge(&pool) > 10 * MIB, "{} bytes", huge(&pool));
     let before = resident();
     let _sparse = begun_all(&pool, 1000, 130_000);

@@ -133,6 +133,12 @@ impl Pool {
         PURGE_ORDER.into_iter().fold(0, purge)
     }
 
+    /// Purges all that is idle, but for parts of huge pages; bytes purged.
+    pub(super) fn purge_whole(&self) -> usize {
+        self.flush();
+        self.purge(Victims { min_epochs: 0, parts: false }, usize::MAX)
+    }
+
     /// Purges what is idle in parts of huge pages, which `Allocator::trim` leaves whole; bytes purged.
     pub fn trim_parts(&self) -> usize {
         self.purge(Victims { min_epochs: 0, parts: true }, usize::MAX)

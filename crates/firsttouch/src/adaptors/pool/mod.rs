@@ -20,7 +20,6 @@ use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
 use crate::heap::purger::{self, Clock, Purgeable};
-use crate::heap::purging::Victims;
 use crate::heap::segment::{CLEAN, FreshPages, Occupant, RegionKind, age_of};
 use crate::heap::{self, Heap, Span, Supply, Taken};
 use crate::layout::{SMALL_LIMIT, round_down, round_up};
@@ -500,8 +499,7 @@ unsafe impl Allocator for Pool {
     }
 
     fn trim(&self) -> usize {
-        self.flush();
-        let gone = self.purge(Victims { min_epochs: 0, parts: false }, usize::MAX);
+        let gone = self.purge_whole();
         *self.evidence.lock() = Evidence::new(); // what comes next is served as at the beginning
         gone
     }
@@ -535,7 +533,7 @@ impl Purgeable for Pool {
     }
 
     fn trim_idle(&self) {
-        self.trim();
+        self.purge_whole();
     }
 }
 
