@@ -329,7 +329,7 @@ impl Purgeable for InFlight {
         with_state(State::close);
     }
 
-    fn is_idle(&self) -> bool {
+    fn needs_no_tick(&self) -> bool {
         with_state(|state| !state.has_dropped())
     }
 }

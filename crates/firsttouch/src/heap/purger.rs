@@ -32,8 +32,8 @@ impl Purger {
         self.register.iter().map(|&what| unsafe { &*what })
     }
 
-    fn is_idle(&self) -> bool {
-        self.registered().all(Purgeable::is_idle)
+    fn needs_no_tick(&self) -> bool {
+        self.registered().all(Purgeable::needs_no_tick)
     }
 }
 
@@ -123,7 +123,7 @@ pub fn runs() -> bool {
 
 /// Starts the thread again after a fork, if anything keeps memory.
 pub fn resume() {
-    if malloc_trim::has_begun() || !PURGER.lock().is_idle() {
+    if malloc_trim::has_begun() || !PURGER.lock().needs_no_tick() {
         ensure();
     }
 }
@@ -137,12 +137,12 @@ fn tick_all() -> bool {
     }
     purger.registered().for_each(Purgeable::tick);
     let is_last = os::first_thread_has_ended(); // a process ends with the last thread of its program, which this is not
-    if !is_last && (malloc_trim::has_begun() || !purger.is_idle()) {
+    if !is_last && (malloc_trim::has_begun() || !purger.needs_no_tick()) {
         return true;
     }
     // From now on, requests for fresh memory see that no thread runs, and start one.
     RUNS.store(0, SeqCst);
-    if is_last || purger.is_idle() {
+    if is_last || purger.needs_no_tick() {
         return false;
     }
     RUNS.store(1, SeqCst);
@@ -234,8 +234,8 @@ impl Clock {
 pub trait Purgeable: AtFork {
     /// A tick has passed.
     fn tick(&self) {}
-    /// Whether it keeps nothing.
-    fn is_idle(&self) -> bool {
+    /// Whether the purger has nothing to do for it, now or later.
+    fn needs_no_tick(&self) -> bool {
         true
     }
     /// Purges all idle memory, as far as that runs no foreign code.

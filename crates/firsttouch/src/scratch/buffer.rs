@@ -547,7 +547,7 @@ impl Purgeable for Buffer {
         self.release(QUIET_TICKS);
     }
 
-    fn is_idle(&self) -> bool {
+    fn needs_no_tick(&self) -> bool {
         !self.may_be_purged() || self.is_in_use()
     }
 

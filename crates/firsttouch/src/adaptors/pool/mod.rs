@@ -527,7 +527,7 @@ impl Purgeable for Pool {
         self.decay();
     }
 
-    fn is_idle(&self) -> bool {
+    fn needs_no_tick(&self) -> bool {
         let held = self.footprint();
         held.out + held.dirty == 0
     }

@@ -254,7 +254,7 @@ impl Purgeable for UpstreamPool {
         }
     }
 
-    fn is_idle(&self) -> bool {
+    fn needs_no_tick(&self) -> bool {
         let state = self.state.lock();
         !self.is_purged || state.counts.blocks == 0 && state.idle == 0
     }
