@@ -1,6 +1,6 @@
 //! What happens at a fork, in order. Nothing else in this crate registers fork handlers. A lock that another thread holds at a fork
 //! is never released in the child (law 6). So each lock under which memory is requested or freed belongs here: a static one in
-//! `LOCKS`; those of an object through the purger, with which the object registers ([`Purgeable`]). Both implement [`AtFork`].
+//! `LOCKS`; those of an object through the purger, with which the object registers ([`Registered`]). Both implement [`AtFork`].
 //!
 //! 1. Python's hook, in the main thread, keeps the purger from starting again (`process.rs` in firsttouch-python).
 //! 2. `before`: takes `FORKING`, ends the purger's thread, purges what is registered, takes their locks, `LOCKS` and jemalloc's.
@@ -14,7 +14,7 @@
 
 #![allow(unsafe_code)] // Safety: `after` runs only after `before`, in the thread that forked or in its copy.
 
-use crate::heap::purger::{PURGER, Purgeable, end_and_hold};
+use crate::heap::purger::{PURGER, Registered, end_and_hold};
 use crate::os;
 use crate::sync::OnceBox;
 use crate::sync::lock::{AtFork, Lock, RawLock};
@@ -65,7 +65,7 @@ extern "C" fn before() {
     // SAFETY: `end_and_hold` has acquired the lock, and `after` releases it.
     let purger = unsafe { PURGER.held() };
     // Or the first write to it, on either side, would copy it. What was made later may give it to what was made before.
-    purger.registered().rev().for_each(Purgeable::trim_idle);
+    purger.registered().rev().for_each(Registered::trim_idle);
     purger.registered().for_each(|what| what.locks(&mut RawLock::hold));
     LOCKS.iter().for_each(|what| what.locks(&mut RawLock::hold));
 }

@@ -8,7 +8,7 @@
 
 use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, BlockList, Limit, Request};
-use crate::heap::purger::{self, Purgeable};
+use crate::heap::purger::{self, Registered};
 use crate::sync::lock::{AtFork, Lock, Padded, RawLock};
 use crate::{failure, heap};
 use rustc_hash::FxHasher;
@@ -142,7 +142,7 @@ impl<T: Copy + Send + 'static> AtFork for Ledger<T> {
     }
 }
 
-impl<T: Copy + Send + 'static> Purgeable for Ledger<T> {}
+impl<T: Copy + Send + 'static> Registered for Ledger<T> {}
 
 impl<T: Copy + Send + 'static> Drop for Ledger<T> {
     fn drop(&mut self) {

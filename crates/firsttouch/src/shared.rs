@@ -13,7 +13,7 @@
 
 use crate::error::AllocError;
 use crate::failure;
-use crate::heap::purger::{self, Purgeable};
+use crate::heap::purger::{self, Registered};
 use crate::layout::round_up;
 use crate::os::{self, Errno};
 use crate::reason::Reason;
@@ -324,7 +324,7 @@ impl AtFork for InFlight {
     }
 }
 
-impl Purgeable for InFlight {
+impl Registered for InFlight {
     fn tick(&self) {
         with_state(State::close);
     }

@@ -9,7 +9,7 @@
 #![allow(unsafe_code)] // Safety: the mapping is never undone, holds all accounts, and is used through atomic words.
 
 use crate::fork;
-use crate::heap::purger::{self, Purgeable};
+use crate::heap::purger::{self, Registered};
 use crate::os::{self, Errno};
 use crate::sync::lock::{AtFork, RawLock};
 use std::cell::UnsafeCell;
@@ -213,4 +213,4 @@ impl AtFork for Accounts {
     }
 }
 
-impl Purgeable for Accounts {}
+impl Registered for Accounts {}

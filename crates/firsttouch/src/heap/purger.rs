@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) struct Purger {
     /// The registered objects: no references, as the caller of [`leave`] may hold the only one.
-    register: Vec<*const dyn Purgeable>,
+    register: Vec<*const dyn Registered>,
     thread: Option<os::Thread>,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Purger {
 unsafe impl Send for Purger {}
 
 impl Purger {
-    pub(crate) fn registered(&self) -> impl DoubleEndedIterator<Item = &dyn Purgeable> {
+    pub(crate) fn registered(&self) -> impl DoubleEndedIterator<Item = &dyn Registered> {
         // SAFETY: whoever entered it (`enter`, `enter_once`) promised that it lives until it leaves.
         self.register.iter().map(|&what| unsafe { &*what })
     }
 
     fn needs_no_tick(&self) -> bool {
-        self.registered().all(Purgeable::needs_no_tick)
+        self.registered().all(Registered::needs_no_tick)
     }
 }
 
@@ -55,7 +55,7 @@ static TASK: AtomicU32 = AtomicU32::new(0);
 ///
 /// # Safety
 /// It lives until [`leave`].
-pub unsafe fn enter(what: *const dyn Purgeable) {
+pub unsafe fn enter(what: *const dyn Registered) {
     fork::watch(); // where another constructor came first
     PURGER.lock().register.push(what);
 }
@@ -63,7 +63,7 @@ pub unsafe fn enter(what: *const dyn Purgeable) {
 /// Registers an object that never leaves, at the first call; `entered` says whether that has been. No fork comes between, as it
 /// takes the lock.
 #[inline]
-pub fn enter_once(what: &'static dyn Purgeable, entered: &AtomicBool) {
+pub fn enter_once(what: &'static dyn Registered, entered: &AtomicBool) {
     if !entered.load(Acquire) {
         let mut purger = PURGER.lock();
         if !entered.swap(true, Release) {
@@ -73,7 +73,7 @@ pub fn enter_once(what: &'static dyn Purgeable, entered: &AtomicBool) {
 }
 
 /// Removes `what` from the register.
-pub fn leave(what: *const dyn Purgeable) {
+pub fn leave(what: *const dyn Registered) {
     PURGER.lock().register.retain(|&other| !std::ptr::addr_eq(other, what));
 }
 
@@ -135,7 +135,7 @@ fn tick_all() -> bool {
     if STOP.load(SeqCst) != 0 {
         return false; // a fork waits for this thread
     }
-    purger.registered().for_each(Purgeable::tick);
+    purger.registered().for_each(Registered::tick);
     let is_last = os::first_thread_has_ended(); // a process ends with the last thread of its program, which this is not
     if !is_last && (malloc_trim::has_begun() || !purger.needs_no_tick()) {
         return true;
@@ -163,7 +163,7 @@ extern "C" fn body(_: *mut c_void) -> *mut c_void {
 /// Runs a tick; for the model checker, whose threads do the purger's work.
 #[cfg(shuttle)]
 pub fn tick() {
-    PURGER.lock().registered().for_each(Purgeable::tick);
+    PURGER.lock().registered().for_each(Registered::tick);
 }
 
 /// Ends the thread, and holds the lock, without which none starts.
@@ -229,9 +229,9 @@ impl Clock {
     }
 }
 
-/// An object that registers with the purger: every tick looks at its idle memory, and forks hold its locks. By default it keeps no
-/// memory. All functions are called under the purger's lock, so they must call nothing that could wait for it.
-pub trait Purgeable: AtFork {
+/// Whose locks forks hold; some also keep memory, which every tick looks at. All functions are called under the purger's lock, so
+/// they must call nothing that could wait for it.
+pub trait Registered: AtFork {
     /// A tick has passed.
     fn tick(&self) {}
     /// Whether the purger has nothing to do for it, now or later.
@@ -243,4 +243,4 @@ pub trait Purgeable: AtFork {
 }
 
 /// A lock alone keeps no memory.
-impl<T: Send> Purgeable for Lock<T> {}
+impl<T: Send> Registered for Lock<T> {}

@@ -7,7 +7,7 @@ use crate::address_map;
 use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use crate::description::Value;
 use crate::fork::forks;
-use crate::heap::purger::{self, Purgeable};
+use crate::heap::purger::{self, Registered};
 use crate::stats::Stats;
 use crate::sync::lock::{AtFork, Lock, RawLock};
 use crate::{failure, heap};
@@ -536,7 +536,7 @@ impl AtFork for Buffer {
     }
 }
 
-impl Purgeable for Buffer {
+impl Registered for Buffer {
     fn tick(&self) {
         if !self.may_be_purged() {
             return;

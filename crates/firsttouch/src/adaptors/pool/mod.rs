@@ -19,7 +19,7 @@ use crate::allocator::{AllocError, Allocator, Block, Description, Request, downc
 use crate::description::Value;
 use crate::factory::Arguments;
 use crate::failure;
-use crate::heap::purger::{self, Clock, Purgeable};
+use crate::heap::purger::{self, Clock, Registered};
 use crate::heap::segment::{CLEAN, FreshPages, Occupant, RegionKind, age_of};
 use crate::heap::{self, Heap, Span, Supply, Taken};
 use crate::layout::{SMALL_LIMIT, round_down, round_up};
@@ -522,7 +522,7 @@ impl AtFork for Pool {
     }
 }
 
-impl Purgeable for Pool {
+impl Registered for Pool {
     fn tick(&self) {
         self.decay();
     }

@@ -8,7 +8,7 @@ use super::meter::{Meter, PoolCounts};
 use super::{Options, Pool};
 use crate::allocator::{AllocError, Allocator, Block, BlockList, Description, Limit, Request};
 use crate::failure;
-use crate::heap::purger::{self, Clock, Purgeable};
+use crate::heap::purger::{self, Clock, Registered};
 use crate::layout::SMALL_LIMIT;
 use crate::ledger::Ledger;
 use crate::policy::{UPSTREAM_TRIES, UPSTREAM_WASTE, allowed, idle_limit};
@@ -247,7 +247,7 @@ impl AtFork for UpstreamPool {
     }
 }
 
-impl Purgeable for UpstreamPool {
+impl Registered for UpstreamPool {
     fn tick(&self) {
         if self.is_purged {
             self.decay();
