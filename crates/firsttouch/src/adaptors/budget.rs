@@ -1,5 +1,4 @@
-//! A budget in bytes, given as a number or found on the machine: what the limits of the machine, the container and the process
-//! leave, less a reserve.
+//! The budgets of `limited`. One that is found is what machine, container and process leave, less a reserve.
 
 use crate::os::{self, MemoryBound};
 use crate::size::Bytes;

@@ -144,10 +144,7 @@ impl Chunk {
         self.records[at].live = false;
         self.live -= 1;
         let size = self.records[at].size;
-        if self.live == 0 {
-            self.records.clear();
-            self.top = 0;
-        } else if at + 1 == self.records.len() {
+        if at + 1 == self.records.len() {
             while self.records.pop_if(|record| !record.live).is_some() {}
             self.top = self.records.last().map_or(0, BlockRecord::end);
         }

@@ -285,43 +285,6 @@ fn without_an_account_it_is_not_shared() {
     });
 }
 
-/// A process takes the account of one that is gone while others take that one's bytes from the sum: its own stay.
-#[test]
-#[cfg(target_os = "linux")]
-fn an_account_changes_hands_once() {
-    use std::os::unix::fs::FileExt;
-    alone("limited::an_account_changes_hands_once", || {
-        let file = Accounts::create().unwrap();
-        let limited = of_a_run(&file, BUDGET);
-        for account in 3..file.metadata().unwrap().len() >> 13 {
-            file.write_all_at(&std::process::id().to_ne_bytes(), account << 13).unwrap();
-        }
-        let stop = AtomicUsize::new(0);
-        scope(|threads| {
-            for _ in 0..4 {
-                threads.spawn(|| {
-                    while stop.load(Relaxed) == 0 {
-                        refused(&*limited, BUDGET + 1);
-                    }
-                });
-            }
-            let stays = |round| {
-                let child = fork(|| {
-                    Held::filled(&*limited, 100_000, round).leak();
-                    std::thread::sleep(std::time::Duration::from_micros(100));
-                    if limited.used() != 100_000 {
-                        std::process::abort();
-                    }
-                });
-                child.signal().is_none()
-            };
-            let all_stay = (0..1500).all(stays);
-            stop.store(1, Relaxed);
-            assert!(all_stay);
-        });
-    });
-}
-
 /// The account of a process says what it holds, also after it was killed.
 #[test]
 #[cfg(target_os = "linux")]
