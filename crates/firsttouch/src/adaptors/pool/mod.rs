@@ -393,8 +393,8 @@ fn serves_small(size: usize) -> bool {
     size >= SMALL_ON_HUGE * RegionKind::Huge.unit()
 }
 
-/// Clears the first `size` bytes of a span. Whole pages are discarded where the block is large, was
-/// hardly used, or is clean in part: the kernel then zeroes what is used, and only that. Returns the dirty bytes of these.
+/// Clears the first `size` bytes of a span. Whole pages are discarded where the block is large, was hardly used, or is clean in
+/// part: the kernel then zeroes what is used, and only that. Returns the dirty bytes of these.
 ///
 /// # Safety
 /// The span belongs to the caller and is not in use yet.
